@@ -24,8 +24,26 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Aeon", "AeonError", "ArtefactError", "Call", "ConfigError", "LLMError", "LimitReached", "PlanError"]
-__all__ += ["ProviderError", "Record", "RunResult", "Tool", "ValidationError", "load", "load_record", "read_history"]
+__all__ = [
+    "Aeon",
+    "AeonError",
+    "ArtefactError",
+    "Call",
+    "ConfigError",
+    "LLMError",
+    "LimitReached",
+    "PlanError",
+]
+__all__ += [
+    "ProviderError",
+    "Record",
+    "RunResult",
+    "Tool",
+    "ValidationError",
+    "load",
+    "load_record",
+    "read_history",
+]
 __all__ += ["tool"]
 
 _HOMES = {

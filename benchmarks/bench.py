@@ -61,7 +61,12 @@ def served(plans: int, latency: float) -> Iterator[str]:
 
 def overrides(address: str) -> list[str]:
     return [
-        *("provider=openai", f"provider.base_url={address}", "provider.model=stub", "progress=none"),
+        *(
+            "provider=openai",
+            f"provider.base_url={address}",
+            "provider.model=stub",
+            "progress=none",
+        ),
         *("ttl.base=100", "ttl.limit=1000", "limits.max_passes=400"),
     ]
 
@@ -103,7 +108,10 @@ def median(values: list[float], digits: int = 3) -> float:
 
 def measure_calls(repeat: int) -> dict[str, Any]:
     short, long = ([one_run(0, plans) for _ in range(repeat)] for plans in (1, 5))
-    cpu = [1000 * (b["cpu"] - a["cpu"]) / (b["calls"] - a["calls"]) for a, b in zip(short, long, strict=True)]
+    cpu = [
+        1000 * (b["cpu"] - a["cpu"]) / (b["calls"] - a["calls"])
+        for a, b in zip(short, long, strict=True)
+    ]
     waited = [one_run(LATENCY)["span"] / (ROUNDS * LATENCY) for _ in range(repeat)]
     return {
         "cpu_ms_per_call": median(cpu, 2),
@@ -131,12 +139,17 @@ def measure_api(repeat: int) -> dict[str, Any]:
     from aeon import Aeon
 
     def rate() -> float:
-        with served(1, 0) as address, Aeon.from_config([*overrides(address), "store.mode=off"]) as aeon:
+        with (
+            served(1, 0) as address,
+            Aeon.from_config([*overrides(address), "store.mode=off"]) as aeon,
+        ):
             aeon.run("TASK-1000")
             began = time.perf_counter()
             with ThreadPoolExecutor(TASKS) as pool:
                 results = list(pool.map(lambda number: aeon.run(f"TASK-{number}"), range(TASKS)))
-            return sum(result.usage.total.requests for result in results) / (time.perf_counter() - began)
+            return sum(result.usage.total.requests for result in results) / (
+                time.perf_counter() - began
+            )
 
     return {f"calls_per_second_of_{TASKS}_tasks": median([rate() for _ in range(repeat)], 0)}
 
@@ -145,10 +158,20 @@ def grown(mode: str, steps: int) -> dict[str, float]:
     """A run of `steps` steps with an output each, in a process of its own: bytes of its files, CPU, memory."""
     with served(steps // 10, 0) as address, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        arguments = ["task=TASK-0", f"mode={mode}", *overrides(address), "execution.max_steps=400", "ttl.base=1000"]
+        arguments = [
+            "task=TASK-0",
+            f"mode={mode}",
+            *overrides(address),
+            "execution.max_steps=400",
+            "ttl.base=1000",
+        ]
         arguments += ["ttl.limit=3000", "hydra.run.dir=out", "limits.max_passes=null"]
         cpu, memory = finished(arguments, folder)
-        files = {path.name: float(path.stat().st_size) for path in (folder / "out").iterdir() if path.is_file()}
+        files = {
+            path.name: float(path.stat().st_size)
+            for path in (folder / "out").iterdir()
+            if path.is_file()
+        }
     return {**files, "cpu": cpu, "memory": memory}
 
 
@@ -156,15 +179,25 @@ def measure_growth(repeat: int) -> dict[str, Any]:  # noqa: ARG001
     found: dict[str, Any] = {}
     for mode in ("adaptive", "core"):
         runs = [grown(mode, steps) for steps in SIZES]
-        names = [name for name in runs[0] if name in ("cpu", "memory") or name.endswith((".json", ".jsonl", ".sqlite"))]
-        found[mode] = {name: round(exponent([run[name] for run in runs]), 2) for name in sorted(names)}
-        found[mode]["megabytes_at_300"] = round(sum(v for k, v in runs[-1].items() if "." in k) / 1e6, 1)
+        names = [
+            name
+            for name in runs[0]
+            if name in ("cpu", "memory") or name.endswith((".json", ".jsonl", ".sqlite"))
+        ]
+        found[mode] = {
+            name: round(exponent([run[name] for run in runs]), 2) for name in sorted(names)
+        }
+        found[mode]["megabytes_at_300"] = round(
+            sum(v for k, v in runs[-1].items() if "." in k) / 1e6, 1
+        )
     return {"growth_exponents": found}
 
 
 def exponent(values: list[float]) -> float:
     """The slope of log(value) over log(steps), by least squares."""
-    fit = statistics.linear_regression([math.log(size) for size in SIZES], [math.log(value) for value in values])
+    fit = statistics.linear_regression(
+        [math.log(size) for size in SIZES], [math.log(value) for value in values]
+    )
     return float(fit.slope)
 
 

@@ -26,7 +26,11 @@ from aeon.llm.prompts import to_json
 TASKS: dict[str, tuple[int, str, dict[str, list[str]]]] = {
     "calculate the sum of 5 and 10": (1, "narrow", {"add": []}),
     "write a haiku about rain": (1, "narrow", {"write": []}),
-    "write a Python function that merges two sorted lists, with tests": (2, "narrow", {"write": []}),
+    "write a Python function that merges two sorted lists, with tests": (
+        2,
+        "narrow",
+        {"write": []},
+    ),
     "compare three ways to heat an old house": (
         3,
         "moderate",
@@ -66,7 +70,11 @@ def scenario(depth: int, breadth: str, steps: dict[str, list[str]]) -> dict[str,
         "dependency_complexity": min(5, len(steps) - 1),
     }
     planned = [
-        {"step_id": name, "description": f"Work out {name}, as the task asks for it", "dependencies": dependencies}
+        {
+            "step_id": name,
+            "description": f"Work out {name}, as the task asks for it",
+            "dependencies": dependencies,
+        }
         for name, dependencies in steps.items()
     ]
     worked = {"step_output": OUTPUT.strip(), "clarity_state": "CLEAR"}
@@ -88,7 +96,9 @@ def measure(task: str, mode: str) -> tuple[Counter[str], Counter[str]]:
         if isinstance(recorded.event, CallAnswered):
             request = recorded.event.request
             calls[request.call] += 1
-            sent = sum(len(message.content) for message in request.messages) + len(to_json(request.schema))
+            sent = sum(len(message.content) for message in request.messages) + len(
+                to_json(request.schema)
+            )
             characters[request.call] += sent
 
     with tempfile.TemporaryDirectory() as folder:
@@ -98,14 +108,20 @@ def measure(task: str, mode: str) -> tuple[Counter[str], Counter[str]]:
         with Aeon.from_config(overrides, environ={}) as aeon:
             result = aeon.run(task, observers=[count])
     if result.exit_status != 0:
-        raise SystemExit(f"{task!r} in mode {mode} ended {result.termination_reason}: {result.error}")
+        raise SystemExit(
+            f"{task!r} in mode {mode} ended {result.termination_reason}: {result.error}"
+        )
     return calls, characters
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--modes", default="core,adaptive,auto")
-    parser.add_argument("--by-call", metavar="TASK", choices=TASKS, help="the calls of one task instead")
+    parser.add_argument(
+        "--by-call", metavar="TASK", choices=TASKS, help="the calls of one task instead"
+    )
     given = parser.parse_args()
     modes = given.modes.split(",")
     if given.by_call:
@@ -117,7 +133,10 @@ def main() -> None:
         return
     print(f"| task | {' | '.join(modes)} |\n|---|{'---:|' * len(modes)}")
     for task in TASKS:
-        cells = [f"{sum(calls.values())}, {sum(sent.values())}" for calls, sent in (measure(task, m) for m in modes)]
+        cells = [
+            f"{sum(calls.values())}, {sum(sent.values())}"
+            for calls, sent in (measure(task, m) for m in modes)
+        ]
         print(f"| {task} | {' | '.join(cells)} |")
 
 

@@ -49,11 +49,17 @@ def measure() -> dict[str, float]:
         lines.close()
         answers.close()
     limits = Limits(LimitSettings.model_construct(max_llm_calls=10**9, max_cost=10**6))
-    minute = timed(lambda number: limits.lend_minute("requests", 10**9, 1, 2, 0, worker=f"worker-{number % 100}"))
+    minute = timed(
+        lambda number: limits.lend_minute(
+            "requests", 10**9, 1, 2, 0, worker=f"worker-{number % 100}"
+        )
+    )
     return {"keep_ms": keep, "forget_ms": forget, "write_ms": write, "lend_ms": minute}
 
 
-def solve(customers: int, think: float, demands: dict[str, float]) -> tuple[float, dict[str, float]]:
+def solve(
+    customers: int, think: float, demands: dict[str, float]
+) -> tuple[float, dict[str, float]]:
     """Calls a second of so many rows at once, and how busy each station is: `demands` are its seconds for a call."""
     queues, rate = dict.fromkeys(demands, 0.0), 0.0
     for count in range(1, customers + 1):
@@ -67,10 +73,14 @@ def cluster(nodes: int, options: argparse.Namespace, found: dict[str, float]) ->
     """One process, and what all share as slow for it as there are processes: all of them have an equal share."""
     message, processes = options.message_ms, nodes * options.processes
     head = {
-        "answers": (found["keep_ms"] + message + (found["forget_ms"] + message) / options.calls) / 1000,
+        "answers": (found["keep_ms"] + message + (found["forget_ms"] + message) / options.calls)
+        / 1000,
         "lines": (found["write_ms"] + message) / options.calls / 1000,
     }
-    demands = {"process": options.cpu_ms / 1000, **{name: seconds * processes for name, seconds in head.items()}}
+    demands = {
+        "process": options.cpu_ms / 1000,
+        **{name: seconds * processes for name, seconds in head.items()},
+    }
     rate, busy = solve(options.parallel, options.latency + message / 1000, demands)
     asks_a_second = processes * (1 / 2 + 1 / 2)  # leases of two seconds, of requests and of tokens
     busy["limits"] = asks_a_second * (found["lend_ms"] + message) / 1000
@@ -82,7 +92,9 @@ def cluster(nodes: int, options: argparse.Namespace, found: dict[str, float]) ->
         "busy": {name: round(share, 4) for name, share in busy.items()},
         "busiest": first,
         "hours_of_a_million_tasks": round(TASKS * options.calls / (processes * rate) / 3600, 1),
-        "gigabytes_kept_at_once": round(processes * options.parallel * options.calls / 2 * len(ANSWER) / 1e9, 3),
+        "gigabytes_kept_at_once": round(
+            processes * options.parallel * options.calls / 2 * len(ANSWER) / 1e9, 3
+        ),
     }
 
 

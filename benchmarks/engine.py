@@ -30,7 +30,10 @@ from aeon.validation.semantic import SemanticValidator
 
 SCORES = ("completeness_score", "coherence_score", "consistency_score")
 SCHEMA = packaged_schemas().wire("convergence").schema
-PAIRS = [{"artifacts": pair, "status": "consistent", "explanation": ""} for pair in enum_of(SCHEMA, "artifacts")]
+PAIRS = [
+    {"artifacts": pair, "status": "consistent", "explanation": ""}
+    for pair in enum_of(SCHEMA, "artifacts")
+]
 
 
 class Answering:
@@ -63,16 +66,29 @@ class Answering:
         if self._latency:
             time.sleep(self._latency)
         self.calls += 1
-        return LLMResponse(text=json.dumps(self._answers.get(request.call) or self._varying(request.call)))
+        return LLMResponse(
+            text=json.dumps(self._answers.get(request.call) or self._varying(request.call))
+        )
 
     def _varying(self, call: str) -> dict[str, Any]:
         if call == "step":
             self._done += 1
             output = "An output of a few hundred characters. " * 8
-            return {"step_output": output, "clarity_state": "CLEAR", "clarity_reason": None, "handoff_to_next": None}
+            return {
+                "step_output": output,
+                "clarity_state": "CLEAR",
+                "clarity_reason": None,
+                "handoff_to_next": None,
+            }
         score = 1.0 if self._done >= self._steps else 0.5
         scores = dict.fromkeys(SCORES, score)
-        return {"explanation": "counted", "issues": [], **scores, "consistency_status": PAIRS, "criteria": []}
+        return {
+            "explanation": "counted",
+            "issues": [],
+            **scores,
+            "consistency_status": PAIRS,
+            "criteria": [],
+        }
 
 
 def planned(width: int, layers: int) -> list[dict[str, Any]]:
@@ -130,10 +146,14 @@ def main() -> None:
     cpu = statistics.median(cpu / calls for cpu, _, calls in at_once) * 1000
     print(f"{calls} calls, {args.layers} layers of {args.width} steps")
     print(f"CPU per structured call, model aside: {cpu:.2f} ms (median of {args.repeat})")
-    in_a_row = 4 + 3 * args.layers  # profile, plan, validate, refine; then execute, validate, converge in each layer
+    in_a_row = (
+        4 + 3 * args.layers
+    )  # profile, plan, validate, refine; then execute, validate, converge in each layer
     waited = [run(args.width, args.layers, args.latency)[1] for _ in range(args.repeat)]
     ratio = statistics.median(waited) / (in_a_row * args.latency)
-    print(f"wall time over critical path at {args.latency:g} s a call: {ratio:.3f} (median of {args.repeat})")
+    print(
+        f"wall time over critical path at {args.latency:g} s a call: {ratio:.3f} (median of {args.repeat})"
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,13 @@ from typing import Any
 PLAN = "goal: say it\ntask: say it\nsteps:\n  - {id: s1, agent: llm, description: say it}\n"
 SCENARIO = "calls:\n  step:\n    - {when: {contains: FAULT}, fail: request}\n"
 OVERRIDES = [
-    *("mode=core", "plan_file=plan.yaml", "provider=simulated", "provider.scenario=faults.yaml", "batch.records=none"),
+    *(
+        "mode=core",
+        "plan_file=plan.yaml",
+        "provider=simulated",
+        "provider.scenario=faults.yaml",
+        "batch.records=none",
+    ),
     *("observability=none", "progress=none"),
 ]
 
@@ -54,7 +60,9 @@ def start(folder: Path, parallel: int, kill_at: int | None) -> dict[str, Any]:
     command = [sys.executable, "-m", "aeon", "batch", "dataset=tasks.jsonl", "out=results.jsonl"]
     began, peak = time.monotonic(), 0.0
     with (folder / "log.txt").open("ab") as log:
-        process = subprocess.Popen([*command, f"batch.parallel={parallel}", *OVERRIDES], cwd=folder, stderr=log)
+        process = subprocess.Popen(
+            [*command, f"batch.parallel={parallel}", *OVERRIDES], cwd=folder, stderr=log
+        )
         while process.poll() is None:
             time.sleep(0.2)
             if process.poll() is None:
@@ -62,7 +70,11 @@ def start(folder: Path, parallel: int, kill_at: int | None) -> dict[str, Any]:
             if kill_at is not None and size(folder / "results.jsonl") >= kill_at:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-    return {"seconds": round(time.monotonic() - began, 1), "peak_mb": round(peak, 1), "status": process.returncode}
+    return {
+        "seconds": round(time.monotonic() - began, 1),
+        "peak_mb": round(peak, 1),
+        "status": process.returncode,
+    }
 
 
 def main() -> None:
@@ -74,7 +86,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, line_bytes = Path(name), 540
         prepare(folder, options.rows)
-        places = sorted(random.uniform(0.1, 0.9) * options.rows * line_bytes for _ in range(options.kills))
+        places = sorted(
+            random.uniform(0.1, 0.9) * options.rows * line_bytes for _ in range(options.kills)
+        )
         starts = [start(folder, options.parallel, int(place)) for place in places]
         starts.append(start(folder, options.parallel, None))
         found, ends = Counter[str](), Counter[str]()

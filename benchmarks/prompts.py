@@ -28,7 +28,11 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDINGS = ("rest-api", "web-architecture")
 LARGEST = TASKS[list(TASKS)[-1]]
 CHAIN = (4, "broad", {f"part-{n}": [f"part-{n - 1}"] if n > 1 else [] for n in range(1, 11)})
-SIMULATED = {"adaptive": ("adaptive", LARGEST), "core": ("core", LARGEST), "chain": ("adaptive", CHAIN)}
+SIMULATED = {
+    "adaptive": ("adaptive", LARGEST),
+    "core": ("core", LARGEST),
+    "chain": ("adaptive", CHAIN),
+}
 
 
 def repeated_prefixes(requests: Iterable[LLMRequest]) -> dict[str, float]:
@@ -39,7 +43,9 @@ def repeated_prefixes(requests: Iterable[LLMRequest]) -> dict[str, float]:
         prompt = "\n".join(message.content for message in request.messages)
         if request.site.pass_number >= 2:
             characters += len(prompt)
-            repeated += max((len(os.path.commonprefix([prompt, other])) for other in earlier), default=0)  # noqa: RUF071
+            repeated += max(
+                (len(os.path.commonprefix([prompt, other])) for other in earlier), default=0
+            )
         earlier.append(prompt)
     return _summary(characters, repeated)
 

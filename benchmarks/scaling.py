@@ -38,17 +38,27 @@ def memory() -> float:
 def run_aeon(address: str, count: int, *, kept: bool = False) -> Any:
     from aeon import Aeon
 
-    extra = ["mode=core", "ttl.base=100", f"provider.max_concurrency={max(count, 8)}", "observability.report=false"]
+    extra = [
+        "mode=core",
+        "ttl.base=100",
+        f"provider.max_concurrency={max(count, 8)}",
+        "observability.report=false",
+    ]
     aeon = Aeon.from_config([*overrides(address), *extra])
     folder = Path(tempfile.mkdtemp())
 
     def work(tasks: int) -> int:
         place = {"directory": folder / f"{tasks}-{{}}"} if kept else {}
         given = (
-            {"task": f"TASK-{number}", **{name: str(path).format(number) for name, path in place.items()}}
+            {
+                "task": f"TASK-{number}",
+                **{name: str(path).format(number) for name, path in place.items()},
+            }
             for number in range(tasks)
         )
-        return sum(result.usage.total.requests for result in aeon.run_many(given, max_concurrency=count))
+        return sum(
+            result.usage.total.requests for result in aeon.run_many(given, max_concurrency=count)
+        )
 
     return work
 
@@ -66,7 +76,10 @@ def run_plain(address: str, count: int) -> Any:
     client = openai.OpenAI(base_url=address, api_key="none", max_retries=0)
 
     def ask_all(number: int) -> int:
-        messages = [{"role": "system", "content": "Work."}, {"role": "user", "content": f"TASK-{number} {PROMPT}"}]
+        messages = [
+            {"role": "system", "content": "Work."},
+            {"role": "user", "content": f"TASK-{number} {PROMPT}"},
+        ]
         for _ in range(CALLS_OF_A_TASK):
             client.chat.completions.parse(model="stub", messages=messages, response_format=Step)
         return CALLS_OF_A_TASK
@@ -80,7 +93,11 @@ def run_plain(address: str, count: int) -> Any:
 
 def measure(kind: str, address: str, count: int) -> dict[str, float]:
     """In this process: warm up, then `count` tasks at once, at least sixteen in all."""
-    work = run_plain(address, count) if kind == "plain" else run_aeon(address, count, kept=kind == "kept")
+    work = (
+        run_plain(address, count)
+        if kind == "plain"
+        else run_aeon(address, count, kept=kind == "kept")
+    )
     work(1)
     before, most, over = memory(), [0.0], threading.Event()
 

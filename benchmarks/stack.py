@@ -22,7 +22,9 @@ from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.limits import LimitSettings
 
 REQUEST = LLMRequest(
-    "step", (Message("system", "Be brief. " * 100), Message("user", "Why? " * 400)), {"type": "object"}
+    "step",
+    (Message("system", "Be brief. " * 100), Message("user", "Why? " * 400)),
+    {"type": "object"},
 )
 PUBLISHED = PriceList(address="https://api.openai.com/v1", model="gpt-5-mini")
 
@@ -43,7 +45,13 @@ class Instant:
 
 def endpoint(**given: object) -> stack.Endpoint:
     """One endpoint, with whatever it is to have."""
-    named = {"name": "e", "adapter": Instant(), "retry": RetrySettings(), "prices": PriceList(), **given}
+    named = {
+        "name": "e",
+        "adapter": Instant(),
+        "retry": RetrySettings(),
+        "prices": PriceList(),
+        **given,
+    }
     return stack.Endpoint(**named)  # type: ignore[arg-type]
 
 

@@ -33,20 +33,29 @@ def entry(number: int) -> Entry:
     """As large as a usual call: 2 kB of instructions, 4 kB of prompt, a schema, 2 kB of answer."""
     asked = StoreRequest(
         kind="model",
-        path=CallPath(pass_number=1 + number // 100, phase="EXECUTE", call="step", step_id=f"s{number % 100}"),
+        path=CallPath(
+            pass_number=1 + number // 100, phase="EXECUTE", call="step", step_id=f"s{number % 100}"
+        ),
         body={
             "model": "some-model",
             "parameters": {"temperature": 0.2},
             "sample": 0,
             "messages": [
                 {"role": "system", "content": SYSTEM},
-                {"role": "user", "content": f"Step {number}. " + "What has been worked out so far. " * 120},
+                {
+                    "role": "user",
+                    "content": f"Step {number}. " + "What has been worked out so far. " * 120,
+                },
             ],
             "strict": True,
             "schema": SCHEMA,
         },
     )
-    answer = {"text": "An answer. " * 180, "usage": {"input_tokens": 1800, "output_tokens": 500}, "model": "some-model"}
+    answer = {
+        "text": "An answer. " * 180,
+        "usage": {"input_tokens": 1800, "output_tokens": 500},
+        "model": "some-model",
+    }
     return Entry(request=asked, answer=answer, time="2026-01-01T00:00:00.000+00:00")
 
 
@@ -102,7 +111,9 @@ def calls(directory: Path, mode: str) -> Callable[[int], object]:
     def call(number: int) -> object:
         whole = entry(number).request
         messages = tuple(Message(m["role"], m["content"]) for m in whole.body["messages"])
-        site = CallSite(pass_number=whole.path.pass_number, phase="EXECUTE", step_id=whole.path.step_id)
+        site = CallSite(
+            pass_number=whole.path.pass_number, phase="EXECUTE", step_id=whole.path.step_id
+        )
         return model.complete(LLMRequest("step", messages, SCHEMA, site=site))
 
     return call
@@ -124,7 +135,9 @@ def main(count: int) -> None:
             assert asked.content
         print(f"{'lookup by key, found':34} {timed(lambda n: store.get(known[n].key))}")
         print(f"{'lookup by key, missing':34} {timed(lambda n: store.get(unknown[n].key))}")
-        print(f"{'lookup by content, found':34} {timed(lambda n: store.by_content(known[n].content))}")
+        print(
+            f"{'lookup by content, found':34} {timed(lambda n: store.by_content(known[n].content))}"
+        )
         print(f"{'put':34} {timed(lambda n: store.put(entry(count + n)))}")
         for threads in (8, 64):
             taken = parallel(store, threads, 10, 10 * count + threads * 1000)

@@ -47,7 +47,9 @@ def planned(plans: int) -> list[dict[str, Any]]:
     for size in LAYERS * plans:
         layer = [f"s{len(steps) + number + 1}" for number in range(size)]
         for number, step_id in enumerate(layer):
-            needs = [before[(number + offset) % len(before)] for offset in range(2)] if before else []
+            needs = (
+                [before[(number + offset) % len(before)] for offset in range(2)] if before else []
+            )
             steps.append(
                 {
                     "step_id": step_id,
@@ -85,9 +87,17 @@ class Answers:
             "created": 0,
             "model": body["model"],
             "choices": [
-                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": json.dumps(value)}}
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": json.dumps(value)},
+                }
             ],
-            "usage": {"prompt_tokens": tokens, "completion_tokens": 50, "total_tokens": tokens + 50},
+            "usage": {
+                "prompt_tokens": tokens,
+                "completion_tokens": 50,
+                "total_tokens": tokens + 50,
+            },
         }
 
     def _value(self, call: str, prompt: str) -> dict[str, Any]:
@@ -107,9 +117,17 @@ class Answers:
     def _assessment(self, task: str) -> dict[str, Any]:
         self._assessed[task] += 1
         score = 0.98 if self._assessed[task] >= self._last else 0.5
-        pairs = [{"artifacts": pair, "status": "consistent", "explanation": "agree"} for pair in PAIRS]
+        pairs = [
+            {"artifacts": pair, "status": "consistent", "explanation": "agree"} for pair in PAIRS
+        ]
         scores = {**dict.fromkeys(SCORES, 0.98), "completeness_score": score}
-        return {"explanation": "counted", "issues": [], **scores, "consistency_status": pairs, "criteria": []}
+        return {
+            "explanation": "counted",
+            "issues": [],
+            **scores,
+            "consistency_status": pairs,
+            "criteria": [],
+        }
 
 
 async def serve(plans: int, latency: float) -> None:
@@ -120,7 +138,9 @@ async def serve(plans: int, latency: float) -> None:
         while head := await _head(reader):
             arrived = time.time()
             if b" /stats" in head:
-                data = json.dumps({"arrivals": answers.arrivals, "replies": answers.replies}).encode()
+                data = json.dumps(
+                    {"arrivals": answers.arrivals, "replies": answers.replies}
+                ).encode()
             else:
                 length = int(re.findall(rb"(?i)content-length: *(\d+)", head)[0])
                 body = json.loads(await reader.readexactly(length))
@@ -128,7 +148,10 @@ async def serve(plans: int, latency: float) -> None:
                 data = json.dumps(answers.of(body)).encode()
                 await asyncio.sleep(max(0.0, latency - (time.time() - arrived)))
                 answers.replies.append(time.time())
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data))
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                % len(data)
+            )
             writer.write(data)
         writer.close()
 

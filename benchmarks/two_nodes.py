@@ -21,9 +21,17 @@ from tests.cluster.two_nodes import Cluster, repeated, two_places
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("rows", 200), ("node-kills", 10), ("batch-kills", 3), ("parallel", 8), ("seed", 1)):
+    for name, default in (
+        ("rows", 200),
+        ("node-kills", 10),
+        ("batch-kills", 3),
+        ("parallel", 8),
+        ("seed", 1),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--seconds", type=float, default=0.4, help="how long the server takes at most")
+    parser.add_argument(
+        "--seconds", type=float, default=0.4, help="how long the server takes at most"
+    )
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -34,8 +42,15 @@ def main() -> None:
 
 
 def measure(cluster: Cluster, given: argparse.Namespace) -> dict[str, object]:
-    tasks, out, chance = cluster.folder / "tasks.jsonl", cluster.folder / "out.jsonl", random.Random(given.seed)
-    rows = ({"id": str(number), "task": f"name {number} rivers of Europe"} for number in range(given.rows))
+    tasks, out, chance = (
+        cluster.folder / "tasks.jsonl",
+        cluster.folder / "out.jsonl",
+        random.Random(given.seed),
+    )
+    rows = (
+        {"id": str(number), "task": f"name {number} rivers of Europe"}
+        for number in range(given.rows)
+    )
     tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
     kills, began = list[float](), time.monotonic()
     plan = ["node"] * given.node_kills + ["batch"] * given.batch_kills

@@ -31,12 +31,18 @@ class AdaptiveDepth:
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self.table = table or packaged_table()
-        caps = (global_ttl_limit, table.limit if table else None, (global_resource_caps or {}).get("max_llm_calls"))
+        caps = (
+            global_ttl_limit,
+            table.limit if table else None,
+            (global_resource_caps or {}).get("max_llm_calls"),
+        )
         self.limit = min(cap for cap in caps if cap is not None)
         self._tools = tools
         self._profiles: dict[str, TaskProfile] = {}
 
-    def infer_task_profile(self, task_description: str, context: dict[str, Any] | None = None) -> TaskProfile:
+    def infer_task_profile(
+        self, task_description: str, context: dict[str, Any] | None = None
+    ) -> TaskProfile:
         """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010); the same task and context give the same
         profile without one. Raises LLMError when the call fails, ValidationError when its answer cannot be repaired."""
         key = json.dumps([task_description, context], sort_keys=True, default=str)
@@ -51,7 +57,9 @@ class AdaptiveDepth:
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         tiers = range(1, task_profile.reasoning_depth + 1)
-        return min(self.limit, max(_units(tier, task_profile, self.table, base_ttl) for tier in tiers))
+        return min(
+            self.limit, max(_units(tier, task_profile, self.table, base_ttl) for tier in tiers)
+        )
 
     def update_task_profile(
         self,
@@ -69,15 +77,25 @@ class AdaptiveDepth:
         FR-033, FR-051). Raises as `infer_task_profile`."""
         if not complexity_mismatch(convergence_failure, validation_issues, clarity_states):
             return None
-        signals = {**mismatch_signals(validation_issues, clarity_states, reason_codes), "planning": planning or {}}
-        observed = {"profile": current_profile.model_dump(exclude={"profile_version"}), "signals": signals}
-        return self._ask(current_profile.profile_version + 1, task=task_description, observed=observed)
+        signals = {
+            **mismatch_signals(validation_issues, clarity_states, reason_codes),
+            "planning": planning or {},
+        }
+        observed = {
+            "profile": current_profile.model_dump(exclude={"profile_version"}),
+            "signals": signals,
+        }
+        return self._ask(
+            current_profile.profile_version + 1, task=task_description, observed=observed
+        )
 
     def _ask(self, version: int, **asked: Any) -> TaskProfile:
         return self._structured.call(
             "task_profile",
             {"context": None, "observed": None, "tools": self._tools, **asked},
-            lambda answer: TaskProfile.model_validate({"profile_version": version, **answer}, context=OWN_LEVELS),
+            lambda answer: TaskProfile.model_validate(
+                {"profile_version": version, **answer}, context=OWN_LEVELS
+            ),
             role="planner",
         )
 
@@ -99,9 +117,14 @@ def configure_depth(
 
 def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
     """The LLM cycles of a profile at a depth, uncapped; decimals, so that no sum of tenths is off by a little."""
-    multiplier = sum((Decimal(str(amount)) for amount in _additions(profile, table)), Decimal(str(table.depth[depth])))
+    multiplier = sum(
+        (Decimal(str(amount)) for amount in _additions(profile, table)),
+        Decimal(str(table.depth[depth])),
+    )
     units = (base * multiplier).quantize(Decimal(1), ROUND_HALF_UP)
-    return int(units) + table.extra_step * max(0, profile.expected_step_count - table.typical_steps[depth])
+    return int(units) + table.extra_step * max(
+        0, profile.expected_step_count - table.typical_steps[depth]
+    )
 
 
 def _additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
@@ -119,7 +142,9 @@ def _additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
             yield _band_amount(dimension.bands, value)
     for name, (amounts, level) in levels.items():
         if level not in amounts:
-            raise ValueError(f"the TTL table has no entry for {name} {level!r}, only {', '.join(amounts)}")
+            raise ValueError(
+                f"the TTL table has no entry for {name} {level!r}, only {', '.join(amounts)}"
+            )
         yield amounts[level]
 
 
@@ -128,7 +153,9 @@ def _band_amount(bands: Mapping[str, Band], value: float | None) -> float:
     return max(reached, key=lambda band: band.at_least).add if reached else 0.0
 
 
-def complexity_mismatch(failed: bool, issues: Sequence[ValidationIssue], clarity_states: Sequence[str]) -> bool:
+def complexity_mismatch(
+    failed: bool, issues: Sequence[ValidationIssue], clarity_states: Sequence[str]
+) -> bool:
     """Whether the profile does not fit the task (FR-094): it did not converge, has issues and a BLOCKED step."""
     return failed and bool(issues) and "BLOCKED" in clarity_states
 

@@ -63,7 +63,11 @@ class Aeon:
         if settings is None:
             composition = load.composition()
             settings = load.compose_settings(composition)
-        if adapter is not None and composition is not None and not isinstance(settings.provider, CustomProvider):
+        if (
+            adapter is not None
+            and composition is not None
+            and not isinstance(settings.provider, CustomProvider)
+        ):
             composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
         self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
@@ -89,7 +93,9 @@ class Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
         composition = load.composition(overrides, config_dir)
         settings = load.compose_settings(composition)
-        return cls(settings, environ, tools=tools, composition=composition, memory=memory, adapter=adapter)
+        return cls(
+            settings, environ, tools=tools, composition=composition, memory=memory, adapter=adapter
+        )
 
     @property
     def settings(self) -> Settings:
@@ -116,7 +122,11 @@ class Aeon:
     def warnings(self) -> tuple[str, ...]:
         """What a person should know before a run: missing tools, what has changed, what a cassette may not set."""
         changes = parent.change_warnings(self._parent, self._process, self._composition)
-        return (*self._process.warnings, *changes, *parent.cassette_warnings(self.settings, self._composition))
+        return (
+            *self._process.warnings,
+            *changes,
+            *parent.cassette_warnings(self.settings, self._composition),
+        )
 
     @property
     def workflow(self) -> Workflow | None:
@@ -142,10 +152,19 @@ class Aeon:
         over task, inputs and context where none are given. `observers` get every event, each in a thread of its own;
         `on_start` gets the kernel, `keep` each answer before it is used, if answers are stored, and why the run's own
         store could not take it. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
-        person: dict[str, Any] = {"ask": ask, "approve": approve, "keep": keep, "on_start": on_start}
+        person: dict[str, Any] = {
+            "ask": ask,
+            "approve": approve,
+            "keep": keep,
+            "on_start": on_start,
+        }
         place = None if directory is None else Path(directory)
         around = Surroundings(
-            directory=place, observers=observers, control=control or RunControl(), warn=warn, **person
+            directory=place,
+            observers=observers,
+            control=control or RunControl(),
+            warn=warn,
+            **person,
         )
         return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
 
@@ -158,11 +177,15 @@ class Aeon:
             raise TypeError("tasks is a single task: run_many takes several, run one")
 
         def run(task: Task, control: RunControl) -> RunResult:
-            return self.run(control=control, **(task if isinstance(task, Mapping) else {"task": task}))
+            return self.run(
+                control=control, **(task if isinstance(task, Mapping) else {"task": task})
+            )
 
         return run_all(run, tasks, max_concurrency)
 
-    async def arun(self, task: str | None = None, *, control: RunControl | None = None, **arguments: Any) -> RunResult:
+    async def arun(
+        self, task: str | None = None, *, control: RunControl | None = None, **arguments: Any
+    ) -> RunResult:
         """`run` for callers in an event loop, which it does not block; `arguments` are those of `run`. When the caller
         is cancelled, the run is asked to stop and ends at its next boundary."""
         return await run_awaited(self.run, control or RunControl(), task=task, **arguments)
@@ -183,12 +206,22 @@ class Aeon:
         text = self.workflow.task if task is None and self.workflow is not None else task or ""
         if not require_unicode(text, "task").strip():
             raise TaskTextError("the task is empty", hint="Say what is to be done.")
-        given = {name: require_unicode(value, f"inputs.{name}") for name, value in (inputs or {}).items()}
+        given = {
+            name: require_unicode(value, f"inputs.{name}") for name, value in (inputs or {}).items()
+        }
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
-        in_plan = task is None or (before is not None and before.task_in_plan and text == before.task)
+        in_plan = task is None or (
+            before is not None and before.task_in_plan and text == before.task
+        )
         work = Work(text, given, dict(context) if context else None, plan, task_in_plan=in_plan)
-        return Run(self._process, work, composition=self._composition, parent=self._parent, memory=self._memory)
+        return Run(
+            self._process,
+            work,
+            composition=self._composition,
+            parent=self._parent,
+            memory=self._memory,
+        )
 
     def check_inputs(self, names: Collection[str]) -> None:
         """ConfigError when the plan file needs an input that is not among `names`."""

@@ -47,11 +47,19 @@ def build_components(
     max_steps, bars = settings.execution.max_steps, settings.convergence
     registry = tools.build_run_registry(shared.registry, memory, settings=settings.tools)
     parameters = partial(parameters_for, settings.roles, settings.reasoning)
-    asking: dict[str, Any] = {"prompts": shared.prompts, "schemas": shared.schemas, "parameters": parameters}
+    asking: dict[str, Any] = {
+        "prompts": shared.prompts,
+        "schemas": shared.schemas,
+        "parameters": parameters,
+    }
     structured = StructuredCaller(llm, shared={"inputs": dict(inputs)}, emit=stream.emit, **asking)
     shown = ShownMemory(memory.notes, settings.memory.max_characters)
     both: dict[str, Any] = {"structured": structured, "memory": shown}
-    ttl, nesting, limits = settings.ttl, settings.refinement.max_nesting_depth, settings.limits.model_dump()
+    ttl, nesting, limits = (
+        settings.ttl,
+        settings.refinement.max_nesting_depth,
+        settings.limits.model_dump(),
+    )
     worker = StepWorker(
         llm,
         registry=registry,
@@ -62,11 +70,17 @@ def build_components(
         outline_steps=settings.prompts.outline_steps,
         **both,
     )
-    thresholds = {name: getattr(bars, name) for name in ("completeness", "coherence", "consistency")}
+    thresholds = {
+        name: getattr(bars, name) for name in ("completeness", "coherence", "consistency")
+    }
     return Components(
         convergence=ConvergenceEngine(llm, thresholds, **both),
         validator=SemanticValidator(llm, registry, max_steps=max_steps, **both),
-        planner=RecursivePlanner(llm, registry, nesting, max_steps=max_steps, answer_schema=schema, **both),
-        adaptive=AdaptiveDepth(llm, ttl.limit, limits, table=ttl, structured=structured, tools=registry.describe()),
+        planner=RecursivePlanner(
+            llm, registry, nesting, max_steps=max_steps, answer_schema=schema, **both
+        ),
+        adaptive=AdaptiveDepth(
+            llm, ttl.limit, limits, table=ttl, structured=structured, tools=registry.describe()
+        ),
         executor=StepExecutor(worker, stream.emit),
     )

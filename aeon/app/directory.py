@@ -26,7 +26,11 @@ def identify_start() -> None:
 
 def claim_run_directory(cfg: DictConfig, run: Run) -> Path:
     """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
-    return _claim(cfg, "hydra.run.dir", lambda directory: run.begin(directory, lambda made: (made / ".hydra").mkdir()))
+    return _claim(
+        cfg,
+        "hydra.run.dir",
+        lambda directory: run.begin(directory, lambda made: (made / ".hydra").mkdir()),
+    )
 
 
 def claim_sweep_directory(cfg: DictConfig) -> Path:
@@ -42,13 +46,19 @@ def claim_sweep_directory(cfg: DictConfig) -> Path:
 def _claim(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
     hint = f"Choose another directory ({key}=...), or none: by default each run gets its own."
     try:
-        directory = Path(str(OmegaConf.select(cfg, key, throw_on_missing=True))).expanduser().absolute()
+        directory = (
+            Path(str(OmegaConf.select(cfg, key, throw_on_missing=True))).expanduser().absolute()
+        )
         claim(directory)
     except OmegaConfBaseException as error:
         raise ConfigError(f"{key}: {error.msg or error}") from None
     except OSError as error:
         problem = f"cannot be written: {error.strerror or error}"
         if isinstance(error, FileExistsError):
-            problem = "this directory already holds a run" if directory.is_dir() else "is not below a directory"
+            problem = (
+                "this directory already holds a run"
+                if directory.is_dir()
+                else "is not below a directory"
+            )
         raise ConfigError(f"{key}={directory}: {problem}", hint=hint) from None
     return directory

@@ -53,7 +53,10 @@ def check_roles(shared: Process) -> Iterator[RoleCheck]:
     Nothing is retried, repaired or stored. When the provider cannot be used, its remaining roles are not tried.
     """
     settings = shared.settings
-    tuned = {role: parameters_for(settings.roles, settings.reasoning, role, "balanced") for role in ROLE_CALLS}
+    tuned = {
+        role: parameters_for(settings.roles, settings.reasoning, role, "balanced")
+        for role in ROLE_CALLS
+    }
     first, *others = stack.endpoints_of(shared.adapter, settings.provider)
     down = False
     for role, parameters in tuned.items():
@@ -71,13 +74,21 @@ def check_roles(shared: Process) -> Iterator[RoleCheck]:
 
 def _ask(shared: Process, endpoint: Endpoint, check: RoleCheck, parameters: Parameters) -> bool:
     once = endpoint.retry.model_copy(update={"attempts": 1, "max_wait_seconds": 0.0})
-    alone = stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once)
+    alone = stack.run_stack(
+        Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once
+    )
     request = _build_request(shared, check.role, parameters)
     started = perf_counter()
     try:
-        answered = exchange(alone, request, shared.schemas.local(ROLE_CALLS[check.role][1]), lambda value: value)
+        answered = exchange(
+            alone, request, shared.schemas.local(ROLE_CALLS[check.role][1]), lambda value: value
+        )
     except AeonError as error:
-        check.usage, check.problem, check.hint = error.usage, f"{type(error).__name__}: {error.message}", error.hint
+        check.usage, check.problem, check.hint = (
+            error.usage,
+            f"{type(error).__name__}: {error.message}",
+            error.hint,
+        )
         return isinstance(error, ProviderError) and error.ends_run
     finally:
         check.seconds = perf_counter() - started
@@ -91,7 +102,9 @@ def _ask(shared: Process, endpoint: Endpoint, check: RoleCheck, parameters: Para
 
 def _build_request(shared: Process, role: Role, parameters: Parameters) -> LLMRequest:
     call, of_schema = ROLE_CALLS[role]
-    wire = shared.schemas.wire(of_schema, tools=shared.registry.names() if of_schema == "plan" else None)
+    wire = shared.schemas.wire(
+        of_schema, tools=shared.registry.names() if of_schema == "plan" else None
+    )
     system, user = (shared.prompts.text(f"_test_{part}.j2", {}) for part in ("system", "user"))
     messages = Message("system", system), Message("user", user)
     return LLMRequest(

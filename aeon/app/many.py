@@ -17,7 +17,9 @@ T = TypeVar("T")
 Given = TypeVar("Given")
 
 
-def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_concurrency: int) -> Iterator[T]:
+def run_all(
+    work: Callable[[Given, RunControl], T], items: Iterable[Given], max_concurrency: int
+) -> Iterator[T]:
     """What `work` gives for each item, as it ends, at most `max_concurrency` at once; an item is taken when there is
     room for it. The control of all is stopped when the caller stops iterating, or when one raises."""
     if max_concurrency < 1:
@@ -38,7 +40,9 @@ def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_
         pool.shutdown(cancel_futures=True)
 
 
-async def run_awaited(run: Callable[..., RunResult], control: RunControl, **arguments: Any) -> RunResult:
+async def run_awaited(
+    run: Callable[..., RunResult], control: RunControl, **arguments: Any
+) -> RunResult:
     """The result of a run in a thread of its own; when the caller is cancelled, the run is asked to stop."""
     import asyncio  # slow to load, and only who awaits has it
 

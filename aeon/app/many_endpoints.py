@@ -16,7 +16,14 @@ from aeon.llm.stack.endpoint_state import EndpointState
 from aeon.llm.stack.limits import LimitSettings, Meter
 
 _TELL_SERVERS = {
-    *("base_url", "base_url_env", "api_key_env", "max_concurrency", "requests_per_minute", "tokens_per_minute"),
+    *(
+        "base_url",
+        "base_url_env",
+        "api_key_env",
+        "max_concurrency",
+        "requests_per_minute",
+        "tokens_per_minute",
+    ),
     *("breaker", "retry"),
 }
 
@@ -31,7 +38,9 @@ class SharedEndpoints:
         self._states: dict[str, EndpointState | None] = {}
         self._lock = threading.Lock()
 
-    def open(self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
+    def open(
+        self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None
+    ) -> Endpoints:
         """The endpoints of a definite provider, as `process_stack` builds them; closing them closes nothing."""
         if isinstance(provider, SimulatedProvider):  # it follows its scenario anew in each job
             made = process_stack(provider, environ, own)
@@ -43,10 +52,17 @@ class SharedEndpoints:
                 self._opened[key] = process_stack(provider, environ, own)
             named = [settings for _, settings in named_endpoints(provider)]
             states = [
-                self._states.setdefault(_server_of(settings, has_next=endpoint.has_next), endpoint.state)
+                self._states.setdefault(
+                    _server_of(settings, has_next=endpoint.has_next), endpoint.state
+                )
                 for settings, endpoint in zip(named, self._opened[key], strict=True)
             ]
-        lent = _Lent([replace(one, state=state) for one, state in zip(self._opened[key], states, strict=True)])
+        lent = _Lent(
+            [
+                replace(one, state=state)
+                for one, state in zip(self._opened[key], states, strict=True)
+            ]
+        )
         lent.meter = self.meter
         return lent
 
@@ -70,7 +86,9 @@ class CappedMeter(Meter):
     """A meter that holds all who share it to `caps`, those of `group`: when one is reached, `stop` is told which, and
     nothing more is asked."""
 
-    def __init__(self, caps: LimitSettings, stop: Callable[[str], None], group: str = "sweep") -> None:
+    def __init__(
+        self, caps: LimitSettings, stop: Callable[[str], None], group: str = "sweep"
+    ) -> None:
         super().__init__()
         self._caps, self._stop, self._group = caps, stop, group
 

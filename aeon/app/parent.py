@@ -43,31 +43,50 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
     visible = composition is None or any(key_of(text) == "resume" for text in composition.overrides)
     if settings.resume is not None and not visible:
         problem = "comes from a configuration file or an interpolation, too late to compose what was recorded"
-        raise ConfigError(f"resume={settings.resume} {problem}", hint="Say it among the overrides, as it is.")
+        raise ConfigError(
+            f"resume={settings.resume} {problem}", hint="Say it among the overrides, as it is."
+        )
     origin = find_recorded_origin(settings)
     if settings.resume is None or origin is None:
         return None
     named, path = f"resume={settings.resume}", settings.resume.expanduser().absolute()
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
-    own = (settings.tools.functions, settings.observability.sinks, settings.store.backend not in BACKENDS)
+    own = (
+        settings.tools.functions,
+        settings.observability.sinks,
+        settings.store.backend not in BACKENDS,
+    )
     if any(own) or isinstance(settings.provider, CustomProvider):
         search_for_modules(Path(origin.working_directory))
     links = (origin.parent, *origin.ancestors) if origin.parent else ()
     places = {link: _find_run(link, path, origin, settings.store.backend) for link in links}
-    found = tuple(ParentOrigin(path=str(place), run_id=link.run_id) for link, place in places.items() if place)
+    found = tuple(
+        ParentOrigin(path=str(place), run_id=link.run_id) for link, place in places.items() if place
+    )
     try:
         open_source(path, settings.store.backend).close()
     except StoreFailed as error:
-        before = f"The run before it can be: resume={found[0].path}" if found else "Else, start the run again."
+        before = (
+            f"The run before it can be: resume={found[0].path}"
+            if found
+            else "Else, start the run again."
+        )
         message = f"{named}: its answers cannot be read: {error.message}"
         raise ConfigError(message, hint=f"{error.hint} {before}") from None
-    return Parent(path, origin, found, tuple(link for link, place in places.items() if place is None))
+    return Parent(
+        path, origin, found, tuple(link for link, place in places.items() if place is None)
+    )
 
 
 def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
-    said = {"off": "this run stored no answers (store.mode=off)", "replay": "this run is a replay"}.get(recorded)
+    said = {
+        "off": "this run stored no answers (store.mode=off)",
+        "replay": "this run is a replay",
+    }.get(recorded)
     if said:
-        raise ConfigError(f"{named}: {said}", hint="Start it again, or resume the run that was recorded.")
+        raise ConfigError(
+            f"{named}: {said}", hint="Start it again, or resume the run that was recorded."
+        )
     if now in ("off", "replay"):
         raise ConfigError(
             f"{named} store.mode={now}: a resumed run stores its answers and calls what is not answered yet",
@@ -88,7 +107,9 @@ def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: str) -
     return None
 
 
-def change_warnings(parent: Parent | None, shared: Process, composition: Composition | None = None) -> Iterator[str]:
+def change_warnings(
+    parent: Parent | None, shared: Process, composition: Composition | None = None
+) -> Iterator[str]:
     """What has changed since the run that is resumed, so that calls may differ from it and be made again."""
     if parent is None:
         return

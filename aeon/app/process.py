@@ -17,7 +17,13 @@ from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.protocols import close
 from aeon.llm.schemas import SchemaLibrary
-from aeon.llm.settings import CustomProvider, EndpointSettings, LocalProvider, ProviderSettings, SimulatedProvider
+from aeon.llm.settings import (
+    CustomProvider,
+    EndpointSettings,
+    LocalProvider,
+    ProviderSettings,
+    SimulatedProvider,
+)
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.endpoint_state import EndpointState
@@ -62,11 +68,15 @@ def build_process(
     Raises ConfigError."""
     check_store(settings.store)
     if own_adapter is not None:
-        settings = settings.model_copy(update={"provider": describe_given(own_adapter, settings.provider)})
+        settings = settings.model_copy(
+            update={"provider": describe_given(own_adapter, settings.provider)}
+        )
     settings = resolve_provider(settings, environ)
     provider, replays = settings.provider, settings.store.mode == "replay"
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
-    dimensions = {name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()}
+    dimensions = {
+        name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()
+    }
     schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels, dimensions)
     schemas.check()
     warnings: list[str] = []
@@ -76,7 +86,9 @@ def build_process(
             registry.register(made)
         workflow = _load_workflow(settings, registry)
         opened = open_endpoints or process_stack
-        adapter = stack.absent_stack(provider) if replays else opened(provider, environ, own_adapter)
+        adapter = (
+            stack.absent_stack(provider) if replays else opened(provider, environ, own_adapter)
+        )
         synthetic = _is_synthetic(settings, adapter)
         if synthetic and settings.env == "prod" and not replays:
             problem = f"provider={provider.kind}: env=prod calls a real model, and this adapter says that it calls none"
@@ -84,8 +96,14 @@ def build_process(
     except BaseException:
         registry.close()
         raise
-    warnings += [format_problem(workflow.path, problem) for problem in workflow.warnings] if workflow else []
-    return Process(settings, adapter, prompts, schemas, registry, workflow, tuple(warnings), synthetic)
+    warnings += (
+        [format_problem(workflow.path, problem) for problem in workflow.warnings]
+        if workflow
+        else []
+    )
+    return Process(
+        settings, adapter, prompts, schemas, registry, workflow, tuple(warnings), synthetic
+    )
 
 
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
@@ -115,7 +133,9 @@ def _is_synthetic(settings: Settings, adapter: Endpoints) -> bool:
     return isinstance(settings.provider, SimulatedProvider) or adapter.synthetic
 
 
-def process_stack(settings: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
+def process_stack(
+    settings: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None
+) -> Endpoints:
     """The endpoints of a definite provider; each connects with its first call. `own` is the adapter of
     `provider=custom` where a program gives it; the caller closes it. Raises ConfigError."""
     named = named_endpoints(settings)
@@ -124,7 +144,9 @@ def process_stack(settings: ProviderSettings, environ: Mapping[str, str], own: L
         for number, (name, endpoint) in enumerate(named, start=1):
             adapter, has_next = _build_endpoint_adapter(endpoint, environ, own), number < len(named)
             state = _endpoint_state(name, endpoint, has_next=has_next)
-            made.append(Endpoint(name, adapter, endpoint.retry, price_list(endpoint), state, has_next))
+            made.append(
+                Endpoint(name, adapter, endpoint.retry, price_list(endpoint), state, has_next)
+            )
     except BaseException:
         Endpoints(made).close()
         raise
@@ -133,14 +155,21 @@ def process_stack(settings: ProviderSettings, environ: Mapping[str, str], own: L
 
 def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> EndpointState | None:
     # What goes out in batches is held back by no limit for single requests.
-    if not isinstance(settings, EndpointSettings | CustomProvider) or getattr(settings, "batch", False):
+    if not isinstance(settings, EndpointSettings | CustomProvider) or getattr(
+        settings, "batch", False
+    ):
         return None
-    rates, longest = (settings.requests_per_minute, settings.tokens_per_minute), settings.retry.max_wait_seconds
+    rates, longest = (
+        (settings.requests_per_minute, settings.tokens_per_minute),
+        settings.retry.max_wait_seconds,
+    )
     limiter = Limiter(settings.max_concurrency, *rates, longest_pause=longest)
     return EndpointState(name, limiter, settings.breaker, settings.retry, has_next=has_next)
 
 
-def _build_endpoint_adapter(settings: AnyEndpoint, environ: Mapping[str, str], own: LLMAdapter | None) -> LLMAdapter:
+def _build_endpoint_adapter(
+    settings: AnyEndpoint, environ: Mapping[str, str], own: LLMAdapter | None
+) -> LLMAdapter:
     if isinstance(settings, CustomProvider):
         return CustomAdapter(own, settings, owned=False) if own else load_adapter(settings)
     if isinstance(settings, SimulatedProvider):
@@ -154,7 +183,9 @@ def _build_endpoint_adapter(settings: AnyEndpoint, environ: Mapping[str, str], o
     from aeon.llm.openai.adapter import OpenAIAdapter
 
     check_endpoint(settings, environ)
-    headers = {header: environ[variable].strip() for header, variable in settings.extra_headers_env.items()}
+    headers = {
+        header: environ[variable].strip() for header, variable in settings.extra_headers_env.items()
+    }
     settings = settings.model_copy(update={"base_url": settings.address(environ)})
     key = environ.get(settings.api_key_env, "").strip() or None
     if settings.batch:

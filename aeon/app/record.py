@@ -19,7 +19,16 @@ from aeon.domain.history import Outcome
 from aeon.domain.outcome import latest_assessed
 from aeon.domain.plan import Plan
 from aeon.domain.request import Usage
-from aeon.domain.result import Hashes, ParentRun, ProviderReport, RunResult, Saved, Timings, TTLReport, versions
+from aeon.domain.result import (
+    Hashes,
+    ParentRun,
+    ProviderReport,
+    RunResult,
+    Saved,
+    Timings,
+    TTLReport,
+    versions,
+)
 from aeon.llm.prices import price_book
 from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
@@ -27,7 +36,13 @@ from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
 from aeon.store.session import Session
 
-_ASKED_BY = ("plan_file", "convergence.criteria_file", "memory.entries_file", "answer.schema", "provider.scenario")
+_ASKED_BY = (
+    "plan_file",
+    "convergence.criteria_file",
+    "memory.entries_file",
+    "answer.schema",
+    "provider.scenario",
+)
 _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
 
@@ -99,7 +114,12 @@ def _named_files(settings: Settings) -> dict[str, FileOrigin]:
 
 def _overrides(composition: Composition, settings: Settings) -> tuple[str, ...]:
     given = {key_of(text).partition(".")[0] for text in composition.overrides}
-    forms = {"task": "task=null", "task_file": "task_file=null", "inputs": "~inputs", "input_files": "~input_files"}
+    forms = {
+        "task": "task=null",
+        "task_file": "task_file=null",
+        "inputs": "~inputs",
+        "input_files": "~input_files",
+    }
     apart = (form for name, form in forms.items() if getattr(settings, name) and name not in given)
     return (*select_recordable(composition.overrides), *apart)
 
@@ -117,7 +137,12 @@ def _relative_paths(settings: Mapping[str, Any], prefix: str = "") -> dict[str, 
 
 
 def make_result(
-    run: Identity, outcome: Outcome, ledger: Ledger, session: Session, timings: Timings, of_multirun: Path | None
+    run: Identity,
+    outcome: Outcome,
+    ledger: Ledger,
+    session: Session,
+    timings: Timings,
+    of_multirun: Path | None,
 ) -> RunResult:
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
     shared, state = run.shared, outcome.state
@@ -180,13 +205,20 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
         return None
     usage = sum(session.saved_usage.values(), Usage())
     prices = price_book(run.shared.settings.provider)
-    costs = [prices.cost(of_model, answered=model) for model, of_model in sorted(session.saved_usage.items())]
+    costs = [
+        prices.cost(of_model, answered=model)
+        for model, of_model in sorted(session.saved_usage.items())
+    ]
     saved = Saved(
         model_calls=session.saved["model"],
         tool_calls=session.saved["tool"],
         person_answers=session.saved["person"],
-        **{name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")},
-        cost=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
+        **{
+            name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")
+        },
+        cost=None
+        if not costs or None in costs
+        else sum(cost for cost in costs if cost is not None),
     )
     return ParentRun(path=str(path), run_id=run_id, saved=saved, differing=session.differing)
 

@@ -41,7 +41,16 @@ _SENTINEL_TASK = "Example task 3c1f9a0e: say what is asked."
 _SENTINEL_GOAL = "Example step 7b52d846: write what is asked"
 
 # Settings on which no template of a rehearsal depends, and what this process has tried with success.
-_NOT_IN_PROMPTS = {"task", "inputs", "provider", "limits", "store", "observability", "progress", "output"}
+_NOT_IN_PROMPTS = {
+    "task",
+    "inputs",
+    "provider",
+    "limits",
+    "store",
+    "observability",
+    "progress",
+    "output",
+}
 _PASSED: set[str] = set()
 
 
@@ -86,12 +95,16 @@ def check(shared: Process) -> None:
     # Own templates are tried each time: their folder counts, too.
     own = shared.settings.prompts.dir is not None
     decisive = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
-    tried = repr((shared.digests["prompts"], shared.digests["schemas"], decisive, shared.registry.describe()))
+    tried = repr(
+        (shared.digests["prompts"], shared.digests["schemas"], decisive, shared.registry.describe())
+    )
     if tried in _PASSED and not own:
         return
     checking = replace(shared, prompts=_Checking(shared.prompts))
     requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
-    problems = dict.fromkeys(problem for request in requests for problem in _not_shown(shared.prompts, request))
+    problems = dict.fromkeys(
+        problem for request in requests for problem in _not_shown(shared.prompts, request)
+    )
     if problems:
         hint = "Without it the model does not know what to do, and the call is wasted."
         raise PromptError("\n".join(problems), hint=hint)
@@ -122,7 +135,10 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
 
 
 def render_call(
-    settings: Settings, call: str, task: str = "An example task.", inputs: Mapping[str, str] | None = None
+    settings: Settings,
+    call: str,
+    task: str = "An example task.",
+    inputs: Mapping[str, str] | None = None,
 ) -> Rendered:
     """One call as these settings would send it. Raises ConfigError."""
     parent.find_parent(settings)
@@ -156,7 +172,9 @@ def _calls(
     task, issues, answer, steps = plan.task, (_ISSUE,), plan.steps[-1], list(plan.steps)
     outputs, criteria = current_outputs(plan.steps), shared.settings.convergence.criteria
     triggers = pass_triggers(plan, issues, _ASSESSMENT)
-    changed = plan.steps[1].model_copy(update={"description": "Compare by cost", "status": "pending"})
+    changed = plan.steps[1].model_copy(
+        update={"description": "Compare by cost", "status": "pending"}
+    )
     action = RefinementAction(
         action_type="MODIFY",
         target_step_id="answer",
@@ -170,7 +188,10 @@ def _calls(
     yield "task_profile", lambda: parts.adaptive.infer_task_profile(task)
     yield "plan", lambda: parts.planner.generate_plan(task)
     yield "semantic_validation", lambda: validate("plan", plan)
-    yield "semantic_validation", lambda: validate("step", delta.plan, [delta.plan.steps[-1]], outputs, delta=delta)
+    yield (
+        "semantic_validation",
+        lambda: validate("step", delta.plan, [delta.plan.steps[-1]], outputs, delta=delta),
+    )
     yield "subplan", lambda: parts.planner.create_subplan(answer, plan, 1)
     alone = plan.model_copy(update={"steps": (answer.model_copy(update={"dependencies": ()}),)})
     # The form of the mode in force comes last: it is the one that is shown.
@@ -181,14 +202,21 @@ def _calls(
     update = parts.adaptive.update_task_profile
     yield "task_profile", lambda: update(DEFAULT_PROFILE, True, list(issues), ["BLOCKED"], task)
     yield "semantic_validation", lambda: validate("cross_phase", plan, steps, outputs)
-    assess = partial(parts.convergence.assess, _REPORT, plan, steps, outputs, criteria, left_to_person=issues)
+    assess = partial(
+        parts.convergence.assess, _REPORT, plan, steps, outputs, criteria, left_to_person=issues
+    )
     yield "convergence", assess
-    yield "refinement", lambda: refine(plan, issues, triggers, ["gather"], ["other"], assessment=_ASSESSMENT)
+    yield (
+        "refinement",
+        lambda: refine(plan, issues, triggers, ["gather"], ["other"], assessment=_ASSESSMENT),
+    )
     schema, errors = shared.schemas.wire("step").schema, [FieldError("", "not JSON")]
     yield "repair", lambda: supervisor.repair_json("{", schema, errors=errors, call="step")
 
 
-def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None) -> None:
+def _step(
+    parts: Components, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None
+) -> None:
     worker = parts.executor.worker
     context = worker.context([ContextPart("output", "gather", "The facts.")])
     of_model = {"status": "running", "incoming_context": context, "step_output": "A draft."}
@@ -200,14 +228,24 @@ _WORD = {"word": {"type": "string"}}
 _TOOL = Tool(
     name="example",
     description="Looks a word up.",
-    input_schema={"type": "object", "properties": _WORD, "required": ["word"], "additionalProperties": False},
+    input_schema={
+        "type": "object",
+        "properties": _WORD,
+        "required": ["word"],
+        "additionalProperties": False,
+    },
     output_schema={"type": "string"},
     invoke=lambda arguments: arguments["word"],
 )
 _ISSUE = ValidationIssue(
-    issue_id="i1", type="specificity", severity="MEDIUM", description="The comparison names no measure."
+    issue_id="i1",
+    type="specificity",
+    severity="MEDIUM",
+    description="The comparison names no measure.",
 )
-_REPORT = SemanticValidationReport(validation_id="example", artifact_type="cross_phase", issues=(_ISSUE,))
+_REPORT = SemanticValidationReport(
+    validation_id="example", artifact_type="cross_phase", issues=(_ISSUE,)
+)
 _ASSESSMENT = ConvergenceAssessment(
     converged=False,
     reason_codes=("incomplete", "omission_detected"),
@@ -220,10 +258,21 @@ _ASSESSMENT = ConvergenceAssessment(
 
 def _make_plan(task: str, goal: str) -> Plan:
     complete = {"status": "complete", "step_output": "The facts.", "agent": "llm"}
-    blocked = {"status": "invalid", "step_output": "A draft.", "agent": "llm", "clarity_state": "BLOCKED"}
-    gather = {"step_id": "gather", "description": "Gather what the task and its inputs give", **complete}
+    blocked = {
+        "status": "invalid",
+        "step_output": "A draft.",
+        "agent": "llm",
+        "clarity_state": "BLOCKED",
+    }
+    gather = {
+        "step_id": "gather",
+        "description": "Gather what the task and its inputs give",
+        **complete,
+    }
     answer = {"step_id": "answer", "description": goal, "dependencies": ["gather"], **blocked}
     answer["clarity_reason"] = "It is not said what matters most."
     question = {"question": "What matters most?", "assumption": "Cost.", "step_id": "answer"}
     goal_of_plan = "An answer to use as it stands."
-    return Plan.model_validate({"goal": goal_of_plan, "task": task, "steps": [gather, answer], "questions": [question]})
+    return Plan.model_validate(
+        {"goal": goal_of_plan, "task": task, "steps": [gather, answer], "questions": [question]}
+    )

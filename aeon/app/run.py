@@ -71,7 +71,9 @@ class Run(Identity):
             claim(folder)
             create_store(folder, self._settings.store)
             # Last, since it marks what can be resumed.
-            (folder / origins.FILE).write_bytes(artefacts.write_json(origin.model_dump(mode="json")))
+            (folder / origins.FILE).write_bytes(
+                artefacts.write_json(origin.model_dump(mode="json"))
+            )
 
         artefacts.create_directory(directory, fill)
         self._begun_in = directory
@@ -81,7 +83,9 @@ class Run(Identity):
         started, began = datetime.now(UTC), perf_counter()
         with self._under_way(around) as (kernel, session):
             outcome = kernel.run(self.work.task, self.work.context, self.run_id)
-            seconds = perf_counter() - began  # sinks that take their time at the end are none of the run's
+            seconds = (
+                perf_counter() - began
+            )  # sinks that take their time at the end are none of the run's
         timings = Timings(
             start_time=started.isoformat(),
             end_time=(started + timedelta(seconds=seconds)).isoformat(),
@@ -95,7 +99,9 @@ class Run(Identity):
             self._write_report(around.directory, result, around.warn)
         return result
 
-    def _write_report(self, directory: Path, result: RunResult, warn: Callable[[str], None]) -> None:
+    def _write_report(
+        self, directory: Path, result: RunResult, warn: Callable[[str], None]
+    ) -> None:
         if not self._settings.observability.report:
             return
         try:
@@ -103,7 +109,9 @@ class Run(Identity):
 
             write_report(directory, result)
         except Exception as error:  # the run is over: whatever fails here has not failed it
-            warn(f"report.html: {type(error).__name__}: {error}; `aeon inspect {directory}` tries it again")
+            warn(
+                f"report.html: {type(error).__name__}: {error}; `aeon inspect {directory}` tries it again"
+            )
 
     def plan(self, around: Surroundings) -> Planned:
         """Make the plan, review and refine it, and run no step; a budget or a person that ends it early leaves the plan
@@ -135,8 +143,13 @@ class Run(Identity):
             with artefacts.as_artefact_error(around.directory, IN_RUN):
                 self.begin(around.directory)
         with ExitStack() as opened:
-            observers = [opened.enter_context(closing(QueuedObserver(observer))) for observer in around.observers]
-            sinks = opened.enter_context(open_sinks(self._settings.observability, around.directory, around.warn))
+            observers = [
+                opened.enter_context(closing(QueuedObserver(observer)))
+                for observer in around.observers
+            ]
+            sinks = opened.enter_context(
+                open_sinks(self._settings.observability, around.directory, around.warn)
+            )
             stream = EventStream((self._ledger, *sinks, *observers))
             session = self._open_session(around, opened)
             memory = self._open_memory(around, session, opened)
@@ -145,7 +158,9 @@ class Run(Identity):
                 around.on_start(kernel)
             task, provider = self.work.task, self._settings.provider.display_name
             synthetic = self.shared.synthetic
-            stream.emit(RunStarted(run_id=self.run_id, task=task, provider=provider, synthetic=synthetic))
+            stream.emit(
+                RunStarted(run_id=self.run_id, task=task, provider=provider, synthetic=synthetic)
+            )
             yield kernel, session
         for finding in stack.findings(self.shared.adapter, only_new=True):
             around.warn(finding)
@@ -153,7 +168,9 @@ class Run(Identity):
     def _open_session(self, around: Surroundings, opened: ExitStack) -> Session:
         store, parent = self._settings.store, self.parent
         paths = parent.directories if parent else ()
-        answers = [opened.enter_context(closing(open_source(path, store.backend))) for path in paths]
+        answers = [
+            opened.enter_context(closing(open_source(path, store.backend))) for path in paths
+        ]
         session = open_session(
             store,
             directory=around.directory,

@@ -31,7 +31,9 @@ A module is imported when one of its tools is wanted.
 MEMORY_TOOLS = ("memory_read", "memory_search", "memory_write")
 
 
-def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report = _log.warning) -> ToolRegistry:
+def build(
+    settings: ToolSettings, environ: Mapping[str, str], *, report: Report = _log.warning
+) -> ToolRegistry:
     """The tools of a process, which `close()` of the registry gives back; MCP servers are started for it. `report` is
     told of servers that did not start and of tools left out. Raises ConfigError for a tool that cannot be made."""
     registry = ToolRegistry()
@@ -41,7 +43,9 @@ def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report 
         for name, reference in settings.functions.items():
             registry.register(_import_tool(name, reference))
         if settings.mcp is not None:
-            from aeon.tools.mcp.provider import McpTools  # only when there are servers: it takes time to import
+            from aeon.tools.mcp.provider import (
+                McpTools,
+            )  # only when there are servers: it takes time to import
 
             servers = McpTools(settings.mcp, environ)
             registry.on_close(servers.close)
@@ -56,14 +60,18 @@ def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report 
     return registry
 
 
-def build_run_registry(registry: ToolRegistry, memory: Memory, *, settings: ToolSettings | None = None) -> ToolRegistry:
+def build_run_registry(
+    registry: ToolRegistry, memory: Memory, *, settings: ToolSettings | None = None
+) -> ToolRegistry:
     """A run's tools: those of the process, and those of `memory` that the settings do not leave out."""
     offered = BuiltinSettings() if settings is None else settings.builtin
     if not offered:
         return ToolRegistry(parent=registry)
     from aeon.tools.builtin.memory import memory_tools  # takes time to import
 
-    return ToolRegistry([made for made in memory_tools(memory) if _is_wanted(made.name, offered)], parent=registry)
+    return ToolRegistry(
+        [made for made in memory_tools(memory) if _is_wanted(made.name, offered)], parent=registry
+    )
 
 
 def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
@@ -72,8 +80,13 @@ def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
         problem = f"tools.builtin.only: there is no built-in tool {unknown[0]!r}"
         raise ConfigError(problem, hint=f"Name some of {', '.join(known)}.")
     wanted = [name for name in BUILTIN if _is_wanted(name, settings)]
-    modules = [import_module(f"aeon.tools.builtin.{module}") for module in {BUILTIN[name] for name in wanted}]
-    made: dict[str, Tool] = {tool.name: tool for module in modules for tool in module.from_settings(settings)}
+    modules = [
+        import_module(f"aeon.tools.builtin.{module}")
+        for module in {BUILTIN[name] for name in wanted}
+    ]
+    made: dict[str, Tool] = {
+        tool.name: tool for module in modules for tool in module.from_settings(settings)
+    }
     return [made[name] for name in wanted if name in made]
 
 

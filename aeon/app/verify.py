@@ -26,7 +26,14 @@ TASKS = (
     "Compare tea and coffee as a morning drink in one short paragraph, and recommend one of them.",
     "Turn this into a table with the columns item and amount: bread 2, milk 1, apples 6.",
 )
-_LETTERS = {"PROFILE": "P", "PLAN": "L", "EXECUTE": "X", "RE_EXECUTE": "X", "EVALUATE": "E", "REFINE": "R"}
+_LETTERS = {
+    "PROFILE": "P",
+    "PLAN": "L",
+    "EXECUTE": "X",
+    "RE_EXECUTE": "X",
+    "EVALUATE": "E",
+    "REFINE": "R",
+}
 LEGEND = "phases: P profile, L plan, X execute, E evaluate, R refine (r: nothing called for it), | a new pass"
 # A budget may end a run within a pass; REFINE is not reached by the pass that converges.
 _ORDER: Mapping[Mode, re.Pattern[str]] = {
@@ -66,7 +73,10 @@ def run_tasks(
     made = process.build_process(settings[MODES[0]], environ)
     with ExitStack() as leaving:
         leaving.callback(process.close_process, made)
-        of_mode = {mode: settings[mode].model_copy(update={"provider": made.settings.provider}) for mode in MODES}
+        of_mode = {
+            mode: settings[mode].model_copy(update={"provider": made.settings.provider})
+            for mode in MODES
+        }
         processes = {mode: replace(made, settings=of_mode[mode]) for mode in MODES}
         for shared in processes.values():
             rehearsal.check(shared)
@@ -77,12 +87,20 @@ def run_tasks(
                     if spent >= most:
                         return
                     limits = shared.settings.limits.model_copy(update={"max_cost": most - spent})
-                    shared = replace(shared, settings=shared.settings.model_copy(update={"limits": limits}))
+                    shared = replace(
+                        shared, settings=shared.settings.model_copy(update={"limits": limits})
+                    )
                 events: list[Recorded] = []
                 result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[events.append]))
                 cost = result.usage.total.cost
-                spent += math.inf if cost is None else cost  # what is not known may be all there was
-                answered = [one for one in events if isinstance(one.event, CallAnswered) and one.event.call != "repair"]
+                spent += (
+                    math.inf if cost is None else cost
+                )  # what is not known may be all there was
+                answered = [
+                    one
+                    for one in events
+                    if isinstance(one.event, CallAnswered) and one.event.call != "repair"
+                ]
                 phases = "".join(map(_letter, events))
                 yield Verified(task, mode, phases, len(answered), len(result.repairs), result)
 

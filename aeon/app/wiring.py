@@ -53,19 +53,32 @@ class Surroundings:
 
 
 def build_kernel(
-    shared: Process, work: Work, stream: EventStream, around: Surroundings, session: Session, memory: RunMemory
+    shared: Process,
+    work: Work,
+    stream: EventStream,
+    around: Surroundings,
+    session: Session,
+    memory: RunMemory,
 ) -> Orchestrator:
     """The kernel of one run; `session` is its use of the store, which the caller closes. Raises StoreFailed."""
     settings, over = shared.settings, Event()
-    stream.subscribers.append(lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None)
+    stream.subscribers.append(
+        lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None
+    )
 
     def stop() -> bool:
         """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
         return around.control.stop_requested or over.is_set()
 
     build_invoker = partial(StoredInvoker, approve=around.approve, session=session, stop=stop)
-    calls: dict[str, Any] = {"limits": settings.limits, "store": settings.store, "provider": settings.provider}
-    llm: LLMAdapter = stack.run_stack(shared.adapter, emit=stream.emit, stop=stop, session=session, **calls)
+    calls: dict[str, Any] = {
+        "limits": settings.limits,
+        "store": settings.store,
+        "provider": settings.provider,
+    }
+    llm: LLMAdapter = stack.run_stack(
+        shared.adapter, emit=stream.emit, stop=stop, session=session, **calls
+    )
     llm = Watched(llm, around.watcher) if around.watcher else llm
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
@@ -106,11 +119,16 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         convergence=settings.convergence,
         requires_final_step=settings.answer.json_schema is not None,
         # Nothing is put before JSON of the person's schema.
-        answer_mark=f"{SIMULATED_LINE}\n" if synthetic and settings.answer.json_schema is None else "",
+        answer_mark=f"{SIMULATED_LINE}\n"
+        if synthetic and settings.answer.json_schema is None
+        else "",
         configuration={
             "convergence_criteria": dumped["convergence"],
             "ttl": settings.ttl.base,
-            "adaptive_depth_settings": {"reasoning": dumped["reasoning"], "ttl_table": dumped["ttl"]},
+            "adaptive_depth_settings": {
+                "reasoning": dumped["reasoning"],
+                "ttl_table": dumped["ttl"],
+            },
             "refinement": dumped["refinement"],
             "limits": dumped["limits"],
             "provider": settings.provider.kind,

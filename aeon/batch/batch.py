@@ -12,7 +12,13 @@ from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, Ended
 from aeon.batch.summary import AGAIN, Line
 from aeon.config.settings import BatchSettings
-from aeon.domain.errors import AeonError, AuthenticationFailed, ProviderError, QuotaExhausted, StoreFailed
+from aeon.domain.errors import (
+    AeonError,
+    AuthenticationFailed,
+    ProviderError,
+    QuotaExhausted,
+    StoreFailed,
+)
 from aeon.kernel.control import RunControl
 from aeon.report.words import one_line
 
@@ -39,12 +45,18 @@ class Batch:
     def lines(self, most: int | None = None) -> Iterator[Line]:
         """The line of each row that is not done, once it is written, at most of so many rows; a row that was asked to
         stop leaves none, and goes on with the next start."""
-        lines: Iterable[Line] = map(self._keep, self.backend.run(islice(self._rows(), most), self.control))
+        lines: Iterable[Line] = map(
+            self._keep, self.backend.run(islice(self._rows(), most), self.control)
+        )
         if self.settings.order == "dataset":
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:
             self.results.write(line)
-            if line["ended"] not in AGAIN or line["error"]["type"] not in _UNANSWERED or line.get("calls") == 0:
+            if (
+                line["ended"] not in AGAIN
+                or line["error"]["type"] not in _UNANSWERED
+                or line.get("calls") == 0
+            ):
                 # Only now: else a kill in between would lose what was answered.
                 self.backend.forget(digest(line["id"]).hex())
             yield line
@@ -73,7 +85,9 @@ class Batch:
         error = ended.line["error"] or {}
         self._refused = self._refused + 1 if error.get("type") in _REFUSED else 0
         if self._refused == _MOST_REFUSED:  # fewer may be a matter of the rows
-            failed = f"{_MOST_REFUSED} rows after each other failed by {one_line(error['message'], 200)}"
+            failed = (
+                f"{_MOST_REFUSED} rows after each other failed by {one_line(error['message'], 200)}"
+            )
             self.control.request_stop(failed.rstrip("."))
         if self.records is None:
             return ended.line

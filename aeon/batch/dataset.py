@@ -78,21 +78,32 @@ def open_dataset(path: Path, columns: BatchColumns, common: Common) -> Dataset:
     """Read a dataset through; rows have `common` where they give nothing of their own. Raises ConfigError for a file
     that is no dataset, for ids that stand twice, for a column that no row has, and where no row can be run."""
     if path.suffix.lower() not in SUFFIXES or path.is_dir():
-        raise ConfigError(f"dataset={path}: must be a file {', '.join(SUFFIXES)}", hint="JSON Lines, CSV or Parquet.")
+        raise ConfigError(
+            f"dataset={path}: must be a file {', '.join(SUFFIXES)}",
+            hint="JSON Lines, CSV or Parquet.",
+        )
     lines, missing, can_run = dict[bytes, int](), columns.named(), False
     for row, names in _read(path, columns, common):
         missing, can_run = missing - names.keys(), can_run or not row.problem
         name = digest(row.id)
         if name in lines:
-            raise ConfigError(f"{path}:{row.line}: the id {row.id!r} is that of line {lines[name]}, too")
+            raise ConfigError(
+                f"{path}:{row.line}: the id {row.id!r} is that of line {lines[name]}, too"
+            )
         lines[name] = row.line
     if not lines:
         raise ConfigError(f"dataset={path}: there are no rows")
     hint = f"The columns are {one_line(', '.join(map(str, names)), 300)}." if names else ""
     if missing:
-        raise ConfigError(f"batch.columns: no row of {path} has {', '.join(sorted(missing))}", hint=hint)
+        raise ConfigError(
+            f"batch.columns: no row of {path} has {', '.join(sorted(missing))}", hint=hint
+        )
     if not can_run:
-        hint += " batch.columns.task=COLUMN names that of the task; task=... is one for all." if names else ""
+        hint += (
+            " batch.columns.task=COLUMN names that of the task; task=... is one for all."
+            if names
+            else ""
+        )
         raise ConfigError(f"dataset={path}: no row can be run: {row.problem}", hint=hint)
     return Dataset(path, columns, common, len(lines), _state_of(path))
 
@@ -102,7 +113,9 @@ def _state_of(path: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _read(path: Path, columns: BatchColumns, common: Common) -> Iterator[tuple[Row, Mapping[str, Any]]]:
+def _read(
+    path: Path, columns: BatchColumns, common: Common
+) -> Iterator[tuple[Row, Mapping[str, Any]]]:
     """Each row, and the object that it was made of."""
     for number, (line, given) in enumerate(read_rows(path), start=1):
         yield _row(number, line, given, columns, common), given if isinstance(given, dict) else {}
@@ -121,9 +134,14 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
         text = require_unicode(_text(own, columns.task) if is_given else common.task, columns.task)
         if not text.strip():
             raise ValueError(f"there is no task in the column {columns.task!r}")
-        own_inputs = {name: _text(value, f"inputs.{name}") for name, value in _mapping(given.get("inputs"), "inputs")}
+        own_inputs = {
+            name: _text(value, f"inputs.{name}")
+            for name, value in _mapping(given.get("inputs"), "inputs")
+        }
         inputs = {**common.inputs, **own_inputs}
-        inputs |= {name: _text(given.get(column), column) for name, column in columns.inputs.items()}
+        inputs |= {
+            name: _text(given.get(column), column) for name, column in columns.inputs.items()
+        }
         overrides = tuple(
             f"{name}={value if _needs_no_quotes(value) else format_value(value)}"
             for name, value in _mapping(given.get(columns.overrides), columns.overrides)

@@ -16,7 +16,12 @@ FIRST_ROWS = 8
 # The calls of a row that needs one step and converges at once, each with its role.
 _GRADED = (("step", "worker"), ("semantic_validation", "grader"), ("convergence", "grader"))
 _LEAST = {
-    "adaptive": (("task_profile", "planner"), ("plan", "planner"), ("semantic_validation", "grader"), *_GRADED),
+    "adaptive": (
+        ("task_profile", "planner"),
+        ("plan", "planner"),
+        ("semantic_validation", "grader"),
+        *_GRADED,
+    ),
     "auto": (("task_profile", "planner"), _GRADED[0], _GRADED[2]),
     "core": (("plan", "planner"), _GRADED[0]),
 }
@@ -36,7 +41,9 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
     settings, core = aeon.settings, aeon.settings.mode.kind == "core"
     least = len(_LEAST[settings.mode.kind])
     if aeon.workflow is not None:
-        least = forecast(aeon.workflow.plan(), lambda step: 0 if step.tool and step.arguments else 1, core=core)
+        least = forecast(
+            aeon.workflow.plan(), lambda step: 0 if step.tool and step.arguments else 1, core=core
+        )
     most = settings.ttl.base if core else settings.ttl.limit + 1  # the profile is free
     cap = settings.limits.max_llm_calls or max(least, most)
     least, most = min(least, cap), min(max(least, most), cap)
@@ -89,4 +96,6 @@ def project(summary: Summary, left: int, seconds: float) -> str:
     tokens = (summary.total("input_tokens") + summary.total("output_tokens")) * share
     cost = "" if summary.cost is None else f", cost {summary.cost * share:.4f}"
     calls, time = f"{summary.total('calls') * share:,.0f} calls", format_seconds(seconds * left)
-    return f"By the first rows all {rows:,}: about {calls}, {tokens:,.0f} tokens{cost}; {time} more."
+    return (
+        f"By the first rows all {rows:,}: about {calls}, {tokens:,.0f} tokens{cost}; {time} more."
+    )

@@ -10,7 +10,13 @@ from aeon.domain.values import Value
 
 _Part = TypeVar("_Part", bound=Value)
 _OF_PROVIDER = (
-    *("requests_per_minute", "tokens_per_minute", "max_concurrency", "timeout_seconds", "timeout_per"),
+    *(
+        "requests_per_minute",
+        "tokens_per_minute",
+        "max_concurrency",
+        "timeout_seconds",
+        "timeout_per",
+    ),
     *("retry", "breaker", "stream", "api_key_env", "require_key"),
 )
 """How requests travel, which decides no answer; an address says who answers, and is none of them."""
@@ -22,7 +28,9 @@ def identify(aeon: Aeon) -> str:
     """What tells the rows of one configuration from those of another: a digest of all, and a short one of each part, in
     hex. How requests travel and what is observed may change on the way."""
     columns = aeon.settings.batch.columns.model_dump(mode="json")
-    apart = dict(zip(_APART, (columns, aeon.hashes["prompts"], aeon.hashes["schemas"]), strict=True))
+    apart = dict(
+        zip(_APART, (columns, aeon.hashes["prompts"], aeon.hashes["schemas"]), strict=True)
+    )
     parts = {**engine_settings(_without_travel(aeon.settings)), **apart}
     digests = [hash_of_json(part) for _, part in sorted(parts.items())]
     return hash_of_json(digests)[:_WHOLE] + "".join(digest[:_PART] for digest in digests)
@@ -34,7 +42,11 @@ def differing_parts(one: str, other: str) -> list[str]:
     places = range(_WHOLE, _WHOLE + _PART * len(names), _PART)
     if not len(one) == len(other) == places.stop:
         return []
-    return [name for name, at in zip(names, places, strict=True) if one[at : at + _PART] != other[at : at + _PART]]
+    return [
+        name
+        for name, at in zip(names, places, strict=True)
+        if one[at : at + _PART] != other[at : at + _PART]
+    ]
 
 
 def _without_travel(settings: Settings) -> Settings:
@@ -43,10 +55,16 @@ def _without_travel(settings: Settings) -> Settings:
         others = tuple(_with_defaults(other, *_OF_PROVIDER) for other in fallbacks)
         provider = provider.model_copy(update={"fallbacks": others})
     execution = _with_defaults(settings.execution, "max_parallel")
-    changed = {"provider": provider, "execution": execution, "observability": Settings().observability}
+    changed = {
+        "provider": provider,
+        "execution": execution,
+        "observability": Settings().observability,
+    }
     return settings.model_copy(update=changed)
 
 
 def _with_defaults(part: _Part, *names: str) -> _Part:
     fields = type(part).model_fields
-    return part.model_copy(update={name: fields[name].get_default() for name in names if name in fields})
+    return part.model_copy(
+        update={name: fields[name].get_default() for name in names if name in fields}
+    )

@@ -20,7 +20,13 @@ COLUMNS: dict[str, str] = {
     **{"id": "string", "row": "int64", "ended": "string", "converged": "bool", "answer": "string"},
     **dict.fromkeys(SCORES, "double"),
     **dict.fromkeys(("passes", "calls", "input_tokens", "output_tokens"), "int64"),
-    **{"cost": "double", "seconds": "double", "error": "string", "synthetic": "bool", "record": "string"},
+    **{
+        "cost": "double",
+        "seconds": "double",
+        "error": "string",
+        "synthetic": "bool",
+        "record": "string",
+    },
 }
 """The columns of a table of results, with their types in Parquet."""
 
@@ -30,7 +36,10 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
     ConfigError for files of different batches, rows that stand twice, rows that are missing, and what cannot be
     written."""
     if (suffix := out.suffix.lower()) not in (".jsonl", ".ndjson", ".csv", ".parquet"):
-        raise ConfigError(f"out={out}: a merge writes .jsonl, .csv or .parquet", hint="Name one of these with out=.")
+        raise ConfigError(
+            f"out={out}: a merge writes .jsonl, .csv or .parquet",
+            hint="Name one of these with out=.",
+        )
     places = _find_places(paths)
     summary = Summary(len(places) - 1)
     beside = out.with_name(f".{out.name}.{uuid4().hex}.tmp")
@@ -45,7 +54,9 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
                 file.writelines(encode_json(line) + b"\n" for line in rows)
         beside.replace(out)
     except OSError as error:
-        raise ConfigError(unwritable_error(out, error).message, hint="Name another file with out=.") from None
+        raise ConfigError(
+            unwritable_error(out, error).message, hint="Name another file with out=."
+        ) from None
     finally:
         beside.unlink(missing_ok=True)
     return summary
@@ -66,12 +77,18 @@ def _find_places(paths: Sequence[Path]) -> array[int]:
             if not 1 <= row < len(places):
                 raise ConfigError(f"{path}: row {row} is not among the {line['of']} of the dataset")
             if places[row] >= 0:
-                raise ConfigError(f"row {row} stands in {paths[places[row] % len(paths)]} and in {path}")
+                raise ConfigError(
+                    f"row {row} stands in {paths[places[row] % len(paths)]} and in {path}"
+                )
             places[row] = place * len(paths) + index
     if missing := [row for row, place in enumerate(places) if row and place < 0]:
         shown = ", ".join(map(str, missing[:10])) + (" ..." if len(missing) > 10 else "")
-        hint = "Run the shard that has them; a batch that was stopped goes on with the same command."
-        raise ConfigError(f"{len(missing)} of {len(places) - 1} rows are missing: {shown}", hint=hint)
+        hint = (
+            "Run the shard that has them; a batch that was stopped goes on with the same command."
+        )
+        raise ConfigError(
+            f"{len(missing)} of {len(places) - 1} rows are missing: {shown}", hint=hint
+        )
     return places or array("q", [-1])
 
 
@@ -88,5 +105,9 @@ def _rows(paths: Sequence[Path], places: array[int], summary: Summary) -> Iterat
 
 def _flat(line: Line) -> dict[str, Any]:
     """A line as a row of a table."""
-    whole = {**line, **(line.get("scores") or {}), "error": (line.get("error") or {}).get("message")}
+    whole = {
+        **line,
+        **(line.get("scores") or {}),
+        "error": (line.get("error") or {}).get("message"),
+    }
     return {name: whole.get(name) for name in COLUMNS}

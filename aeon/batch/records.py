@@ -26,7 +26,9 @@ class Running:
 
     def directories(self, key: str) -> tuple[Path, Path | None]:
         """A new directory for a row, and the one in which a run of it was cut off, if there is one."""
-        before = sorted(self.folder.glob(f"{key}-*"), key=lambda path: int(path.name.partition("-")[2]))
+        before = sorted(
+            self.folder.glob(f"{key}-*"), key=lambda path: int(path.name.partition("-")[2])
+        )
         cut_off = next((path for path in reversed(before) if (path / FILE).is_file()), None)
         count = int(before[-1].name.partition("-")[2]) + 1 if before else 0
         return self.folder / f"{key}-{count}", cut_off
@@ -67,7 +69,9 @@ class Running:
 
     def close(self) -> None:
         """Remove the folder if nothing is left in it but what a kill left half made."""
-        if self.folder.is_dir() and all(path.name.startswith(".") for path in self.folder.iterdir()):
+        if self.folder.is_dir() and all(
+            path.name.startswith(".") for path in self.folder.iterdir()
+        ):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -96,7 +100,9 @@ class Records:
                     self._file.execute(first)
             self._file.execute(statement, values)
         except sqlite3.Error as error:
-            raise ArtefactError(f"{self._path} cannot be written: {error}", hint="Free space.") from error
+            raise ArtefactError(
+                f"{self._path} cannot be written: {error}", hint="Free space."
+            ) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -113,13 +119,25 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
         hint = "batch.records=failed keeps those that failed or did not converge, all every one."
         raise ConfigError(f"{out}: the row {row_id!r}, {line['ended']}, left no record", hint=hint)
     # After a merge it is where that of the shard is, here or where it was.
-    packed, named = out.with_name(f"{out.name}.records"), Path(line["record"].removesuffix(f"#{row_id}"))
-    packed, row = next((path for path in (packed, out.with_name(named.name), named) if path.is_file()), packed), None
+    packed, named = (
+        out.with_name(f"{out.name}.records"),
+        Path(line["record"].removesuffix(f"#{row_id}")),
+    )
+    packed, row = (
+        next(
+            (path for path in (packed, out.with_name(named.name), named) if path.is_file()), packed
+        ),
+        None,
+    )
     if packed.is_file():
-        with closing(sqlite3.connect(packed)) as file:  # to be written, too: else it would leave files beside
+        with closing(
+            sqlite3.connect(packed)
+        ) as file:  # to be written, too: else it would leave files beside
             row = file.execute("SELECT data FROM records WHERE id = ?", (row_id,)).fetchone()
     if row is None:
-        raise ConfigError(f"{packed}: the record is not there", hint="It is moved together with the results.")
+        raise ConfigError(
+            f"{packed}: the record is not there", hint="It is moved together with the results."
+        )
     if directory.exists():
         raise ConfigError(f"{directory}: is there already", hint="Name a new folder.")
     with tarfile.open(fileobj=BytesIO(row[0])) as packed_files:

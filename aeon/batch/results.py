@@ -26,7 +26,13 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
     """The line of a row that was run."""
     usage, error = result.usage.total, result.error
     return {
-        **_line(row, of, configuration, result.termination_reason, (error.type, error.message) if error else None),
+        **_line(
+            row,
+            of,
+            configuration,
+            result.termination_reason,
+            (error.type, error.message) if error else None,
+        ),
         "converged": result.converged,
         "answer": result.answer,
         "scores": result.scores.model_dump(mode="json") if result.scores else None,
@@ -39,13 +45,21 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
     }
 
 
-def problem_line(row: Row, of: int, configuration: str, ended: str, message: str, kind: str = "run") -> Line:
+def problem_line(
+    row: Row, of: int, configuration: str, ended: str, message: str, kind: str = "run"
+) -> Line:
     """The line of a row that could not be run (`invalid`), or failed without a result (`failed`)."""
     return _line(row, of, configuration, ended, ("row" if ended == "invalid" else kind, message))
 
 
 def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, str] | None) -> Line:
-    known = {"id": row.id, "row": row.number, "of": of, "ended": ended, "configuration": configuration}
+    known = {
+        "id": row.id,
+        "row": row.number,
+        "of": of,
+        "ended": ended,
+        "configuration": configuration,
+    }
     return {**known, "given": row.given, "error": error and {"type": error[0], "message": error[1]}}
 
 
@@ -56,7 +70,12 @@ class Results:
     another configuration, of other rows, one that is no batch's, and one that another process writes."""
 
     def __init__(
-        self, path: Path | None, configuration: str, dataset: Dataset, changed: str, put: Callable[[str], bool]
+        self,
+        path: Path | None,
+        configuration: str,
+        dataset: Dataset,
+        changed: str,
+        put: Callable[[str], bool],
     ) -> None:
         self.path, self._put = path, put
         self._file: JsonLines | None = None
@@ -66,14 +85,21 @@ class Results:
                 numbers = self._find_done(path, configuration, dataset, changed)
                 self._file = self._take_over(path, numbers, dataset.count)
 
-    def _find_done(self, path: Path, configuration: str, dataset: Dataset, changed: str) -> dict[bytes, int]:
+    def _find_done(
+        self, path: Path, configuration: str, dataset: Dataset, changed: str
+    ) -> dict[bytes, int]:
         """The numbers of the rows that are done, by the digests of their ids."""
         taken: dict[bytes, bytes] = {}
         for _, line in read_places(path):
             if line["configuration"] != configuration:
-                parts = ", ".join(differing_parts(configuration, line["configuration"])) or "what, is not known"
+                parts = (
+                    ", ".join(differing_parts(configuration, line["configuration"]))
+                    or "what, is not known"
+                )
                 hint = "Name another file with out=, or give the configuration it was begun with."
-                raise ConfigError(f"out={path}: its rows were made with another configuration: {parts}", hint=hint)
+                raise ConfigError(
+                    f"out={path}: its rows were made with another configuration: {parts}", hint=hint
+                )
             if line["ended"] not in AGAIN:
                 taken[digest(line["id"])] = bytes.fromhex(line["given"])
         numbers, differing = dict[bytes, int](), list[int]()
@@ -92,7 +118,10 @@ class Results:
             )
         if taken:
             hint = "Give the dataset it was begun with, to which rows may be added; or name another file with out=."
-            raise ConfigError(f"out={path}: it has {count_noun(len(taken), 'row')} that the dataset has not", hint=hint)
+            raise ConfigError(
+                f"out={path}: it has {count_noun(len(taken), 'row')} that the dataset has not",
+                hint=hint,
+            )
         return numbers
 
     def _take_over(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
@@ -110,7 +139,9 @@ class Results:
             beside.replace(target)
         except (ArtefactError, OSError) as error:
             beside.unlink(missing_ok=True)
-            raise ConfigError(f"out={path}: cannot be written: {error}", hint="Free space.") from None
+            raise ConfigError(
+                f"out={path}: cannot be written: {error}", hint="Free space."
+            ) from None
         file.path = path
         return file
 
@@ -119,7 +150,9 @@ class Results:
         if self._file is not None:
             self._file.write(line)
         elif not self._put(encode_json(line).decode()):
-            raise ArtefactError("out=-: its reader has gone away: the batch is stopped", hint="Give out= a file.")
+            raise ArtefactError(
+                "out=-: its reader has gone away: the batch is stopped", hint="Give out= a file."
+            )
         self.done[line["row"]] = 1
         self.summary.add(line)
 
@@ -172,7 +205,9 @@ def read_places(path: Path) -> Iterator[tuple[int, Line]]:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError:
         problem = f"{path}: line {number} is no result of a batch"
-        raise ConfigError(problem, hint="Name a file that `aeon batch` has written, or a new one with out=.") from None
+        raise ConfigError(
+            problem, hint="Name a file that `aeon batch` has written, or a new one with out=."
+        ) from None
 
 
 def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:

@@ -58,15 +58,24 @@ class Backend(Protocol):
         """Close what is open."""
 
 
-def open_aeon(composition: Composition, *more: str, open_endpoints: OpenEndpoints | None = None) -> Aeon:
+def open_aeon(
+    composition: Composition, *more: str, open_endpoints: OpenEndpoints | None = None
+) -> Aeon:
     """Aeon as composed for the rows of a batch, with `more` overrides. Raises ConfigError."""
     composed = composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
-    return Aeon(compose_settings(composed), environment(), composition=composed, open_endpoints=open_endpoints)
+    return Aeon(
+        compose_settings(composed),
+        environment(),
+        composition=composed,
+        open_endpoints=open_endpoints,
+    )
 
 
 def capped_endpoints(settings: BatchSettings, control: RunControl) -> SharedEndpoints:
     """The endpoints of all rows of this process, which stop `control` when a cap of the batch is reached."""
-    caps = LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
+    caps = LimitSettings.model_construct(
+        max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls
+    )
     return SharedEndpoints(CappedMeter(caps, control.request_stop, "batch"))
 
 
@@ -93,18 +102,24 @@ class RowRunner:
         try:
             result = self._run(row, control, keep or partial(_fail, failures))
         except ConfigError as error:
-            return Ended(problem_line(row, of, configuration, "invalid", f"line {row.line}: {error.message}"))
+            return Ended(
+                problem_line(row, of, configuration, "invalid", f"line {row.line}: {error.message}")
+            )
         except AeonError as error:
             if isinstance(error.__cause__, OSError | sqlite3.OperationalError):
                 raise  # every other row would fail by it, too
-            return Ended(problem_line(row, of, configuration, "failed", error.message, type(error).__name__))
+            return Ended(
+                problem_line(row, of, configuration, "failed", error.message, type(error).__name__)
+            )
         if failures:
             raise failures[0]
         if result.termination_reason == "interrupted":
             return None
         kept = self.aeon.settings.batch.records
         is_kept = kept == "all" or (kept == "failed" and result.exit_status)
-        return Ended(line_of(row, of, configuration, result), self.running.pack(row.key) if is_kept else None)
+        return Ended(
+            line_of(row, of, configuration, result), self.running.pack(row.key) if is_kept else None
+        )
 
     def close(self) -> None:
         """Close what rows with overrides of their own have opened."""
@@ -135,7 +150,9 @@ class RowRunner:
         with self._opening:
             if overrides not in self._others:
                 if len(self._others) >= _MOST_CONFIGURATIONS:
-                    raise ConfigError(f"the rows have more than {_MOST_CONFIGURATIONS} different overrides")
+                    raise ConfigError(
+                        f"the rows have more than {_MOST_CONFIGURATIONS} different overrides"
+                    )
                 try:
                     self._others[overrides] = self._open(*overrides)
                 except ConfigError as error:
@@ -160,7 +177,9 @@ class Threads:
 
     def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
         """See `Backend`."""
-        ended = run_all(lambda row, own: self._runner.run(row, Either(control, own)), rows, self._parallel)
+        ended = run_all(
+            lambda row, own: self._runner.run(row, Either(control, own)), rows, self._parallel
+        )
         return (one for one in ended if one is not None)
 
     def forget(self, key: str) -> None:
@@ -172,7 +191,9 @@ class Threads:
         self._runner.close()
 
 
-def _fail(failures: list[StoreFailed], _directory: Path, _entry: Entry, failure: StoreFailed | None) -> None:
+def _fail(
+    failures: list[StoreFailed], _directory: Path, _entry: Entry, failure: StoreFailed | None
+) -> None:
     if failure is not None:
         failures.append(failure)  # the run makes a result of it
         raise failure

@@ -39,14 +39,19 @@ class Summary:
         self.ends[line["ended"]] += 1
         self.simulated += bool(line.get("synthetic"))
         self.unpriced += line.get("cost", 0.0) is None
-        found, error = {**line, **(line.get("scores") or {})}, (line.get("error") or {}).get("message", "")
+        found, error = (
+            {**line, **(line.get("scores") or {})},
+            (line.get("error") or {}).get("message", ""),
+        )
         for name, values in self._values.items():
             if found.get(name) is not None:
                 values.append(found[name])
         least = min((found[name] for name in SCORES if found.get(name) is not None), default=1.0)
         texts = {"answer": one_line(line.get("answer") or "", 400), "error": one_line(error, 400)}
         rank = 0 if line["ended"] in AGAIN or error else 1 if line["ended"] not in GOOD else 2
-        self._shown.append(((rank, least, line["row"]), {**{name: line.get(name) for name in _SHOWN}, **texts}))
+        self._shown.append(
+            ((rank, least, line["row"]), {**{name: line.get(name) for name in _SHOWN}, **texts})
+        )
         if len(self._shown) > 2 * MOST_SHOWN:
             self.shown()
 
@@ -89,12 +94,22 @@ class Summary:
         return [line for _, line in self._shown]
 
     def __str__(self) -> str:
-        ends = ", ".join(f"{count:,} {end.replace('_', ' ')}" for end, count in self.ends.most_common()) or "none"
+        ends = (
+            ", ".join(
+                f"{count:,} {end.replace('_', ' ')}" for end, count in self.ends.most_common()
+            )
+            or "none"
+        )
         lines = [f"{self.count:,} of {self.of:,} rows: {ends}."]
         table = [("", [*QUANTILES, "total"]), *self.figures()]
         shown = table[1:] and table
-        lines += [f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in shown]
-        notes = {"simulated: no model was called": self.simulated, "of unknown cost: no price": self.unpriced}
+        lines += [
+            f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in shown
+        ]
+        notes = {
+            "simulated: no model was called": self.simulated,
+            "of unknown cost: no price": self.unpriced,
+        }
         lines += [f"{count_noun(count, 'row')} {note}." for note, count in notes.items() if count]
         return "\n".join(line.rstrip() for line in lines)
 
@@ -114,7 +129,10 @@ def write_page(summary: Summary, out: Path) -> Path:
         link=quote(out.name),
         summary=summary,
         good=sum(summary.ends[end] for end in GOOD),
-        kinds={end: "bad" if end in AGAIN else "good" if end in GOOD else "open" for end in summary.ends},
+        kinds={
+            end: "bad" if end in AGAIN else "good" if end in GOOD else "open"
+            for end in summary.ends
+        },
         quantiles=list(QUANTILES),
         rows=summary.shown(),
     )

@@ -19,8 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status. 0 converged or done, 1 failed, 2 bad configuration or usage, 3
     finished without convergence, 130 interrupted. Errors are reported on standard error; a traceback is shown only when
     HYDRA_FULL_ERROR is set."""
-    gc.set_threshold(50_000)  # most of what a process makes at first is modules and classes, which are no garbage
-    logging.raiseExceptions = False  # a log line that nobody can read any more (`| head`) is no error
+    gc.set_threshold(
+        50_000
+    )  # most of what a process makes at first is modules and classes, which are no garbage
+    logging.raiseExceptions = (
+        False  # a log line that nobody can read any more (`| head`) is no error
+    )
     with own_streams():
         return run_guarded(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -38,7 +42,12 @@ def _run(given: list[str]) -> int:
         command = "completion"
     command = command or "run"
     shows = any(text.startswith("-") and text not in ("-m", "--multirun") for text in rest)
-    if command in ("run", "ask", "plan") and not shows and "progress=none" not in rest and stderr().isatty():
+    if (
+        command in ("run", "ask", "plan")
+        and not shows
+        and "progress=none" not in rest
+        and stderr().isatty()
+    ):
         say("Aeon is starting ...")
     module = import_module(f"aeon.cli.commands.{COMMANDS.get(command, command)}")
     return int(getattr(module, command)(rest))

@@ -19,7 +19,12 @@ _DEFAULTS: Schema = {
 }
 _HYDRA: Schema = {"type": "object", "description": "Hydra's own settings."}
 _WORDS = {"boolean": "true or false", "string": "text", "object": "mapping", "array": "list"}
-_BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+_BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
 
 
 def configuration_schema(group: str | None = None) -> Schema:
@@ -28,7 +33,9 @@ def configuration_schema(group: str | None = None) -> Schema:
     properties = whole["properties"]
     if group is not None and group not in properties:
         known = ", ".join(sorted(properties.keys() & groups().keys()))
-        raise ConfigError(f"{group}: there is no such group of settings", hint=f"There are: {known}.")
+        raise ConfigError(
+            f"{group}: there is no such group of settings", hint=f"There are: {known}."
+        )
     for part in (whole, *whole["$defs"].values()):
         # A part of it may be said alone, and each value may be an interpolation.
         part.pop("required", None)
@@ -40,7 +47,12 @@ def configuration_schema(group: str | None = None) -> Schema:
             model["properties"]["defaults"] = _DEFAULTS
     properties |= {"defaults": _DEFAULTS, "hydra": _HYDRA}
     chosen = whole if group is None else properties[group]
-    return {"$schema": _DIALECT, **chosen, "title": f"Aeon: {group or 'configuration'}", "$defs": whole["$defs"]}
+    return {
+        "$schema": _DIALECT,
+        **chosen,
+        "title": f"Aeon: {group or 'configuration'}",
+        "$defs": whole["$defs"],
+    }
 
 
 def settings_schema() -> Schema:
@@ -63,7 +75,12 @@ def _loosen_schema(value: Schema) -> Schema:
 
 def _describe(whole: Schema) -> None:
     # What an option changes in other groups is explained there.
-    of_groups = (entry for group in groups() for entry in entries_of(group) if entry.path.startswith(f"{group}."))
+    of_groups = (
+        entry
+        for group in groups()
+        for entry in entries_of(group)
+        if entry.path.startswith(f"{group}.")
+    )
     for entry in (*top_entries(), *of_groups):
         *parents, name = entry.path.split(".")
         parts = [whole]
@@ -85,8 +102,12 @@ def describe_types(schema: Schema, key: str) -> list[str]:
     """What the settings of a JSON Schema take at a dotted key, each kind once; empty for a key they do not have."""
     nodes = [schema]
     for name in key.split("."):
-        below = [node.get("properties", {}).get(name, node.get("additionalProperties")) for node in nodes]
-        nodes = [found for child in below if isinstance(child, dict) for found in _unions(schema, child)]
+        below = [
+            node.get("properties", {}).get(name, node.get("additionalProperties")) for node in nodes
+        ]
+        nodes = [
+            found for child in below if isinstance(child, dict) for found in _unions(schema, child)
+        ]
     return list(dict.fromkeys(_describe_kind(schema, node) for node in nodes))
 
 
@@ -105,7 +126,11 @@ def _describe_kind(root: Schema, node: Schema) -> str:
         return f"one of {', '.join(map(str, node['enum']))}"
     kind = str(node.get("format", node.get("const", node.get("type", "any"))))
     inner = node.get("items" if kind == "array" else "additionalProperties")
-    kinds = [_describe_kind(root, part) for part in _unions(root, inner)] if isinstance(inner, dict) else []
+    kinds = (
+        [_describe_kind(root, part) for part in _unions(root, inner)]
+        if isinstance(inner, dict)
+        else []
+    )
     of_kinds = f" of {' or '.join(dict.fromkeys(kinds))}" if any(kinds) else ""
     bounds = [f"{words} {node[bound]:g}" for bound, words in _BOUNDS.items() if bound in node]
     return ", ".join([f"{_WORDS.get(kind, kind)}{of_kinds}", *bounds])

@@ -38,7 +38,9 @@ def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None)
 def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Composition:
     """What `compose` composes: the overrides, after those of a run that they name. Raises ConfigError."""
     folder = Path(config_dir).expanduser().resolve() if config_dir else None
-    return recompose.composition(Composition(overrides=tuple(map(quote_override, overrides)), config_dir=folder))
+    return recompose.composition(
+        Composition(overrides=tuple(map(quote_override, overrides)), config_dir=folder)
+    )
 
 
 def compose_settings(of: Composition) -> Settings:
@@ -53,7 +55,9 @@ def settings_from(cfg: DictConfig) -> Settings:
         # Each by itself: Hydra's own part refers to a job that may not run.
         values = {str(name): _plain(cfg[name]) for name in cfg if name != "hydra"}
     except OmegaConfBaseException as error:
-        raise ConfigError(f"{error.full_key or 'configuration'}: {str(error.msg or error).splitlines()[0]}") from None
+        raise ConfigError(
+            f"{error.full_key or 'configuration'}: {str(error.msg or error).splitlines()[0]}"
+        ) from None
     try:
         settings = Settings.model_validate(values)
     except PydanticError as error:
@@ -62,14 +66,18 @@ def settings_from(cfg: DictConfig) -> Settings:
         raise ConfigError(f"{', '.join(mistaken)}: must be a number, not true or false")
     convergence, answer, memory = settings.convergence, settings.answer, settings.memory
     if convergence.criteria_file is not None:
-        read = _read_values(convergence.criteria_file, ConvergenceSettings, "criteria", "convergence.criteria_file")
+        read = _read_values(
+            convergence.criteria_file, ConvergenceSettings, "criteria", "convergence.criteria_file"
+        )
         convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
     if answer.schema_file is not None:
         answer = answer.model_copy(update={"json_schema": _read_json_schema(answer.schema_file)})
     if memory.entries_file is not None:
         read = _read_values(memory.entries_file, MemorySettings, "entries", "memory.entries_file")
         memory = memory.model_copy(update={"entries": {**read, **memory.entries}})
-    return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
+    return settings.model_copy(
+        update={"convergence": convergence, "answer": answer, "memory": memory}
+    )
 
 
 def _truths_as_numbers(given: Any, taken: Any, *names: str) -> Iterator[str]:
@@ -81,7 +89,11 @@ def _truths_as_numbers(given: Any, taken: Any, *names: str) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
+    return (
+        OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
+        if OmegaConf.is_config(value)
+        else value
+    )
 
 
 def _read_values(path: Path, model: type[BaseModel], field: str, key: str) -> dict[str, Any]:
@@ -97,9 +109,13 @@ def _read_json_schema(path: Path) -> dict[str, Any]:
     try:
         schema = json.loads(_read_text(path, "answer.schema"))
     except json.JSONDecodeError as error:
-        raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+        raise SchemaFileError(
+            f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}"
+        ) from None
     if not isinstance(schema, dict):
-        raise SchemaFileError(f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}")
+        raise SchemaFileError(
+            f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}"
+        )
     check_schema(schema, str(path))
     return schema
 
@@ -111,7 +127,9 @@ def environment(directory: Path | None = None) -> Mapping[str, str]:
     try:
         load_dotenv(path, override=False, encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}", hint="It must be UTF-8 text.") from None
+        raise ConfigError(
+            f"{path}: cannot be read: {error}", hint="It must be UTF-8 text."
+        ) from None
     return os.environ
 
 
@@ -144,7 +162,11 @@ def read_task(settings: Settings) -> str | None:
 
 def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
     before = recorded.files.get("plan_file")
-    same = before is not None and plan_file is not None and plan_file.expanduser().absolute() == Path(before.path)
+    same = (
+        before is not None
+        and plan_file is not None
+        and plan_file.expanduser().absolute() == Path(before.path)
+    )
     return recorded.task_in_plan and plan_file is not None and not same
 
 
@@ -154,8 +176,12 @@ def read_inputs(settings: Settings) -> dict[str, str]:
     recorded = find_recorded_origin(settings)
     if both := sorted(settings.inputs.keys() & settings.input_files.keys()):
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
-    texts = {name: require_unicode(text, f"inputs.{name}") for name, text in settings.inputs.items()}
-    read = {name: _read_text(path, f"input_files.{name}") for name, path in settings.input_files.items()}
+    texts = {
+        name: require_unicode(text, f"inputs.{name}") for name, text in settings.inputs.items()
+    }
+    read = {
+        name: _read_text(path, f"input_files.{name}") for name, path in settings.input_files.items()
+    }
     return {**(recorded.inputs if recorded else {}), **texts, **read}
 
 
@@ -171,4 +197,8 @@ def find_recorded_origin(settings: Settings) -> Origin | None:
     if settings.resume:
         return origin.read(settings.resume)
     store = settings.store
-    return recompose.read_recorded_origin(store.path) if store.mode == "replay" and store.path else None
+    return (
+        recompose.read_recorded_origin(store.path)
+        if store.mode == "replay" and store.path
+        else None
+    )

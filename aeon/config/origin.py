@@ -73,7 +73,9 @@ class Origin(Value):
 
     def changed_files(self) -> tuple[str, ...]:
         """The keys of the files that are gone or no longer hold what they held."""
-        return tuple(key for key, file in self.files.items() if digest_of(Path(file.path)) != file.sha256)
+        return tuple(
+            key for key, file in self.files.items() if digest_of(Path(file.path)) != file.sha256
+        )
 
 
 def digest_of(path: Path) -> str | None:
@@ -91,10 +93,16 @@ def read(directory: Path, key: str = "resume") -> Origin:
         text = (directory / FILE).read_bytes()
     except OSError as error:
         runs = sorted(directory.glob(f"*/{FILE}"))
-        hint = f"Did you mean {key}={runs[-1].parent}?" if runs else "Runs are under outputs/, those of sweeps in jobs."
+        hint = (
+            f"Did you mean {key}={runs[-1].parent}?"
+            if runs
+            else "Runs are under outputs/, those of sweeps in jobs."
+        )
         if key == "resume" and (directory / "multirun.yaml").is_file():
             hint = f"A multirun goes on with sweep.resume={directory}. {hint}"
-        problem = f"{named}: this is no run's directory: {FILE} cannot be read: {error.strerror or error}"
+        problem = (
+            f"{named}: this is no run's directory: {FILE} cannot be read: {error.strerror or error}"
+        )
         raise ConfigError(problem, hint=hint) from None
     return parse(text, f"{named}: {FILE}")
 
@@ -102,7 +110,9 @@ def read(directory: Path, key: str = "resume") -> Origin:
 def parse(values: Any, where: str) -> Origin:
     """The origin in JSON text or values; `where` they stand, for the message. Raises ConfigError."""
     try:
-        return (Origin.model_validate_json if isinstance(values, bytes) else Origin.model_validate)(values)
+        return (Origin.model_validate_json if isinstance(values, bytes) else Origin.model_validate)(
+            values
+        )
     except pydantic.ValidationError as error:
         hint = "Another version of Aeon may have written it: `versions` in it says which."
         raise ConfigError(f"{where}: {first_mistake(error)}", hint=hint) from None

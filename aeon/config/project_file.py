@@ -20,9 +20,17 @@ from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import resource_root
 
 FILE = "aeon.yaml"
-_PLAIN = re.compile(r"[\w./*?+%|-]+( [\w./*?+%|-]+)*")  # it stays one name where Hydra's grammar reads it
+_PLAIN = re.compile(
+    r"[\w./*?+%|-]+( [\w./*?+%|-]+)*"
+)  # it stays one name where Hydra's grammar reads it
 _PACKAGE = re.compile(r"#\s*@package\s+(?!_global_|_group_)(\S+)")
-_NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
+_NAMED = (
+    "inputs.",
+    "input_files.",
+    "convergence.criteria.",
+    "tools.functions.",
+    "tools.mcp.servers.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +55,23 @@ def read_project(path: Path) -> Project:
     """The project that a file describes. Raises ConfigError for one that cannot be read or says something else."""
     values, problem = LocatedYaml(path).value or {}, ""
     is_mapping = isinstance(values, dict) and values.keys() <= {"config_dir", "overrides"}
-    named, overrides = (values.get("config_dir"), values.get("overrides") or {}) if is_mapping else (None, {})
+    named, overrides = (
+        (values.get("config_dir"), values.get("overrides") or {}) if is_mapping else (None, {})
+    )
     folder = (path.parent / str(named)).resolve() if named is not None else None
     if not is_mapping:
         problem = "must be a mapping of config_dir and overrides"
     elif not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
         problem = "overrides must map keys to values, as in `ttl.base: 20`"
-    elif folder is not None and not (folder.is_dir() and folder.is_relative_to(path.parent.resolve())):
+    elif folder is not None and not (
+        folder.is_dir() and folder.is_relative_to(path.parent.resolve())
+    ):
         problem = f"config_dir={named}: there is no such folder within the project"
     if problem:
-        raise ConfigError(f"{path}: {problem}", hint="`aeon docs project` describes it; --no-project leaves it out.")
+        raise ConfigError(
+            f"{path}: {problem}",
+            hint="`aeon docs project` describes it; --no-project leaves it out.",
+        )
     return Project(path, folder, overrides)
 
 
@@ -65,7 +80,9 @@ def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
     Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration."""
     for file, path, value in _list_values(project):
         is_plain = file != project.path or all(map(_PLAIN.fullmatch, path))
-        if why := _refusal(project, path, value) or ("" if is_plain else "is no plain name, and could say anything"):
+        if why := _refusal(project, path, value) or (
+            "" if is_plain else "is no plain name, and could say anything"
+        ):
             key = _show_value(".".join(path))
             raise ConfigError(
                 f"{file}: {key}: {_show_value(why)}; a project file may not do that",
@@ -73,7 +90,11 @@ def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
             )
     chosen = {key_of(text) for text in given if "." not in key_of(text)}
     said = project.overrides.items()
-    return [_override(project, key, value) for key, value in said if key_of(key).partition(".")[0] not in chosen]
+    return [
+        _override(project, key, value)
+        for key, value in said
+        if key_of(key).partition(".")[0] not in chosen
+    ]
 
 
 def describe_project(project: Project) -> Iterator[str]:
@@ -82,7 +103,10 @@ def describe_project(project: Project) -> Iterator[str]:
     said += [f"{key}={_show_value(value)}" for key, value in project.overrides.items()]
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
     for file, path, value in _list_values(project):
-        if file != project.path and {"tools", "adapter", "backend", "options"} & {file.parent.name, *path}:
+        if file != project.path and {"tools", "adapter", "backend", "options"} & {
+            file.parent.name,
+            *path,
+        }:
             yield f"  {file.relative_to(project.path.parent.resolve())}: {'.'.join(path)}={_show_value(value)}"
 
 
@@ -96,7 +120,11 @@ def _refusal(project: Project, path: tuple[str, ...], value: Any) -> str:
     from aeon.domain.values import is_loopback  # takes time, and only a project file needs it
 
     defaults = path[0] == "defaults" and re.search("@|hydra", f"{path} {value}")
-    if defaults or set("~@=") & set(path[0]) or path[0].partition("/")[0] in ("", "hydra", "resume"):
+    if (
+        defaults
+        or set("~@=") & set(path[0])
+        or path[0].partition("/")[0] in ("", "hydra", "resume")
+    ):
         return "says how the program is started"
     if any(part.endswith("_env") for part in path) or ("servers" in path and "env" in path):
         return "names a secret, or where one is found"
@@ -107,7 +135,11 @@ def _refusal(project: Project, path: tuple[str, ...], value: Any) -> str:
     if isinstance(value, str) and path_names().intersection(path):
         place = (project.path.parent / value).resolve()
         secret = any(part.startswith(".env") for part in (*Path(value).parts, place.name))
-        if secret or value.startswith("~") or not place.is_relative_to(project.path.parent.resolve()):
+        if (
+            secret
+            or value.startswith("~")
+            or not place.is_relative_to(project.path.parent.resolve())
+        ):
             return f"{value} is not within the project's folder, or holds secrets"
     return ""
 
@@ -140,7 +172,9 @@ def _override(project: Project, key: str, value: Any) -> str:
 def _list_values(project: Project) -> Iterator[tuple[Path, tuple[str, ...], Any]]:
     """Every single value of the project file, and what its folder says that the packaged files do not, by file."""
     for key, value in project.overrides.items():
-        yield from ((project.path, *leaf) for leaf in _leaves(value, tuple(key.lstrip("+").split("."))))
+        yield from (
+            (project.path, *leaf) for leaf in _leaves(value, tuple(key.lstrip("+").split(".")))
+        )
     for file in sorted(project.config_dir.rglob("*")) if project.config_dir else ():
         name = file.relative_to(project.config_dir or "")
         packaged = resource_root() / "conf" / name
@@ -150,7 +184,11 @@ def _list_values(project: Project) -> Iterator[tuple[Path, tuple[str, ...], Any]
             yield file, ("hydra",), "a file of Hydra's, keys out of their group, or a linked folder"
         elif text != twin:
             usual = list(map(repr, _leaves(LocatedYaml(packaged).value))) if twin else []
-            yield from ((file, *leaf) for leaf in _leaves(LocatedYaml(file).value) if repr(leaf) not in usual)
+            yield from (
+                (file, *leaf)
+                for leaf in _leaves(LocatedYaml(file).value)
+                if repr(leaf) not in usual
+            )
 
 
 def _text(path: Path) -> str:

@@ -38,18 +38,28 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
         provider = _settle(provider, environ, before.provider if before else None)
     if isinstance(provider, OpenAIProvider):
         if settings.store.mode != "replay":  # which calls nothing
-            places = {f"provider.fallbacks.{index}": each for index, each in enumerate(provider.fallbacks)}
+            places = {
+                f"provider.fallbacks.{index}": each for index, each in enumerate(provider.fallbacks)
+            }
             for place, endpoint in {"provider": provider, **places}.items():
                 if isinstance(endpoint, EndpointSettings):
                     check_endpoint(endpoint, environ, place)
         fallbacks = tuple(
-            each.model_copy(update={"base_url": each.address(environ)}) if isinstance(each, EndpointSettings) else each
+            each.model_copy(update={"base_url": each.address(environ)})
+            if isinstance(each, EndpointSettings)
+            else each
             for each in provider.fallbacks
         )
-        provider = provider.model_copy(update={"base_url": provider.address(environ), "fallbacks": fallbacks})
+        provider = provider.model_copy(
+            update={"base_url": provider.address(environ), "fallbacks": fallbacks}
+        )
     settings = settings.model_copy(update={"provider": provider})
     groups = {"roles": settings.roles, "reasoning": settings.reasoning}
-    named = {f"{group}.{name}.model": part.model for group, parts in groups.items() for name, part in parts}
+    named = {
+        f"{group}.{name}.model": part.model
+        for group, parts in groups.items()
+        for name, part in parts
+    }
     models = {key: model for key, model in named.items() if model is not None}
     for key, model in models.items():
         if isinstance(provider, LocalProvider) and model != provider.model:
@@ -62,7 +72,9 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
 
 
 def _settle(
-    given: AutoProvider | CustomProvider, environ: Mapping[str, str], recorded: ProviderOrigin | None
+    given: AutoProvider | CustomProvider,
+    environ: Mapping[str, str],
+    recorded: ProviderOrigin | None,
 ) -> OpenAIProvider | SimulatedProvider | CustomProvider:
     if isinstance(given, CustomProvider) or (recorded is not None and recorded.kind == "custom"):
         if isinstance(given, AutoProvider):
@@ -77,19 +89,25 @@ def _settle(
         address = recorded.base_url
         given = given.model_copy(update={"base_url": address})
     values = {name: getattr(given, name) for name in AutoProvider.model_fields if name != "kind"}
-    calls_a_model = recorded.kind != "simulated" if recorded else address or environ.get("OPENAI_API_KEY")
+    calls_a_model = (
+        recorded.kind != "simulated" if recorded else address or environ.get("OPENAI_API_KEY")
+    )
     if calls_a_model:
         # A server of one's own may need no key; OpenAI's does.
         values["require_key"] = given.require_key and not address
     else:
         # Nobody has to wait for a provider that makes up its answers, unless a person has said so.
-        waits = {name: value for name, value in given.retry if value != getattr(RetrySettings(), name)}
+        waits = {
+            name: value for name, value in given.retry if value != getattr(RetrySettings(), name)
+        }
         values |= {"model": "simulated", "retry": SIMULATED_RETRY.model_copy(update=waits)}
     kind = OpenAIProvider if calls_a_model else SimulatedProvider
     return kind(**{name: values[name] for name in kind.model_fields if name in values})
 
 
-def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider") -> None:
+def check_endpoint(
+    endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider"
+) -> None:
     """Raise ConfigError, naming the key below `place`, for a model, address, key or header that is missing."""
 
     def give(key: str, value: str) -> str:
@@ -99,14 +117,18 @@ def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place
 
     if not endpoint.model:
         hint = f"{give('model', 'NAME')}; NAME is what the server calls it. All keys: `aeon docs configuration`."
-        raise ConfigError(f"{place}.model: no model is named, and {endpoint.name} has no usual one", hint=hint)
+        raise ConfigError(
+            f"{place}.model: no model is named, and {endpoint.name} has no usual one", hint=hint
+        )
     # Only where nothing else is named is OpenAI itself meant: another's key must not go there.
     if endpoint.address(environ) is None and endpoint.base_url_env != "OPENAI_BASE_URL":
         or_set = f", or set {endpoint.base_url_env}" if endpoint.base_url_env else ""
         hint = f"{give('base_url', 'https://HOST/v1')}{or_set}."
         raise ConfigError(f"{place}.base_url: no address for {endpoint.name}", hint=hint)
     variables = {"api_key_env": endpoint.api_key_env} if endpoint.needs_key(environ) else {}
-    variables |= {f"extra_headers_env.{header}": name for header, name in endpoint.extra_headers_env.items()}
+    variables |= {
+        f"extra_headers_env.{header}": name for header, name in endpoint.extra_headers_env.items()
+    }
     for key, name in variables.items():
         if not environ.get(name, "").strip():
             raise ConfigError(

@@ -25,7 +25,9 @@ from aeon.files.explain import models_in
 from aeon.files.resources import resource_root
 from aeon.store.settings import CASSETTE_SUFFIX
 
-_RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch"})
+_RECORDED_APART = frozenset(
+    {"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch"}
+)
 _NAME = re.compile(r"\w[\w-]*", re.ASCII)  # of a file, without a folder
 _HELD = FromRecording("held")
 # The groups that set other groups' keys, or Hydra's own.
@@ -51,7 +53,9 @@ def composition(today: Composition) -> Composition:
         of_today = today.config_dir is not None and _NAME.fullmatch(origin.config_name)
         name = origin.config_name if of_today else Composition().config_name
         taken, _ = select_overrides(origin.overrides, today.config_dir)
-        origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
+        origin = origin.model_copy(
+            update={"overrides": taken, "config_dir": None, "config_name": name}
+        )
     return recompose(origin, today, f"store.path={path}")
 
 
@@ -71,7 +75,9 @@ def directory_of(override: str) -> Path | None:
     ConfigError for none and for several."""
     text = override.partition("=")[2]
     if not text.strip():
-        raise ConfigError(f"{key_of(override)}= is empty", hint="Name a directory, as in resume=outputs/...")
+        raise ConfigError(
+            f"{key_of(override)}= is empty", hint="Name a directory, as in resume=outputs/..."
+        )
     if not Path(text).expanduser().is_dir():
         text = _one_value(override, "a multirun resumes one run, not several")
     return Path(text).expanduser().absolute() if text and text != "null" else None
@@ -83,7 +89,9 @@ def _one_value(override: str, problem: str) -> str:
     except ConfigError:
         return override.partition("=")[2]
     if parsed.is_sweep_override():
-        raise ConfigError(f"{override}: {problem}", hint="Sweep another key: convergence.completeness=0.8,0.9")
+        raise ConfigError(
+            f"{override}: {problem}", hint="Sweep another key: convergence.completeness=0.8,0.9"
+        )
     return "" if parsed.value() is None else str(parsed.value())
 
 
@@ -139,14 +147,25 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
             f"{named}: its configuration came from {folder}, which is not there any more",
             hint="Put it back, or give one of the same content with --config-dir DIR.",
         )
-    name = origin.config_name if today.config_name == Composition().config_name else today.config_name
-    replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
-    recorded = [text for text in origin.overrides if not _is_of_hydra(text) and key_of(text) not in replaced]
+    name = (
+        origin.config_name if today.config_name == Composition().config_name else today.config_name
+    )
+    replaced = {
+        key_of(text)
+        for text in today.overrides
+        if text.startswith(("~", "+")) or "." not in key_of(text)
+    }
+    recorded = [
+        text for text in origin.overrides if not _is_of_hydra(text) and key_of(text) not in replaced
+    ]
     paths = origin.paths if Path(origin.working_directory) != Path.cwd() else {}
     if _chooses_another_provider(origin, today):
         recorded = [text for text in recorded if not key_of(text).startswith("provider.")]
         paths = {key: path for key, path in paths.items() if not key.startswith("provider.")}
-    given, set_today = set(map(key_of, recorded)), tuple(f"{key_of(text)}." for text in today.overrides)
+    given, set_today = (
+        set(map(key_of, recorded)),
+        tuple(f"{key_of(text)}." for text in today.overrides),
+    )
     kept = [key for key in paths if key in given or not f"{key}.".startswith(set_today)]
     overrides = (*recorded, *(f"{key}={quote(paths[key])}" for key in kept), *today.overrides)
     return Composition(overrides=overrides, config_dir=folder, config_name=name)
@@ -157,7 +176,11 @@ def _chooses_another_provider(origin: Origin, today: Composition) -> bool:
     is not for that one and its key."""
     others = {*groups(), "output", "plan_file"} - {"provider", "env", "experiment"}
     before, now = (
-        {text for text in select_recordable(texts) if "." not in key_of(text) and key_of(text) not in others}
+        {
+            text
+            for text in select_recordable(texts)
+            if "." not in key_of(text) and key_of(text) not in others
+        }
         for texts in (origin.overrides or (), today.overrides)
     )
     same = before or {"provider=auto", f"provider={origin.provider.kind}"}
@@ -187,23 +210,37 @@ def with_own_adapter(composed: Composition, kept: Collection[str]) -> Compositio
     """The composition of settings whose provider a program replaces by an adapter of its own, so that a resumed run
     asks for one again; `kept` are the keys of the provider that hold for it."""
     parts = [(text, key_of(text).split(".")) for text in composed.overrides]
-    others = [text for text, (group, *key) in parts if group != "provider" or (key and key[0] in kept)]
+    others = [
+        text for text, (group, *key) in parts if group != "provider" or (key and key[0] in kept)
+    ]
     return composed.with_overrides((*others, "provider=custom"))
 
 
-def make_portable(overrides: Iterable[str], holds_secret: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+def make_portable(
+    overrides: Iterable[str], holds_secret: Callable[[str], bool]
+) -> tuple[list[str], list[str]]:
     """The overrides that go into a cassette: none with a secret or the address of a server; and the keys of those left
     out that a replay would miss."""
     portable = {text: not holds_secret(text) and "base_url" not in text for text in overrides}
-    missed = [key_of(text) for text, kept in portable.items() if not kept and _verdict(text, None) != "unneeded"]
-    return [text for text, kept in portable.items() if kept], [key for key in missed if not holds_secret(key)]
+    missed = [
+        key_of(text)
+        for text, kept in portable.items()
+        if not kept and _verdict(text, None) != "unneeded"
+    ]
+    return [text for text, kept in portable.items() if kept], [
+        key for key in missed if not holds_secret(key)
+    ]
 
 
-def select_overrides(overrides: Iterable[str], folder: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def select_overrides(
+    overrides: Iterable[str], folder: Path | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The overrides of a cassette that are taken, and the keys of those that are held back; `folder` is the
     configuration of the person who replays, None without one."""
     verdicts = {text: _verdict(text, folder) for text in overrides}
-    held = dict.fromkeys(key_of(text) or text for text, verdict in verdicts.items() if verdict == "held")
+    held = dict.fromkeys(
+        key_of(text) or text for text, verdict in verdicts.items() if verdict == "held"
+    )
     return tuple(text for text, verdict in verdicts.items() if verdict == "taken"), tuple(held)
 
 
@@ -229,7 +266,10 @@ def _verdict(text: str, folder: Path | None) -> str:
         return mark.rule
     # An option that comes neither with Aeon nor with the person's own folder is held back.
     places = [resource_root() / "conf" / key, *([folder / key] if folder else [])]
-    known = all(_NAME.fullmatch(name) and any((place / f"{name}.yaml").is_file() for place in places) for name in names)
+    known = all(
+        _NAME.fullmatch(name) and any((place / f"{name}.yaml").is_file() for place in places)
+        for name in names
+    )
     return "taken" if known else "held"
 
 
@@ -242,7 +282,12 @@ def _mark_at(key: str) -> FromRecording:
     models: list[Any] = [Settings]
     mark = _HELD
     for name in names:
-        fields = [field for model in models for key, field in model.model_fields.items() if name in (field.alias, key)]
+        fields = [
+            field
+            for model in models
+            for key, field in model.model_fields.items()
+            if name in (field.alias, key)
+        ]
         # Several kinds of one group may have a key; where they differ, it is held back.
         marks = {_mark(field, mark) for field in fields} or {mark}
         mark = marks.pop() if len(marks) == 1 else _HELD
@@ -252,7 +297,11 @@ def _mark_at(key: str) -> FromRecording:
 
 def _mark(field: FieldInfo, around: FromRecording) -> FromRecording:
     own = next((mark for mark in field.metadata if isinstance(mark, FromRecording)), None)
-    if own is None and around.rule == "taken" and Path in (field.annotation, *get_args(field.annotation)):
+    if (
+        own is None
+        and around.rule == "taken"
+        and Path in (field.annotation, *get_args(field.annotation))
+    ):
         return _HELD
     return own or around
 

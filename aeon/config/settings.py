@@ -15,7 +15,13 @@ from aeon.domain.profile import TTLTable
 from aeon.domain.values import FromRecording, Taken, Unneeded, Value
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
-from aeon.llm.settings import AutoProvider, EndpointSettings, PromptSettings, ProviderSettings, SchemaSettings
+from aeon.llm.settings import (
+    AutoProvider,
+    EndpointSettings,
+    PromptSettings,
+    ProviderSettings,
+    SchemaSettings,
+)
 from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
 from aeon.observability.settings import ObservabilitySettings
@@ -62,7 +68,11 @@ class BatchColumns(Value):
 
     def named(self) -> set[str]:
         """The columns that a person named."""
-        own = {getattr(self, name) for name in ("id", "task", "overrides") if getattr(self, name) != name}
+        own = {
+            getattr(self, name)
+            for name in ("id", "task", "overrides")
+            if getattr(self, name) != name
+        }
         return own | set(self.inputs.values())
 
 
@@ -120,7 +130,9 @@ class Settings(Value):
     reasoning: Taken[ReasoningSettings] = ReasoningSettings.model_construct()
     mode: Taken[ModeSettings] = ModeSettings.model_construct()
     convergence: Taken[ConvergenceSettings] = Field(default_factory=ConvergenceSettings)
-    ttl: Annotated[Taken[TTLTable], BeforeValidator(complete_table)] = Field(default_factory=packaged_table)
+    ttl: Annotated[Taken[TTLTable], BeforeValidator(complete_table)] = Field(
+        default_factory=packaged_table
+    )
     limits: Taken[LimitSettings] = LimitSettings.model_construct()
     refinement: Taken[RefinementSettings] = RefinementSettings.model_construct()
     execution: Taken[ExecutionSettings] = ExecutionSettings.model_construct()
@@ -157,10 +169,18 @@ def configuration_hash(settings: Settings) -> str:
 def engine_settings(settings: Settings) -> dict[str, Any]:
     """What configures the engine, by group, as values of JSON."""
     # How requests travel decides no answer: alone, or in a batch.
-    batches: dict[str, Any] = {name: True for name in EndpointSettings.model_fields if name.startswith("batch")}
+    batches: dict[str, Any] = {
+        name: True for name in EndpointSettings.model_fields if name.startswith("batch")
+    }
     of_provider = {**batches, "fallbacks": {"__all__": batches}}
-    engine = settings.model_dump(exclude={**dict.fromkeys(_NOT_ENGINE, True), "provider": of_provider})
-    return {name: _without_paths(part) for name, part in engine.items() if not isinstance(part, Path | None)}
+    engine = settings.model_dump(
+        exclude={**dict.fromkeys(_NOT_ENGINE, True), "provider": of_provider}
+    )
+    return {
+        name: _without_paths(part)
+        for name, part in engine.items()
+        if not isinstance(part, Path | None)
+    }
 
 
 def hash_of_json(value: Any) -> str:
@@ -171,7 +191,11 @@ def hash_of_json(value: Any) -> str:
 
 def _without_paths(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _without_paths(item) for name, item in value.items() if not isinstance(item, Path | None)}
+        return {
+            str(name): _without_paths(item)
+            for name, item in value.items()
+            if not isinstance(item, Path | None)
+        }
     if isinstance(value, list | tuple):
         return [_without_paths(item) for item in value]
     return value

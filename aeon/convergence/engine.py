@@ -93,7 +93,9 @@ def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
         for name, value in custom.items()
         if name in SCORE_CODES and isinstance(value, int | float) and not isinstance(value, bool)
     }
-    return thresholds, {name: str(value) for name, value in custom.items() if name not in thresholds}
+    return thresholds, {
+        name: str(value) for name, value in custom.items() if name not in thresholds
+    }
 
 
 def parse_assessment(
@@ -111,16 +113,25 @@ def parse_assessment(
     judged = [raw["artifacts"] for raw in given]
     missing = [pair for pair in unasked if pair not in judged]
     _check_once("/consistency_status", "pair", [*judged, *missing], pairs)
-    statuses = {raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"]) for raw in given}
+    statuses = {
+        raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"])
+        for raw in given
+    }
     statuses |= {pair: PairStatus(status="not_applicable") for pair in missing}
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]
     blocking = [raw for raw in issues if raw["blocking"]]
-    undescribed = [index for index, raw in enumerate(answer["issues"]) if raw["blocking"] and raw not in issues]
+    undescribed = [
+        index for index, raw in enumerate(answer["issues"]) if raw["blocking"] and raw not in issues
+    ]
     if undescribed:
         problem = "a blocking issue needs a description"
-        raise InvalidAnswer(tuple(FieldError(f"/issues/{index}/description", problem) for index in undescribed))
+        raise InvalidAnswer(
+            tuple(FieldError(f"/issues/{index}/description", problem) for index in undescribed)
+        )
     names = [f"{name}_score" for name in SCORE_CODES]
-    scores = ConvergenceScores(**{name: answer[name] for name in names}, consistency_status=statuses)
+    scores = ConvergenceScores(
+        **{name: answer[name] for name in names}, consistency_status=statuses
+    )
     converged, codes = verdict(scores, thresholds, results, [raw["kind"] for raw in blocking])
     return ConvergenceAssessment(
         converged=converged,
@@ -146,11 +157,17 @@ def verdict(
     failed = [
         *(SCORE_CODES[name][1] for name, ok in reached.items() if not ok),
         *(result.name for result in criteria if not result.met),
-        *("blocking_issue" if kind == "other" else f"{kind}_detected" for kind in dict.fromkeys(blocking_kinds)),
+        *(
+            "blocking_issue" if kind == "other" else f"{kind}_detected"
+            for kind in dict.fromkeys(blocking_kinds)
+        ),
     ]
     if failed:
         return False, tuple(failed)
-    return True, (*(SCORE_CODES[name][0] for name in SCORE_CODES), *(result.name for result in criteria))
+    return True, (
+        *(SCORE_CODES[name][0] for name in SCORE_CODES),
+        *(result.name for result in criteria),
+    )
 
 
 def _check_once(pointer: str, kind: str, judged: Sequence[str], listed: Sequence[str]) -> None:
@@ -158,7 +175,11 @@ def _check_once(pointer: str, kind: str, judged: Sequence[str], listed: Sequence
     errors = [
         *(f"the {kind} {name!r} is missing" for name in listed if name not in counts),
         *(f"there is no {kind} {name!r}" for name in counts if name not in listed),
-        *(f"the {kind} {name!r} is there {count} times" for name, count in counts.items() if count > 1),
+        *(
+            f"the {kind} {name!r} is there {count} times"
+            for name, count in counts.items()
+            if count > 1
+        ),
     ]
     if errors:
         raise InvalidAnswer(tuple(FieldError(pointer, error) for error in errors))

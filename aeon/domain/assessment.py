@@ -95,14 +95,20 @@ class ConvergenceSettings(ConvergenceThresholds):
     def _usable_criteria(cls, criteria: dict[str, str]) -> dict[str, str]:
         for name, text in criteria.items():
             if not name.strip() or not text.strip():
-                raise ValueError(f"criterion {name!r} says nothing: describe in plain words when it is met")
+                raise ValueError(
+                    f"criterion {name!r} says nothing: describe in plain words when it is met"
+                )
             if is_own_code(name):
-                raise ValueError(f"criterion {name!r} has the name of a reason code of Aeon's own: choose another")
+                raise ValueError(
+                    f"criterion {name!r} has the name of a reason code of Aeon's own: choose another"
+                )
         return criteria
 
 
 ExpirationPoint = Literal["phase_boundary", "mid_phase"]
-SpentReason = Literal["ttl_expired", "max_seconds", "max_tokens", "max_cost", "max_llm_calls", "max_passes"]
+SpentReason = Literal[
+    "ttl_expired", "max_seconds", "max_tokens", "max_cost", "max_llm_calls", "max_passes"
+]
 
 
 class TTLExpiredMetadata(Value):

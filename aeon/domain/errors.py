@@ -12,7 +12,9 @@ class AeonError(Exception):
 
     retryable = False
 
-    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None, **details: Any) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", usage: Usage | None = None, **details: Any
+    ) -> None:
         """`details` are values for attributes that the class names."""
         super().__init__(message)
         self.message, self.hint, self.usage = message, hint, usage or Usage()

@@ -34,7 +34,10 @@ def cycle_text(cycle: Sequence[str]) -> str:
     """A cycle in words: `a depends on b, b depends on a`; of one step, `a depends on itself`."""
     if len(cycle) == 1:
         return f"{cycle[0]} depends on itself"
-    return ", ".join(f"{one} depends on {other}" for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True))
+    return ", ".join(
+        f"{one} depends on {other}"
+        for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True)
+    )
 
 
 def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
@@ -66,7 +69,10 @@ def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
     """A prepared sorter over positions: integers order by the given order, and unknown ids drop out."""
     position = {step.step_id: index for index, step in enumerate(steps)}
     sorter = TopologicalSorter(
-        {index: [position[d] for d in step.dependencies if d in position] for index, step in enumerate(steps)}
+        {
+            index: [position[d] for d in step.dependencies if d in position]
+            for index, step in enumerate(steps)
+        }
     )
     try:
         sorter.prepare()
@@ -141,7 +147,11 @@ def expected_calls(plan: Plan) -> int:
 
 def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
     """The output of every step that has one and whose place no other step has taken."""
-    return {s.step_id: s.step_output for s in steps if s.step_output is not None and s.replaced_by is None}
+    return {
+        s.step_id: s.step_output
+        for s in steps
+        if s.step_output is not None and s.replaced_by is None
+    }
 
 
 def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:

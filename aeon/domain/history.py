@@ -24,10 +24,16 @@ from aeon.domain.tool_result import ToolResult
 from aeon.domain.values import Frame, Value, as_frame, as_html, as_text
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
-TerminationReason = Literal[SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"]
+TerminationReason = Literal[
+    SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"
+]
 _OfPlan = Literal["manual_intervention", "refused_action", "conflict", "unanswered_issue"]
-_OfCall = Literal["profile_fallback", "evaluation_unavailable", "refinement_unavailable", "refinement_limit"]
-_OfStep = Literal["unknown_tool", "repaired_step", "fallback_step", "repaired_arguments", "memory_failure"]
+_OfCall = Literal[
+    "profile_fallback", "evaluation_unavailable", "refinement_unavailable", "refinement_limit"
+]
+_OfStep = Literal[
+    "unknown_tool", "repaired_step", "fallback_step", "repaired_arguments", "memory_failure"
+]
 AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 
 
@@ -91,7 +97,9 @@ class Timing(Value):
     @model_validator(mode="after")
     def _ends_after_its_start(self) -> Timing:
         if datetime.fromisoformat(self.end_time) <= datetime.fromisoformat(self.start_time):
-            raise ValueError(f"end_time {self.end_time} must come after start_time {self.start_time}")
+            raise ValueError(
+                f"end_time {self.end_time} must come after start_time {self.start_time}"
+            )
         return self
 
 
@@ -127,8 +135,12 @@ class ExecutionPass(Value):
             "complete_steps": sum(step.status == "complete" for step in self.steps),
             "steps": len(self.steps),
             **{name: scores[f"{name}_score"] for name in SCORE_CODES},
-            "missed": ", ".join(assessment.reason_codes) if assessment and not assessment.converged else "",
-            "refined": ", ".join(action.fragment for action in refinement.accepted) if refinement else "",
+            "missed": ", ".join(assessment.reason_codes)
+            if assessment and not assessment.converged
+            else "",
+            "refined": ", ".join(action.fragment for action in refinement.accepted)
+            if refinement
+            else "",
             "ttl_used": self.ttl_used,
             "seconds": round(self.timing_information.duration_seconds, 3),
         }
@@ -191,9 +203,13 @@ class ExecutionHistory(Value):
             raise ValueError(f"passes must be numbered from 0 without gaps, not {numbers}")
         counted = self.overall_statistics
         if counted.total_passes != len(numbers) - 1:
-            raise ValueError(f"total_passes is {counted.total_passes}, but {len(numbers) - 1} passes executed")
+            raise ValueError(
+                f"total_passes is {counted.total_passes}, but {len(numbers) - 1} passes executed"
+            )
         if counted.convergence_achieved != self.final_result.converged:
-            raise ValueError("overall_statistics and final_result must agree whether the run converged")
+            raise ValueError(
+                "overall_statistics and final_result must agree whether the run converged"
+            )
         return self
 
     def to_frame(self, of: Literal["passes", "steps"] = "passes") -> Frame:
@@ -257,7 +273,11 @@ class RunState(Value):
     @property
     def current_steps(self) -> tuple[str, ...]:
         """The ids of the steps being carried out, in plan order; in core mode at most one."""
-        return tuple(step.step_id for step in self.plan.steps if step.status == "running") if self.plan else ()
+        return (
+            tuple(step.step_id for step in self.plan.steps if step.status == "running")
+            if self.plan
+            else ()
+        )
 
 
 class RunError(Value):

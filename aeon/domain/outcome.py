@@ -33,9 +33,13 @@ def latest_assessed(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
     return next((passed for passed, _ in reversed(_find_assessed(passes))), None)
 
 
-def _find_assessed(passes: Sequence[ExecutionPass]) -> list[tuple[ExecutionPass, ConvergenceAssessment]]:
+def _find_assessed(
+    passes: Sequence[ExecutionPass],
+) -> list[tuple[ExecutionPass, ConvergenceAssessment]]:
     found = ((passed, passed.evaluation_results.convergence) for passed in passes)
-    return [(passed, assessment) for passed, assessment in found if assessment and assessment.evaluated]
+    return [
+        (passed, assessment) for passed, assessment in found if assessment and assessment.evaluated
+    ]
 
 
 def final_answer(state: RunState) -> str:
@@ -47,7 +51,9 @@ def final_answer(state: RunState) -> str:
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
     """The pass closest to convergence: fewest failed criteria, highest of the lowest scores, latest."""
 
-    def closeness(one: tuple[ExecutionPass, ConvergenceAssessment]) -> tuple[bool, int, float, float, int]:
+    def closeness(
+        one: tuple[ExecutionPass, ConvergenceAssessment],
+    ) -> tuple[bool, int, float, float, int]:
         passed, assessment = one
         scores = [assessment.scores[name] for name in _SCORES]
         failed = 0 if assessment.converged else len(assessment.reason_codes)
@@ -106,7 +112,9 @@ def statistics(state: RunState, converged: bool, seconds: float) -> history.Stat
     results = {p.pass_number: p.evaluation_results for p in state.passes}
     assessments = {number: r.convergence for number, r in results.items() if r.convergence}
     reports = [r.validation_report for r in results.values() if r.validation_report]
-    blockers = Counter(code for a in assessments.values() if not a.converged for code in a.reason_codes)
+    blockers = Counter(
+        code for a in assessments.values() if not a.converged for code in a.reason_codes
+    )
     return history.Statistics(
         total_passes=sum(p.pass_number > 0 for p in state.passes),
         total_refinements=state.refinements,
@@ -114,8 +122,12 @@ def statistics(state: RunState, converged: bool, seconds: float) -> history.Stat
         total_time_seconds=seconds,
         fragments_refined=dict(state.attempts),
         convergence_blockers=dict(blockers.most_common()),
-        issues_by_type=dict(sorted(Counter(issue.type for r in reports for issue in r.issues).items())),
-        scores_by_pass={number: {name: a.scores[name] for name in _SCORES} for number, a in assessments.items()},
+        issues_by_type=dict(
+            sorted(Counter(issue.type for r in reports for issue in r.issues).items())
+        ),
+        scores_by_pass={
+            number: {name: a.scores[name] for name in _SCORES} for number, a in assessments.items()
+        },
         depth_adjustments=tuple(f"pass {t.pass_number}: {t.reason}" for t in state.transitions),
     )
 
@@ -145,7 +157,9 @@ def build_outcome(
         profile_transitions=state.transitions,
         final_convergence=state.assessment,
         final_output=answer,
-        final_result=history.FinalResult(converged=converged, result_type=reason, output=answer, metadata=metadata),
+        final_result=history.FinalResult(
+            converged=converged, result_type=reason, output=answer, metadata=metadata
+        ),
         overall_statistics=statistics(state, converged, seconds),
     )
     return history.Outcome(
@@ -156,7 +170,9 @@ def build_outcome(
         state=state,
         best_pass=best_pass(state.passes),
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
-        error=history.RunError(type=type(error).__name__, message=error.message, hint=error.hint) if error else None,
+        error=history.RunError(type=type(error).__name__, message=error.message, hint=error.hint)
+        if error
+        else None,
     )
 
 

@@ -48,7 +48,9 @@ class PlanStep(Value):
         if self.clarity_state == "BLOCKED" and self.status not in ("invalid", "pending", "running"):
             raise ValueError("a step whose clarity_state is BLOCKED must have status invalid")
         if "total_steps" in self.model_fields_set and self.step_index > self.total_steps:
-            raise ValueError(f"step_index must be at most total_steps, {self.total_steps}, not {self.step_index}")
+            raise ValueError(
+                f"step_index must be at most total_steps, {self.total_steps}, not {self.step_index}"
+            )
         return self
 
     @cached_property
@@ -59,8 +61,14 @@ class PlanStep(Value):
             shown |= {"status": "BLOCKED", "clarity_state": None}
         if self.status == "pending":
             shown["clarity_reason"] = None
-        kept = {name: v for name, v in shown.items() if v not in (None, (), False) or name == "dependencies"}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+        kept = {
+            name: v
+            for name, v in shown.items()
+            if v not in (None, (), False) or name == "dependencies"
+        }
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()
+        }
 
     def __copy__(self) -> PlanStep:
         """A copy, which a transition changes: it has no view yet."""
@@ -81,12 +89,33 @@ class PlanStep(Value):
     @property
     def unfinished(self) -> bool:
         """Left to a person without being complete: its dependents work with what there is (FR-065)."""
-        return self.manual_intervention and self.status in ("failed", "invalid") and self.replaced_by is None
+        return (
+            self.manual_intervention
+            and self.status in ("failed", "invalid")
+            and self.replaced_by is None
+        )
 
 
 _SHOWN = (
-    *("step_id", "step_index", "description", "dependencies", "provides", "handoff_to_next", "tool", "arguments"),
-    *("status", "clarity_state", "clarity_reason", "errors", "parent_step_id", "replaced_by", "manual_intervention"),
+    *(
+        "step_id",
+        "step_index",
+        "description",
+        "dependencies",
+        "provides",
+        "handoff_to_next",
+        "tool",
+        "arguments",
+    ),
+    *(
+        "status",
+        "clarity_state",
+        "clarity_reason",
+        "errors",
+        "parent_step_id",
+        "replaced_by",
+        "manual_intervention",
+    ),
 )
 
 
@@ -143,12 +172,16 @@ class Plan(Value):
 
     def subplan_of(self, step: PlanStep) -> SubplanOrigin | None:
         """The subplan that a step belongs to; None for a step of the plan's own."""
-        return next((each for each in self.subplans if each.parent_step_id == step.parent_step_id), None)
+        return next(
+            (each for each in self.subplans if each.parent_step_id == step.parent_step_id), None
+        )
 
     def with_steps(self, *steps: PlanStep) -> Plan:
         """This plan with the steps of the same ids exchanged; the others are shared, not copied."""
         new = {step.step_id: step for step in steps}
-        return self.model_copy(update={"steps": tuple(new.get(step.step_id, step) for step in self.steps)})
+        return self.model_copy(
+            update={"steps": tuple(new.get(step.step_id, step) for step in self.steps)}
+        )
 
 
 def renumber_steps(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:

@@ -60,7 +60,11 @@ class TaskProfile(Value):
     @property
     def is_one_step(self) -> bool:
         """Whether one step does it: narrow, at depth 1 or 2, one step expected."""
-        return self.reasoning_depth <= 2 and self.output_breadth == "narrow" and self.expected_step_count == 1
+        return (
+            self.reasoning_depth <= 2
+            and self.output_breadth == "narrow"
+            and self.expected_step_count == 1
+        )
 
 
 DEFAULT_PROFILE = TaskProfile(
@@ -92,7 +96,9 @@ class Dimension(Value):
         if bool(self.levels) == bool(self.bands):
             raise ValueError("a dimension needs either levels or bands")
         if beyond := [name for name, band in self.bands.items() if band.at_least > 1]:
-            raise ValueError(f"bands are of a number from 0 to 1: at_least of {', '.join(beyond)} is never reached")
+            raise ValueError(
+                f"bands are of a number from 0 to 1: at_least of {', '.join(beyond)} is never reached"
+            )
         return self
 
     @property
@@ -138,18 +144,24 @@ class TTLTable(Value):
 
     @model_validator(mode="after")
     def _is_whole_and_monotone(self) -> TTLTable:
-        for (field, table), name in zip(self.levels.items(), ("tools", "breadth", "confidence"), strict=True):
+        for (field, table), name in zip(
+            self.levels.items(), ("tools", "breadth", "confidence"), strict=True
+        ):
             if missing := [level for level in LEVELS[field] if level not in table]:
                 raise ValueError(f"{name} has no entry for {', '.join(missing)}")
         if known := [name for name in self.dimensions if name in TaskProfile.model_fields]:
             raise ValueError(f"every profile has {', '.join(known)}: choose another name")
         if any(self.depth[tier + 1] < self.depth[tier] for tier in (1, 2, 3, 4)):
-            raise ValueError("depth must not fall from one tier to the next: deeper tasks get more TTL")
+            raise ValueError(
+                "depth must not fall from one tier to the next: deeper tasks get more TTL"
+            )
         bands = sorted(self.sufficiency.values(), key=lambda band: band.at_least)
         if not bands or bands[0].at_least != 0:
             raise ValueError("sufficiency needs a band from 0 on (at_least: 0)")
         if any(more.add > less.add for less, more in pairwise(bands)):
-            raise ValueError("sufficiency must not add less to a lower band: less information gets more TTL")
+            raise ValueError(
+                "sufficiency must not add less to a lower band: less information gets more TTL"
+            )
         return self
 
 

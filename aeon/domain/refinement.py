@@ -31,7 +31,9 @@ class ActionRule:
 
 _REMOVAL = "only a pending step can be removed; what was executed is kept"
 _MARKING = "only a complete or failed step can be marked invalid"
-_REPLACEABLE: frozenset[Standing] = frozenset({"pending", "BLOCKED", "complete", "failed", "invalid"})
+_REPLACEABLE: frozenset[Standing] = frozenset(
+    {"pending", "BLOCKED", "complete", "failed", "invalid"}
+)
 ACTIONS: Mapping[ActionType, ActionRule] = {
     "ADD": ActionRule(needs_target=False, needs_new_step=True, adds=True),
     "MODIFY": ActionRule(needs_new_step=True),
@@ -78,7 +80,9 @@ class RefinementAction(Value):
     @property
     def answers(self) -> frozenset[str]:
         """The ids of the issues it answers, named in either of its two fields for them."""
-        return frozenset({*self.addresses_issues, *(issue.issue_id for issue in self.semantic_validation_input)})
+        return frozenset(
+            {*self.addresses_issues, *(issue.issue_id for issue in self.semantic_validation_input)}
+        )
 
 
 class DeclinedIssue(Value):

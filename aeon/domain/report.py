@@ -67,14 +67,20 @@ class SemanticValidationReport(Value):
         repairs = [issue.proposed_repair.model_dump() for issue in issues if issue.proposed_repair]
         counts = Counter(issue.type for issue in issues)
         derived = {
-            "overall_severity": max((issue.severity for issue in issues), key=SEVERITIES.index, default="LOW"),
+            "overall_severity": max(
+                (issue.severity for issue in issues), key=SEVERITIES.index, default="LOW"
+            ),
             "issue_summary": {kind: counts[kind] for kind in get_args(IssueType)},
             "proposed_repairs": repairs,
         }
         for name in ("overall_severity", "issue_summary"):
             if data.get(name) and data[name] != derived[name]:
                 raise ValueError(f"{name} must follow from the issues: {derived[name]}")
-        return {**derived, **{name: value for name, value in data.items() if value}, "issues": issues}
+        return {
+            **derived,
+            **{name: value for name, value in data.items() if value},
+            "issues": issues,
+        }
 
 
 def reaches(severity: Severity, threshold: Severity) -> bool:

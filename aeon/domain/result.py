@@ -157,14 +157,22 @@ class RunResult(Value):
         its passes and steps. Raises ConfigError without pandas."""
         told = {"run_id", "synthetic", "task", "termination_reason", "converged", "passes"}
         scores = self.scores or ConvergenceScores()
-        row = self.model_dump(include=told) | {name: scores[f"{name}_score"] for name in SCORE_CODES}
-        row |= {"ttl_used": self.ttl.used, **self.usage.total.model_dump(), "seconds": self.timings.total_seconds}
+        row = self.model_dump(include=told) | {
+            name: scores[f"{name}_score"] for name in SCORE_CODES
+        }
+        row |= {
+            "ttl_used": self.ttl.used,
+            **self.usage.total.model_dump(),
+            "seconds": self.timings.total_seconds,
+        }
         return as_frame([row])
 
     def _repr_html_(self) -> str:
         total, ttl, seconds = self.usage.total, self.ttl, self.timings.total_seconds
         cost = "unknown" if total.cost is None else f"{total.cost:.4f}"
-        spent = f"{self.passes} passes, TTL {ttl.used} of {ttl.allocated}, {total.requests} requests, "
+        spent = (
+            f"{self.passes} passes, TTL {ttl.used} of {ttl.allocated}, {total.requests} requests, "
+        )
         spent += f"{total.total_tokens:,} tokens, cost {cost}, {seconds:.1f} s"
         ended = f"{self.termination_reason}: {shorten(self.task, 3 * _SHOWN, placeholder='...')}"
         error = f"{self.error.message} {self.error.hint}" if self.error else ""

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from aeon.domain.values import Value
 
-ToolErrorKind = Literal["unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"]
+ToolErrorKind = Literal[
+    "unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"
+]
 
 
 class ToolResult(Value):

@@ -74,7 +74,9 @@ def as_frame(rows: Iterable[Row]) -> Frame:
     try:
         import pandas
     except ImportError:
-        raise ConfigError("to_frame() needs the package pandas", hint="pip install 'aeon-engine[pandas]'") from None
+        raise ConfigError(
+            "to_frame() needs the package pandas", hint="pip install 'aeon-engine[pandas]'"
+        ) from None
     return pandas.DataFrame(list(rows))
 
 
@@ -82,7 +84,10 @@ def as_text(rows: Sequence[Row]) -> str:
     """Rows as a table of characters; texts are on one line, without control characters."""
     columns = {name: [name, *(_cell(row[name]) for row in rows)] for name in rows[0]}
     sides = {name: str.ljust if isinstance(rows[0][name], str) else str.rjust for name in columns}
-    shown = ([sides[name](cell, max(map(len, cells))) for cell in cells] for name, cells in columns.items())
+    shown = (
+        [sides[name](cell, max(map(len, cells))) for cell in cells]
+        for name, cells in columns.items()
+    )
     return "\n".join("  ".join(line).rstrip() for line in zip(*shown, strict=True))
 
 
@@ -100,6 +105,12 @@ def _html_cell(value: Any) -> str:
 
 def _cell(value: Any) -> str:
     # Scores are rounded down, never up to a threshold that they do not reach.
-    text = "" if value is None else f"{floor(value * 100 + 1e-9) / 100:.2f}" if isinstance(value, float) else str(value)
+    text = (
+        ""
+        if value is None
+        else f"{floor(value * 100 + 1e-9) / 100:.2f}"
+        if isinstance(value, float)
+        else str(value)
+    )
     line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 3]}..."

@@ -13,7 +13,10 @@ from aeon.tools.registry import ToolRegistry
 
 
 def cycles(
-    step: PlanStep, registry: ToolRegistry, invoker: ToolInvoker, arguments: Callable[[], Mapping[str, Any]]
+    step: PlanStep,
+    registry: ToolRegistry,
+    invoker: ToolInvoker,
+    arguments: Callable[[], Mapping[str, Any]],
 ) -> int:
     """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid, else 1.
     `arguments` gives them with their references resolved; where it raises PlanError no model is asked about them."""

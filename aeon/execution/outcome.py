@@ -47,7 +47,11 @@ def read_output(result: StepResult) -> Any:
     tool = _tool_result(result)
     if tool is None:
         return result.step_output
-    return CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool)) if tool.cut else tool.output
+    return (
+        CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool))
+        if tool.cut
+        else tool.output
+    )
 
 
 def _tool_result(result: StepResult) -> ToolResult | None:
@@ -55,7 +59,11 @@ def _tool_result(result: StepResult) -> ToolResult | None:
 
 
 def _limit(tool: ToolResult) -> str:
-    return f"max_output_characters of tool '{tool.tool}'" if tool.own_limit else "tools.max_output_characters"
+    return (
+        f"max_output_characters of tool '{tool.tool}'"
+        if tool.own_limit
+        else "tools.max_output_characters"
+    )
 
 
 def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
@@ -84,7 +92,9 @@ def fail_with(
     (FR-054)."""
     given = tool.model_dump(mode="json") if tool else None
     result = StepResult(step_id=step.step_id, error=message, tool_result=given)
-    return Worked(fail_step(step, message), result, error=error if isinstance(error, LLMError) else None)
+    return Worked(
+        fail_step(step, message), result, error=error if isinstance(error, LLMError) else None
+    )
 
 
 def find_outage(error: AeonError | None) -> LLMError | None:

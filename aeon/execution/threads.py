@@ -27,7 +27,9 @@ class Workers:
         future: Future[T] = Future()
         self._jobs.put((future, work))
         if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
-            thread = threading.Thread(target=self._serve, daemon=True, name=f"aeon-step-{len(self._threads)}")
+            thread = threading.Thread(
+                target=self._serve, daemon=True, name=f"aeon-step-{len(self._threads)}"
+            )
             self._threads.append(thread)
             thread.start()
         return future
@@ -49,7 +51,10 @@ class Workers:
 
 
 def as_done(
-    futures: Sequence[Future[T]], stopping: Callable[[], bool], grace_seconds: float, poll_seconds: float = 0.25
+    futures: Sequence[Future[T]],
+    stopping: Callable[[], bool],
+    grace_seconds: float,
+    poll_seconds: float = 0.25,
 ) -> Iterator[Future[T]]:
     """Each future when it is done. Once `stopping`, those not started are cancelled, and those still running after
     `grace_seconds` are left out."""

@@ -15,7 +15,15 @@ from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMAdapter, current_site
 from aeon.execution.forecast import cycles
-from aeon.execution.outcome import Remarks, Worked, complete_with, fail_with, find_outage, read_output, step_result
+from aeon.execution.outcome import (
+    Remarks,
+    Worked,
+    complete_with,
+    fail_with,
+    find_outage,
+    read_output,
+    step_result,
+)
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
@@ -79,12 +87,18 @@ class StepWorker:
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
         """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
         else 1."""
-        return cycles(step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results))
+        return cycles(
+            step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results)
+        )
 
     def missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
         """Pending steps whose tool is not there, as (step id, what is wrong with the tool), in plan order (FR-058)."""
         for step in plan.steps:
-            if step.status == "pending" and step.tool is not None and self._registry.get(step.tool) is None:
+            if (
+                step.status == "pending"
+                and step.tool is not None
+                and self._registry.get(step.tool) is None
+            ):
                 yield step.step_id, self._registry.describe_missing(step.tool)
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
@@ -99,7 +113,9 @@ class StepWorker:
 
     def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
         plan = situation.plan
-        as_json = self._answer_schema is not None and [s.step_id for s in final_steps(plan)] == [step.step_id]
+        as_json = self._answer_schema is not None and [s.step_id for s in final_steps(plan)] == [
+            step.step_id
+        ]
         schema = self._answer_schema if as_json else None
         variables = {
             "used_by": [user.step_id for user in plan.steps if step.step_id in user.dependencies],
@@ -138,12 +154,18 @@ class StepWorker:
         name = step.tool or ""
         try:
             step, arguments, remarks = self._find_arguments(step, situation)
-        except NotSimulated as error:  # made-up arguments are not acted upon, and the output says so
-            return complete_with(step, f"(simulated) Tool '{name}' was not called: {error.message}.")
+        except (
+            NotSimulated
+        ) as error:  # made-up arguments are not acted upon, and the output says so
+            return complete_with(
+                step, f"(simulated) Tool '{name}' was not called: {error.message}."
+            )
         except (LLMError, ValidationError, PlanError, SchemaFileError) as error:
             return fail_with(step, f"Arguments of tool '{name}': {error.message}", error=error)
         site = current_site()
-        self._emit(ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site)
+        self._emit(
+            ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site
+        )
         with on_behalf_of(step):
             result = self._invoker.invoke(name, arguments)
         self._emit(ToolCalled(site=site, step_id=step.step_id, result=result), site)
@@ -155,7 +177,9 @@ class StepWorker:
             worked = complete_with(step, result.text, result)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
-    def _find_arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
+    def _find_arguments(
+        self, step: PlanStep, situation: Situation
+    ) -> tuple[PlanStep, dict[str, Any], Remarks]:
         tool = self._registry.get(step.tool or "")
         if tool is None:
             return step, step.arguments or {}, ()
@@ -166,11 +190,19 @@ class StepWorker:
         if not violations:
             return step, arguments, ()
         if situation.free:
-            raise ValidationError("its schema has changed meanwhile", errors=tuple(map(str, violations)))
-        valid = self._structured.repair_tool_call(tool, arguments, errors=violations, tools=self._registry.describe())
+            raise ValidationError(
+                "its schema has changed meanwhile", errors=tuple(map(str, violations))
+            )
+        valid = self._structured.repair_tool_call(
+            tool, arguments, errors=violations, tools=self._registry.describe()
+        )
         before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, valid))
         remark = f"Step {step.step_id}: the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
-        return step.model_copy(update={"arguments": valid}), valid, (("repaired_arguments", remark),)
+        return (
+            step.model_copy(update={"arguments": valid}),
+            valid,
+            (("repaired_arguments", remark),),
+        )
 
     def _ask_arguments(self, step: PlanStep, tool: Tool, situation: Situation) -> dict[str, Any]:
         tools = {"tool": tool.describe(), "tools": self._registry.describe()}
@@ -188,7 +220,9 @@ class StepWorker:
         if step.tool:
             missing = self._registry.describe_missing(step.tool)
         step = with_error(step, missing)
-        remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
+        remarks: list[tuple[AdvisoryKind, str]] = [
+            ("unknown_tool", f"Step {step.step_id}: {missing}")
+        ]
         try:
             repaired = self._repair_step(step, situation)
         except LLMError as error:
@@ -199,7 +233,9 @@ class StepWorker:
                 remarks.append(("repaired_step", said))
                 worked = self._use_tool(repaired, situation, repaired=True)
             else:
-                remarks.append(("fallback_step", f"Step {step.step_id} is carried out by the model instead"))
+                remarks.append(
+                    ("fallback_step", f"Step {step.step_id} is carried out by the model instead")
+                )
                 worked = self._ask_model(step, situation)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
@@ -222,11 +258,17 @@ class StepWorker:
             takes_own = True
         return kept if takes_own or repaired.arguments is None else repaired
 
-    def _resolve_arguments(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
+    def _resolve_arguments(
+        self, step: PlanStep, results: Mapping[str, StepResult]
+    ) -> dict[str, Any]:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
         named = {found.name for found in references(arguments) if isinstance(found, Reference)}
-        there = {step_id: result for step_id, result in results.items() if step_id in named and result.error is None}
+        there = {
+            step_id: result
+            for step_id, result in results.items()
+            if step_id in named and result.error is None
+        }
         outputs = {step_id: read_output(result) for step_id, result in there.items()}
         return resolve_arguments(arguments, self._inputs, outputs)

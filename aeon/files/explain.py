@@ -43,7 +43,11 @@ class Mistake(NamedTuple):
     def sentence(self) -> str:
         """The place, what is wrong there, and the value if it is a short one."""
         where = f"{format_place(self.place)}: " if self.place else ""
-        if self.at_key or self.kind == "missing" or not isinstance(self.given, str | int | float | None):
+        if (
+            self.at_key
+            or self.kind == "missing"
+            or not isinstance(self.given, str | int | float | None)
+        ):
             return f"{where}{self.text}"
         if self.given is None:
             return f"{where}{self.text}, and nothing is given"
@@ -67,7 +71,10 @@ def explain(
 
 
 def _explain_one(
-    details: ErrorDetails, value: Any, model: type[pydantic.BaseModel], other_spellings: Mapping[str, str]
+    details: ErrorDetails,
+    value: Any,
+    model: type[pydantic.BaseModel],
+    other_spellings: Mapping[str, str],
 ) -> Mistake:
     kind, given, place = details["type"], details["input"], _place_in(value, details["loc"])
     if kind == "missing":
@@ -75,11 +82,17 @@ def _explain_one(
     if kind == "extra_forbidden":
         fields = _model_at(place[:-1], value, model).model_fields
         allowed = [field.alias or name for name, field in fields.items()]
-        return Mistake(place, _unknown_key(str(place[-1]), allowed, other_spellings), kind, given, True)
+        return Mistake(
+            place, _unknown_key(str(place[-1]), allowed, other_spellings), kind, given, True
+        )
     if "[key]" in details["loc"]:
         expected = str(details.get("ctx", {}).get("expected", "")).replace(" or ", ", ")
         allowed = [name.strip("'") for name in expected.split(", ") if name]
-        said = _unknown_key(str(place[-1]), allowed, other_spellings) if allowed else "a key must be text: quote it"
+        said = (
+            _unknown_key(str(place[-1]), allowed, other_spellings)
+            if allowed
+            else "a key must be text: quote it"
+        )
         return Mistake(place, said, kind, given, True)
     message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
     return Mistake(place, _MUST_BE.get(kind) or f"{message[:1].lower()}{message[1:]}", kind, given)
@@ -102,7 +115,9 @@ def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
     return place
 
 
-def _model_at(place: Place, value: Any, model: type[pydantic.BaseModel]) -> type[pydantic.BaseModel]:
+def _model_at(
+    place: Place, value: Any, model: type[pydantic.BaseModel]
+) -> type[pydantic.BaseModel]:
     for part in place:
         try:
             value = value[part]
@@ -110,13 +125,19 @@ def _model_at(place: Place, value: Any, model: type[pydantic.BaseModel]) -> type
             value = None
         field = model.model_fields.get(str(part))
         models = [found for found, _ in models_in(field.annotation)] if field else []
-        kinds = [found for found in models if isinstance(value, dict) and "kind" in found.model_fields]
-        models = [found for found in kinds if found.model_fields["kind"].default == value["kind"]] or models
+        kinds = [
+            found for found in models if isinstance(value, dict) and "kind" in found.model_fields
+        ]
+        models = [
+            found for found in kinds if found.model_fields["kind"].default == value["kind"]
+        ] or models
         model = models[0] if models else model
     return model
 
 
-def models_in(annotation: Any, *, named: bool = False) -> Iterator[tuple[type[pydantic.BaseModel], bool]]:
+def models_in(
+    annotation: Any, *, named: bool = False
+) -> Iterator[tuple[type[pydantic.BaseModel], bool]]:
     """The models that a field may hold, and whether it holds them by name."""
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         yield annotation, named

@@ -24,7 +24,9 @@ class JsonLines:
             self._size = self._file.tell()
         except OSError as error:
             raise unwritable_error(self.path, error, IN_RUN) from error
-        with suppress(ImportError, OSError):  # so that others see that it is written; not every system and disk can
+        with suppress(
+            ImportError, OSError
+        ):  # so that others see that it is written; not every system and disk can
             from fcntl import LOCK_EX, LOCK_NB, flock
 
             flock(self._file, LOCK_EX | LOCK_NB)

@@ -38,7 +38,9 @@ class Position(NamedTuple):
 class UnreadableFile(ConfigError):
     """A file that is not UTF-8 text, or neither YAML nor JSON: `problem` at `position`."""
 
-    def __init__(self, path: Path, problem: str, position: Position | None = None, *, hint: str = "") -> None:
+    def __init__(
+        self, path: Path, problem: str, position: Position | None = None, *, hint: str = ""
+    ) -> None:
         self.position = position or Position(1, 1)
         self.problem = problem
         super().__init__(f"{path}:{self.position.line}: {problem}", hint=hint)
@@ -78,7 +80,9 @@ class LocatedYaml:
         self._values: dict[Place, Position] = {}
         text = _read_text(path)
         try:
-            self.value: Any = self._json(text) if path.suffix.lower() == ".json" else self._yaml(text)
+            self.value: Any = (
+                self._json(text) if path.suffix.lower() == ".json" else self._yaml(text)
+            )
         except RecursionError:
             raise UnreadableFile(path, TOO_DEEP) from None
 
@@ -97,7 +101,9 @@ class LocatedYaml:
             value = json.loads(text, parse_constant=_refuse_constant)
         except ValueError as error:
             position = Position(getattr(error, "lineno", 1), getattr(error, "colno", 1))
-            raise UnreadableFile(self.path, f"not JSON: {getattr(error, 'msg', error)}", position) from error
+            raise UnreadableFile(
+                self.path, f"not JSON: {getattr(error, 'msg', error)}", position
+            ) from error
         with suppress(yaml.YAMLError):  # what YAML cannot read of JSON has no positions
             # JSON has tabs only between its tokens, where YAML wants blanks.
             self._compose(_Loader(text.replace("\t", " ")))
@@ -152,7 +158,9 @@ def _read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         position = Position(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
-        raise UnreadableFile(path, "not UTF-8 text", position, hint="Convert it to UTF-8.") from error
+        raise UnreadableFile(
+            path, "not UTF-8 text", position, hint="Convert it to UTF-8."
+        ) from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
 

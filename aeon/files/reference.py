@@ -24,8 +24,13 @@ def load_object(key: str, reference: str, kind: str) -> Any:
     try:
         with redirect_prints_to_stderr():
             return attrgetter(path)(importlib.import_module(module))
-    except (Exception, SystemExit) as error:  # importing runs the module, in which anything may happen
-        raise ConfigError(f"{key}={reference}: cannot be imported: {type(error).__name__}: {error}") from error
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # importing runs the module, in which anything may happen
+        raise ConfigError(
+            f"{key}={reference}: cannot be imported: {type(error).__name__}: {error}"
+        ) from error
 
 
 def search_for_modules(folder: Path) -> None:

@@ -20,14 +20,18 @@ _MOST_OF_A_CELL, _AT_ONCE = 2**31 - 1, 1000
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
     """What each row of a file holds, with its line; in place of a row that cannot be read, a ValueError that says why.
     Raises ConfigError for a file that cannot be read."""
-    read = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}.get(path.suffix.lower(), _read_json_lines)
+    read = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}.get(
+        path.suffix.lower(), _read_json_lines
+    )
     line = 0
     try:
         for line, given in read(path):
             yield line, given
     except csv.Error:
         hint = 'In a cell that begins with one, each within it is doubled: "say ""yes"" now".'
-        raise ConfigError(f"{path}: a quotation mark from line {line + 1} on is not closed", hint=hint) from None
+        raise ConfigError(
+            f"{path}: a quotation mark from line {line + 1} on is not closed", hint=hint
+        ) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
 
@@ -38,7 +42,9 @@ def _lines(path: Path, newline: str) -> Iterator[str]:
             try:
                 text.encode()
             except UnicodeEncodeError:
-                raise ConfigError(f"{path}: line {number} is not UTF-8", hint="Save it as UTF-8.") from None
+                raise ConfigError(
+                    f"{path}: line {number} is not UTF-8", hint="Save it as UTF-8."
+                ) from None
             yield text
 
 
@@ -48,7 +54,9 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
             try:
                 yield line, json.loads(text.rstrip())
             except (ValueError, RecursionError) as error:
-                where = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+                where = (
+                    f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+                )
                 yield line, ValueError(f"not JSON{where}: {getattr(error, 'msg', error)}")
 
 
@@ -60,7 +68,9 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:
     reader = csv.reader(_lines(path, ""), delimiter=comma, strict=True)
     names = next(reader, [])
     if len(set(known := [name for name in names if name])) < len(known):
-        raise ConfigError(f"{path}: two columns have the same name", hint="Give each a name of its own.")
+        raise ConfigError(
+            f"{path}: two columns have the same name", hint="Give each a name of its own."
+        )
     problem = f"cells, and the header has {len(names)}; a cell with {comma!r} is written in quotation marks"
     for cells in filter(None, reader):
         is_whole = len(cells) == len(names)
@@ -73,7 +83,9 @@ def _parquet() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ConfigError("Parquet needs an extra", hint='pip install "aeon-engine[parquet]"') from None
+        raise ConfigError(
+            "Parquet needs an extra", hint='pip install "aeon-engine[parquet]"'
+        ) from None
     return pyarrow, parquet
 
 
@@ -85,8 +97,17 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
             batches = file.iter_batches(batch_size=_AT_ONCE)
             rows = (row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict"))
             for number, given in enumerate(map(_without_nulls, rows), start=1):
-                yield number, {name: value if isinstance(value, dict) else str(value) for name, value in given.items()}
-    except (pyarrow.ArrowException, KeyError) as error:  # a KeyError is a name that stands twice in a map
+                yield (
+                    number,
+                    {
+                        name: value if isinstance(value, dict) else str(value)
+                        for name, value in given.items()
+                    },
+                )
+    except (
+        pyarrow.ArrowException,
+        KeyError,
+    ) as error:  # a KeyError is a name that stands twice in a map
         raise ConfigError(f"{path}: cannot be read as Parquet: {error}") from None
 
 
@@ -106,10 +127,14 @@ def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[Mapping[str
     text.detach()
 
 
-def write_parquet(file: BinaryIO, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
+def write_parquet(
+    file: BinaryIO, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
+) -> None:
     """Write rows as Parquet; `columns` name each column's type. Raises ConfigError without the extra."""
     pyarrow, parquet = _parquet()
-    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
+    schema = pyarrow.schema(
+        [(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()]
+    )
     rows = iter(rows)
     with parquet.ParquetWriter(file, schema) as writer:
         while some := list(islice(rows, _AT_ONCE)):

@@ -29,7 +29,11 @@ def is_too_deep(value: Any) -> bool:
     """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself is."""
     level, depth = [value], -1
     while level and depth < MAX_DEPTH:
-        outer = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        outer = [
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, dict | list)
+        ]
         level, depth = [inner for each in outer for inner in each], depth + 1
     return bool(level)
 
@@ -73,14 +77,21 @@ def encode_json(value: Any, *, indent: int | None = None) -> bytes:
     Raises ValueError for a number that JSON does not have.
     """
     if indent is not None:
-        from pydantic_core import PydanticSerializationError, to_json  # not for the files that a start reads
+        from pydantic_core import (
+            PydanticSerializationError,
+            to_json,
+        )  # not for the files that a start reads
 
         # Ten times as fast as the standard encoder, which says what is wrong with what this one refuses.
         with suppress(PydanticSerializationError):
             data = to_json(value, indent=indent)
             if b"NaN" not in data and b"Infinity" not in data:
                 return data
-    encoder = _LINE if indent is None else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent)
+    encoder = (
+        _LINE
+        if indent is None
+        else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent)
+    )
     return encoder.encode(value).encode("utf-8", "backslashreplace")
 
 
@@ -90,7 +101,13 @@ _LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 IN_RUN = "Free space or choose a folder that can be written, for example hydra.run.dir=/tmp/aeon."
 
 
-def unwritable_error(path: Path, error: OSError, hint: str = "Free space or choose another place.") -> ArtefactError:
+def unwritable_error(
+    path: Path, error: OSError, hint: str = "Free space or choose another place."
+) -> ArtefactError:
     """What to raise when a file or folder cannot be written."""
-    problem = f"there is no folder {path.parent}" if isinstance(error, FileNotFoundError) else error.strerror or error
+    problem = (
+        f"there is no folder {path.parent}"
+        if isinstance(error, FileNotFoundError)
+        else error.strerror or error
+    )
     return ArtefactError(f"{path} cannot be written: {problem}", hint=hint)

@@ -25,9 +25,17 @@ from aeon.refinement.models import fit_method
 
 T = TypeVar("T")
 UNAVAILABLE = ConvergenceAssessment(
-    converged=False, reason_codes=("evaluation_unavailable",), explanation="This pass could not be evaluated."
+    converged=False,
+    reason_codes=("evaluation_unavailable",),
+    explanation="This pass could not be evaluated.",
 )
-_UPDATE_SIGNALS = ("task_profile_update", "convergence_failure", "validation_issues", "blocked_steps", "planning")
+_UPDATE_SIGNALS = (
+    "task_profile_update",
+    "convergence_failure",
+    "validation_issues",
+    "blocked_steps",
+    "planning",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +57,22 @@ class Evaluation:
     @property
     def limit(self) -> int:
         """The most cycles that the run may have; a cycle is at least one call (FR-077)."""
-        own, options = self.depth.limit if isinstance(self.depth, WithLimit) else sys.maxsize, self.options
-        return min(cap for cap in (own, options.ttl_limit, options.limits.max_llm_calls) if cap is not None)
+        own, options = (
+            self.depth.limit if isinstance(self.depth, WithLimit) else sys.maxsize,
+            self.options,
+        )
+        return min(
+            cap for cap in (own, options.ttl_limit, options.limits.max_llm_calls) if cap is not None
+        )
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no cycle."""
         run, source, failure = self.run, "task_profile", ""
         with run.phase("A", "PROFILE"):
             try:
-                profile = run.call("task_profile", lambda: self.depth.infer_task_profile(task, context), cycles=0)
+                profile = run.call(
+                    "task_profile", lambda: self.depth.infer_task_profile(task, context), cycles=0
+                )
             except (LLMError, ValidationError) as error:
                 profile, source, failure = DEFAULT_PROFILE, "default_profile", error.message
             allocated = min(self.limit, self.depth.allocate_ttl(profile, self.options.base_ttl))
@@ -65,7 +80,11 @@ class Evaluation:
             run.update(ttl_allocated=allocated, profile=profile, depth=depth)
             if profile is DEFAULT_PROFILE:
                 run.advise("profile_fallback", f"The default profile is used: {failure}")
-            run.stream.emit(events.ProfileInferred(profile=profile, depth=depth, fallback=profile is DEFAULT_PROFILE))
+            run.stream.emit(
+                events.ProfileInferred(
+                    profile=profile, depth=depth, fallback=profile is DEFAULT_PROFILE
+                )
+            )
 
     def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
         """The report on artefacts; None when it is unavailable or not affordable."""
@@ -73,7 +92,9 @@ class Evaluation:
         report = self._ask(phase, "semantic_validation", lambda: self.validate(*artefacts))
         if report is not None:
             cycle = self.run.state.ttl_used
-            self.run.stream.emit(events.Validated(pass_number=state.pass_number, cycle=cycle, report=report))
+            self.run.stream.emit(
+                events.Validated(pass_number=state.pass_number, cycle=cycle, report=report)
+            )
         return report
 
     def evaluate(
@@ -88,9 +109,18 @@ class Evaluation:
         if is_reviewed:
             report = self.review(phase, "cross_phase", plan, steps, outputs, self.memory.search(""))
         if report or not is_reviewed:
-            given = (report or UNREVIEWED, plan, steps, outputs, dict(self.options.convergence.criteria))
+            given = (
+                report or UNREVIEWED,
+                plan,
+                steps,
+                outputs,
+                dict(self.options.convergence.criteria),
+            )
             assessment = self._ask(
-                phase, "convergence", lambda: self.assess(*given, left_to_person=conflicts), run.assessment_cycles
+                phase,
+                "convergence",
+                lambda: self.assess(*given, left_to_person=conflicts),
+                run.assessment_cycles,
             )
         found = assessment or UNAVAILABLE
         if phase.outcome != "abandoned":
@@ -98,10 +128,14 @@ class Evaluation:
             this.evaluation = EvaluationResults(validation_report=report, convergence=found)
             misses = 0 if assessment else run.state.unavailable_evaluations + 1
             run.update(unavailable_evaluations=misses, assessment=found)
-            run.stream.emit(events.Assessed(pass_number=this.number, cycle=run.state.ttl_used, assessment=found))
+            run.stream.emit(
+                events.Assessed(pass_number=this.number, cycle=run.state.ttl_used, assessment=found)
+            )
         return report, found
 
-    def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1) -> T | None:
+    def _ask(
+        self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1
+    ) -> T | None:
         """An evaluating call's value; None when it is not affordable or not available, its error the second time."""
         run = self.run
         if not run.affordable(cycles):
@@ -117,7 +151,10 @@ class Evaluation:
             return None
 
     def update_profile(
-        self, this: OpenPass, report: SemanticValidationReport | None, assessment: ConvergenceAssessment
+        self,
+        this: OpenPass,
+        report: SemanticValidationReport | None,
+        assessment: ConvergenceAssessment,
     ) -> None:
         """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act (FR-094)."""
         run, before = self.run, self.run.state.profile
@@ -130,7 +167,10 @@ class Evaluation:
         signals = {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)}
         with run.phase("D", "PROFILE") as phase:
             try:
-                after = run.call("task_profile", lambda: update(before, True, issues, states, run.plan.task, **signals))
+                after = run.call(
+                    "task_profile",
+                    lambda: update(before, True, issues, states, run.plan.task, **signals),
+                )
             except (LLMError, ValidationError) as error:
                 phase.outcome = "unavailable"
                 run.advise("profile_fallback", f"The profile stays as it is: {error.message}")
@@ -164,11 +204,15 @@ def planning_signals(state: RunState) -> dict[str, Any]:
         "refinements": state.refinements,
         "refinements_by_step": state.attempts,
         "refused_actions": [
-            {"action": f"{refused.action.action_type} {refused.action.fragment}", "reason": refused.reason}
+            {
+                "action": f"{refused.action.action_type} {refused.action.fragment}",
+                "reason": refused.reason,
+            }
             for refused in state.refused
         ],
         "subplans": [
-            {"step_id": each.parent_step_id, "level": each.depth_level} for each in (plan.subplans if plan else ())
+            {"step_id": each.parent_step_id, "level": each.depth_level}
+            for each in (plan.subplans if plan else ())
         ],
         "questions": [question.question for question in (plan.questions if plan else ())],
         "left_to_a_person": list(state.manual_intervention),

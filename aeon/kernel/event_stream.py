@@ -61,9 +61,16 @@ class Answers:
         outputs = (event for event in found if isinstance(event, CallAnswered))
         return {
             "llm_outputs": tuple(
-                LLMOutput(call=event.call, cycle=event.site.cycle, step_id=event.site.step_id, text=event.text)
+                LLMOutput(
+                    call=event.call,
+                    cycle=event.site.cycle,
+                    step_id=event.site.step_id,
+                    text=event.text,
+                )
                 for event in outputs
             ),
-            "supervisor_actions": tuple(event.record for event in found if isinstance(event, RepairFinished)),
+            "supervisor_actions": tuple(
+                event.record for event in found if isinstance(event, RepairFinished)
+            ),
             "tool_history": tuple(event.result for event in found if isinstance(event, ToolCalled)),
         }

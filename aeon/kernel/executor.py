@@ -44,7 +44,9 @@ class StepExecutor:
                 executed = Executed(worked.step, worked, find_outage(worked.error))
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandon_step(step), ended_by=error)
-        self.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site)
+        self.emit(
+            StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site
+        )
         return executed
 
 
@@ -64,8 +66,13 @@ class Batches:
         Raises what must end the run."""
         run, executor, batch = self._run, self.executor, self._start()
         for step, site, _ in batch:
-            executor.emit(StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site)
-        running = {run.workers.submit(partial(executor.carry_out, *dispatch)): dispatch for dispatch in batch}
+            executor.emit(
+                StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site
+            )
+        running = {
+            run.workers.submit(partial(executor.carry_out, *dispatch)): dispatch
+            for dispatch in batch
+        }
         ended: dict[str, Executed] = {}
         for future in as_done(list(running), run.is_ending, run.grace_seconds):
             step_id = running.pop(future)[0].step_id
@@ -78,7 +85,9 @@ class Batches:
         for step, site, _ in running.values():
             left = abandon_step(step)
             ended[step.step_id] = Executed(left)
-            executor.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=left), site)
+            executor.emit(
+                StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=left), site
+            )
             run.update(plan=run.plan.with_steps(left))
         self._conclude([ended[step.step_id] for step, _, _ in batch])
         run.check_end()
@@ -86,13 +95,19 @@ class Batches:
     def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
         run, worker = self._run, self.worker
         run.check_end()
-        plan, results, allowed = run.plan, run.state.results, batch_size(run.state.ttl_remaining, run.assessment_cycles)
+        plan, results, allowed = (
+            run.plan,
+            run.state.results,
+            batch_size(run.state.ttl_remaining, run.assessment_cycles),
+        )
         chosen: list[tuple[PlanStep, CallSite]] = []
         for step in self.runnable(plan):
             cost = worker.cost(step, results)
             if cost <= allowed:
                 allowed -= cost
-                context = "" if self._core else worker.context(incoming_context(plan, step, results))
+                context = (
+                    "" if self._core else worker.context(incoming_context(plan, step, results))
+                )
                 chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
         plan = plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)
@@ -101,7 +116,8 @@ class Batches:
         left = run.state.ttl_remaining if self._core else None
         memory = worker.recall()
         return [
-            (step, site, Situation(plan, results, left, free=not site.cycle, memory=memory)) for step, site in chosen
+            (step, site, Situation(plan, results, left, free=not site.cycle, memory=memory))
+            for step, site in chosen
         ]
 
     def _conclude(self, batch: Sequence[Executed]) -> None:

@@ -70,7 +70,9 @@ class Loop:
         """About how many cycles a plan takes; a tool step with arguments of its own takes none."""
         if self.is_small:
             return len(plan.steps) + 1
-        return forecast(plan, lambda step: self._batches.worker.cost(step, {}), core=self._options.is_core)
+        return forecast(
+            plan, lambda step: self._batches.worker.cost(step, {}), core=self._options.is_core
+        )
 
     def run(self, task: str, context: dict[str, Any] | None, run_id: str) -> Outcome:
         """Run the task to its end, whatever end that is."""
@@ -88,7 +90,10 @@ class Loop:
             reason, error = "failed", failure
         except Exception as failure:  # a defect must not cost what was already paid for
             logger.debug("unexpected", exc_info=True)
-            reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}", hint=_DEFECT)
+            reason, error = (
+                "failed",
+                Unexpected(f"{type(failure).__name__}: {failure}", hint=_DEFECT),
+            )
         finally:
             run.close()
         if error is None and reason != "interrupted":
@@ -97,7 +102,9 @@ class Loop:
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
         seconds = run.watch.seconds
-        ended = build_outcome(run_id, task, self._options.configuration, self.state, reason, error, seconds)
+        ended = build_outcome(
+            run_id, task, self._options.configuration, self.state, reason, error, seconds
+        )
         run.stream.emit(finished_event(ended))
         return ended
 
@@ -155,7 +162,11 @@ class Loop:
         plan = self._run.plan
         this.complete = True
         if not pending_steps(plan):
-            return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
+            return (
+                "completed"
+                if all(step.status == "complete" for step in plan.steps)
+                else "step_failed"
+            )
         if not self._run.affordable():
             return "ttl_expired"
         return "max_passes" if this.number == self._options.limits.max_passes else None
@@ -174,12 +185,17 @@ class Loop:
             this.complete = self._options.is_core or self._review_plan(this)
         if this.complete:
             plan, expected = run.plan, self.forecast(run.plan)
-            run.stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected))
+            run.stream.emit(
+                events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected)
+            )
 
     def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
         one_step = self._options.one_step
         if self.is_small:
-            return Plan(goal=one_step, steps=(PlanStep(step_id="answer", description=one_step, agent="llm"),))
+            return Plan(
+                goal=one_step,
+                steps=(PlanStep(step_id="answer", description=one_step, agent="llm"),),
+            )
         return self._run.call("plan", lambda: self._planner.generate_plan(task, context))
 
     def _look_for_tools(self, plan: Plan) -> Plan:
@@ -200,7 +216,9 @@ class Loop:
         if phase.outcome == "abandoned":
             return False
         issues = report.issues if report else ()
-        occasion = Occasion(issues, issue_triggers(issues), is_clean=report is not None and not issues)
+        occasion = Occasion(
+            issues, issue_triggers(issues), is_clean=report is not None and not issues
+        )
         return self._refine(this, "B", occasion)
 
     def _refine_pass(
@@ -208,13 +226,23 @@ class Loop:
     ) -> bool:
         """Refine when there is a reason to; whether the run is stuck afterwards."""
         run, refiner, before, state = self._run, self._refiner, self._run.plan, self._run.state
-        raised = {trigger for past in state.passes if past.refinement for trigger in past.refinement.triggers}
+        raised = {
+            trigger
+            for past in state.passes
+            if past.refinement
+            for trigger in past.refinement.triggers
+        }
         triggers = pass_triggers(before, issues, assessment, state.manual_intervention, raised)
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
-            run.advise("refinement_limit", "No more refinements are allowed in this run; work goes on with the plan.")
+            run.advise(
+                "refinement_limit",
+                "No more refinements are allowed in this run; work goes on with the plan.",
+            )
         if may_refine and refiner.is_due(triggers):
-            self._refine(this, "C", Occasion(issues, triggers, state.manual_intervention, assessment))
+            self._refine(
+                this, "C", Occasion(issues, triggers, state.manual_intervention, assessment)
+            )
         else:
             self._skip("C", "REFINE")
         verdict = this.refinement.supervisor if this.refinement else None
@@ -238,5 +266,7 @@ class Loop:
             if record is None:
                 phase.outcome = "unavailable"
             else:
-                run.stream.emit(events.Refined(pass_number=this.number, refinement=record, plan=refined.plan))
+                run.stream.emit(
+                    events.Refined(pass_number=this.number, refinement=record, plan=refined.plan)
+                )
         return True

@@ -52,7 +52,9 @@ class Orchestrator:
         """About how many cycles a plan takes, in the latest run."""
         return (self._loop or self._make_loop()).forecast(plan)
 
-    def run(self, task: str, context: dict[str, Any] | None = None, run_id: str | None = None) -> Outcome:
+    def run(
+        self, task: str, context: dict[str, Any] | None = None, run_id: str | None = None
+    ) -> Outcome:
         """Run a task to its end, whatever end that is; errors of the model's side become the outcome's `error`."""
         self._loop = self._make_loop()
         return self._loop.run(task, context, run_id or uuid.uuid4().hex)
@@ -64,10 +66,19 @@ class Orchestrator:
         return self._loop.plan(task, context)
 
     def _make_loop(self) -> Loop:
-        options, planner, validator = self.options or RunOptions(), self.recursive_planner, self.semantic_validator
+        options, planner, validator = (
+            self.options or RunOptions(),
+            self.recursive_planner,
+            self.semantic_validator,
+        )
         engine, depth = self.convergence_engine, self.adaptive_depth
         cycles = engine.cycles if isinstance(engine, WithCycles) else 1
-        run = OpenRun(self.stream or EventStream(), self.control or RunControl(), options, assessment_cycles=cycles)
+        run = OpenRun(
+            self.stream or EventStream(),
+            self.control or RunControl(),
+            options,
+            assessment_cycles=cycles,
+        )
         self.memory = self.memory or InMemory()
         memory = GuardedMemory(self.memory, lambda problem: run.advise("memory_failure", problem))
         shown = ShownMemory(lambda: memory.search(""))
@@ -78,5 +89,12 @@ class Orchestrator:
             planner,
             self.refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
             Batches(executor, run, memory, core=options.is_core),
-            Evaluation(run, options, depth, fit_method(validator.validate), fit_method(engine.assess), memory),
+            Evaluation(
+                run,
+                options,
+                depth,
+                fit_method(validator.validate),
+                fit_method(engine.assess),
+                memory,
+            ),
         )

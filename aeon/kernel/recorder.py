@@ -38,10 +38,18 @@ class OpenPass:
     def close(self, after: RunState) -> ExecutionPass:
         """The record of this pass, which ends with the run as it is `after` it."""
         steps, before = after.plan.steps if after.plan else (), self.before
-        results = {step.step_id: self.results[step.step_id] for step in steps if step.step_id in self.results}
+        results = {
+            step.step_id: self.results[step.step_id]
+            for step in steps
+            if step.step_id in self.results
+        }
         return ExecutionPass(
             pass_number=self.number,
-            phase="PLAN" if self.number == 0 else self.phases[-1].phase if self.phases else "EXECUTE",
+            phase="PLAN"
+            if self.number == 0
+            else self.phases[-1].phase
+            if self.phases
+            else "EXECUTE",
             phases=tuple(self.phases),
             plan_state=None if self.brief and self.number > 1 else self.plan or before.plan,
             steps=tuple(step for step in steps if not self.brief or step.step_id in results),
@@ -49,7 +57,9 @@ class OpenPass:
             evaluation_results=self.evaluation,
             refinement=self.refinement,
             refinement_changes=self.refinement.accepted if self.refinement else (),
-            clarity_states={step_id: r.clarity_state for step_id, r in results.items() if r.clarity_state},
+            clarity_states={
+                step_id: r.clarity_state for step_id, r in results.items() if r.clarity_state
+            },
             taskprofile=before.profile,
             adaptive_depth=before.depth,
             ttl_remaining=before.ttl_remaining,

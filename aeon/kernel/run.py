@@ -30,11 +30,23 @@ class OpenRun:
     """What the parts of one run share. Changed by the kernel's thread alone; `state` may be read from any."""
 
     def __init__(
-        self, stream: EventStream, control: RunControl, options: RunOptions, *, assessment_cycles: int = 1
+        self,
+        stream: EventStream,
+        control: RunControl,
+        options: RunOptions,
+        *,
+        assessment_cycles: int = 1,
     ) -> None:
         self.stream, self.assessment_cycles = stream, assessment_cycles
-        self.workers, self.grace_seconds = Workers(options.execution.max_parallel), options.execution.grace_seconds
-        self.watch, self._control, self._max_seconds = Stopwatch(), control, options.limits.max_seconds
+        self.workers, self.grace_seconds = (
+            Workers(options.execution.max_parallel),
+            options.execution.grace_seconds,
+        )
+        self.watch, self._control, self._max_seconds = (
+            Stopwatch(),
+            control,
+            options.limits.max_seconds,
+        )
         self.state = RunState(answer_mark=options.answer_mark)
         self.attempts = RefinementAttempts()
         self.step_errors: list[LLMError | None] = []
@@ -92,7 +104,9 @@ class OpenRun:
         self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)
-        for future in as_done([self.workers.submit(at_site(site)(ask))], self.is_ending, self.grace_seconds):
+        for future in as_done(
+            [self.workers.submit(at_site(site)(ask))], self.is_ending, self.grace_seconds
+        ):
             return future.result()
         self.check_end()
         raise AssertionError("a call is only abandoned when the run is stopping")
@@ -102,7 +116,9 @@ class OpenRun:
         if self._control.stop_requested:
             raise StopRequested("the run was asked to stop")
         if self._is_out_of_time():
-            raise LimitReached(f"the run has taken {self._max_seconds:g} seconds", limit="max_seconds")
+            raise LimitReached(
+                f"the run has taken {self._max_seconds:g} seconds", limit="max_seconds"
+            )
 
     def is_ending(self) -> bool:
         """Whether nothing new may start."""
@@ -131,14 +147,20 @@ class OpenRun:
         """Announce a dispatch."""
         state = self.state
         left = state.ttl_allocated - (site.cycle or state.ttl_used) if state.ttl_allocated else None
-        self.stream.emit(events.CycleStarted(site=site, call=call, ttl_remaining=left, plan=state.plan), site)
+        self.stream.emit(
+            events.CycleStarted(site=site, call=call, ttl_remaining=left, plan=state.plan), site
+        )
 
     @contextmanager
     def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
         """A pass, recorded however it ends; one that is not completed cuts off the steps that were running."""
         self._pass = this = OpenPass(number, self.state, brief)
         self.update(pass_number=number)
-        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=self.state.ttl_remaining, ready=ready))
+        self.stream.emit(
+            events.PassStarted(
+                pass_number=number, ttl_remaining=self.state.ttl_remaining, ready=ready
+            )
+        )
         try:
             yield this
         finally:
@@ -146,7 +168,9 @@ class OpenRun:
                 self.update(plan=cut_off(self.state.plan))
             self.update(passes=(*self.state.passes, this.close(self.state)))
             left = self.state.ttl_remaining
-            self.stream.emit(events.PassFinished(pass_number=number, ttl_remaining=left, complete=this.complete))
+            self.stream.emit(
+                events.PassFinished(pass_number=number, ttl_remaining=left, complete=this.complete)
+            )
 
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
@@ -163,4 +187,8 @@ class OpenRun:
             if self._pass and phase != "PROFILE":
                 times = watch.read().model_dump(include={"start_time", "end_time"})
                 self._pass.phases.append(PhaseRecord(phase=phase, outcome=note.outcome, **times))
-            self.stream.emit(events.PhaseFinished(stage=stage, phase=phase, pass_number=number, outcome=note.outcome))
+            self.stream.emit(
+                events.PhaseFinished(
+                    stage=stage, phase=phase, pass_number=number, outcome=note.outcome
+                )
+            )

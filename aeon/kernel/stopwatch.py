@@ -23,4 +23,6 @@ class Stopwatch:
         """Start, this moment, and the seconds between them."""
         seconds = self.seconds
         end = self._start + timedelta(seconds=seconds)
-        return Timing(start_time=self._start.isoformat(), end_time=end.isoformat(), duration_seconds=seconds)
+        return Timing(
+            start_time=self._start.isoformat(), end_time=end.isoformat(), duration_seconds=seconds
+        )

@@ -15,7 +15,14 @@ from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
 
 KEY = "provider.adapter"
 _PAGE = "`aeon docs python` has an example."
-SHARED = ("retry", "breaker", "prices", "max_concurrency", "requests_per_minute", "tokens_per_minute")
+SHARED = (
+    "retry",
+    "breaker",
+    "prices",
+    "max_concurrency",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
 
 
 class CustomAdapter:
@@ -46,7 +53,9 @@ class CustomAdapter:
             raise failed from error
         return replace(
             response,
-            usage=response.usage if response.usage.requests else replace(response.usage, requests=1),
+            usage=response.usage
+            if response.usage.requests
+            else replace(response.usage, requests=1),
             usage_reported=response.usage_reported and response.usage != Usage(),
             model=response.model or request.parameters.model or "",
             synthetic=response.synthetic or self.synthetic,
@@ -97,7 +106,9 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
             )
         model = model if provider.model == NO_NAME else provider.model
     shared = provider.model_dump(include=set(SHARED))
-    return CustomProvider(**shared, adapter=name, model=model if isinstance(model, str) and model else name)
+    return CustomProvider(
+        **shared, adapter=name, model=model if isinstance(model, str) and model else name
+    )
 
 
 def _check(named: str, found: object, wanted: str) -> None:

@@ -15,7 +15,13 @@ from aeon.domain.errors import AeonError, AnswerError, EmptyAnswer, Filtered, LL
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.schema.json_schema import pointer
-from aeon.schema.validators import FieldError, SchemaValidator, find_errors, kind_of, shorten_message
+from aeon.schema.validators import (
+    FieldError,
+    SchemaValidator,
+    find_errors,
+    kind_of,
+    shorten_message,
+)
 
 T = TypeVar("T")
 MAX_ERRORS = 20
@@ -45,7 +51,9 @@ def locate_errors(place: str) -> Iterator[None]:
     try:
         yield
     except pydantic.ValidationError as error:
-        raise InvalidAnswer(FieldError(place + e.pointer, e.message) for e in _of_pydantic(error)) from error
+        raise InvalidAnswer(
+            FieldError(place + e.pointer, e.message) for e in _of_pydantic(error)
+        ) from error
 
 
 def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T]) -> T:
@@ -97,7 +105,12 @@ def exchange(
         raise
     told: dict[str, Any] = {name: getattr(response, name) for name in _TOLD}
     seconds = perf_counter() - start
-    emit(events.CallAnswered(**call, request=replace(request, variables={}), seconds=seconds, **told), request.site)
+    emit(
+        events.CallAnswered(
+            **call, request=replace(request, variables={}), seconds=seconds, **told
+        ),
+        request.site,
+    )
     try:
         return Answered(response, check_answer(response.text, validator, parse))
     except InvalidAnswer as invalid:
@@ -105,7 +118,9 @@ def exchange(
 
 
 def _check_has_text(response: LLMResponse) -> None:
-    failure: type[AnswerError] | None = {"length": Truncated, "content_filter": Filtered}.get(response.finish_reason)
+    failure: type[AnswerError] | None = {"length": Truncated, "content_filter": Filtered}.get(
+        response.finish_reason
+    )
     if failure is None and not response.text.strip():
         failure = EmptyAnswer
     if failure is not None:
@@ -119,9 +134,16 @@ def _check_has_text(response: LLMResponse) -> None:
 
 def _of_pydantic(error: pydantic.ValidationError) -> list[FieldError]:
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    return [FieldError(pointer(d["loc"]), shorten_message(d["msg"].removeprefix("Value error, "))) for d in details]
+    return [
+        FieldError(pointer(d["loc"]), shorten_message(d["msg"].removeprefix("Value error, ")))
+        for d in details
+    ]
 
 
 def _cap_errors(errors: list[FieldError]) -> list[FieldError]:
     more = len(errors) - MAX_ERRORS
-    return errors if more <= 0 else [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors", kind_of(errors))]
+    return (
+        errors
+        if more <= 0
+        else [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors", kind_of(errors))]
+    )

@@ -18,7 +18,9 @@ _CHANNELS = re.compile(r"\s*<\|(?:channel|start)\|>")
 _ANSWER_CHANNEL = re.compile(r"<\|channel\|>\s*(?:final|commentary\s+to=)[^{]{0,200}?<\|message\|>")
 # Brackets of prose are passed over.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*(?:[\[{"\]]|-?\d|(?:true|false|null)\b))""")
-_OF_A_CALL = frozenset({"tool_calls", "id", "index", "type", "name", "function", "arguments", "parameters", "input"})
+_OF_A_CALL = frozenset(
+    {"tool_calls", "id", "index", "type", "name", "function", "arguments", "parameters", "input"}
+)
 MOST_BROKEN = 20  # after so many broken objects nothing more is looked for
 
 Accepts = Callable[[Any], bool]
@@ -50,9 +52,13 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
         values.sort(key=lambda value: not isinstance(value, dict))
         if not values:
             is_json = text.lstrip().startswith(("{", "["))
-            errors.append(error if is_json else ExtractError("there is no JSON object in the answer", begin))
+            errors.append(
+                error if is_json else ExtractError("there is no JSON object in the answer", begin)
+            )
     if accepts is not None:
-        forms = [form for value in values for form in (value, _call_arguments(value)) if form is not None]
+        forms = [
+            form for value in values for form in (value, _call_arguments(value)) if form is not None
+        ]
         accepted = next(filter(accepts, forms), None)
         if accepted is not None:
             return accepted
@@ -80,17 +86,29 @@ def text_of(message: Mapping[str, Any], name: str = "") -> str:
     content = message.get("content") or ""
     if isinstance(content, list):
         parts = [part if isinstance(part, dict) else {"text": part} for part in content]
-        texts = [part.get("text") for part in parts if part.get("type", "text") in ("text", "output_text")]
+        texts = [
+            part.get("text")
+            for part in parts
+            if part.get("type", "text") in ("text", "output_text")
+        ]
         content = "".join(text for text in texts if isinstance(text, str))
     content = json.dumps(content) if isinstance(content, dict) else content
-    calls = [call.get("function") for call in message.get("tool_calls") or () if isinstance(call, dict)]
-    functions = [function for function in (*calls, message.get("function_call")) if isinstance(function, dict)]
+    calls = [
+        call.get("function") for call in message.get("tool_calls") or () if isinstance(call, dict)
+    ]
+    functions = [
+        function
+        for function in (*calls, message.get("function_call"))
+        if isinstance(function, dict)
+    ]
     try:
         if functions:
             extract_json(content)
         return str(content)
     except ExtractError:
-        meant = next((function for function in functions if function.get("name") == name), functions[0])
+        meant = next(
+            (function for function in functions if function.get("name") == name), functions[0]
+        )
         arguments = meant.get("arguments")
         return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
@@ -102,7 +120,9 @@ def _call_arguments(value: Any) -> Any:
         return None
     if "tool_calls" in value or "function" in value:
         return _call_arguments(value.get("tool_calls") or value["function"])
-    arguments = next((value[key] for key in ("arguments", "parameters", "input") if key in value), None)
+    arguments = next(
+        (value[key] for key in ("arguments", "parameters", "input") if key in value), None
+    )
     try:
         return read_json(arguments) if isinstance(arguments, str) else arguments
     except ExtractError:
@@ -132,7 +152,11 @@ def _read_all(text: str, start: int) -> Iterator[Any]:
 def _decode(text: str, start: int | None = None) -> tuple[Any, int]:
     position = start or 0
     try:
-        value, end = (_DECODER.decode(text), len(text)) if start is None else _DECODER.raw_decode(text, start)
+        value, end = (
+            (_DECODER.decode(text), len(text))
+            if start is None
+            else _DECODER.raw_decode(text, start)
+        )
         if "\\u" in text[position:end]:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -140,7 +164,9 @@ def _decode(text: str, start: int | None = None) -> tuple[Any, int]:
     except RecursionError:
         raise ExtractError(TOO_DEEP, position) from None
     except UnicodeEncodeError:
-        raise ExtractError("a \\u escape is half of a surrogate pair, which is no character", position) from None
+        raise ExtractError(
+            "a \\u escape is half of a surrogate pair, which is no character", position
+        ) from None
     except ValueError as error:
         raise ExtractError(f"not usable JSON: {error}", position) from None
     if is_too_deep(value):

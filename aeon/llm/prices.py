@@ -14,12 +14,20 @@ from functools import lru_cache
 from aeon.domain.errors import ConfigError, LLMError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.domain.values import is_loopback
-from aeon.llm.settings import ChainSettings, EndpointSettings, FallbackSettings, Price, ProviderSettings
+from aeon.llm.settings import (
+    ChainSettings,
+    EndpointSettings,
+    FallbackSettings,
+    Price,
+    ProviderSettings,
+)
 
 PER = 1_000_000
 EVERY = "*"
 OPENAI = "https://api.openai.com/v1"
-_VERSION = re.compile(r"([-@:](latest|\d{3,}(-\d\d){0,2}))?")  # follows a model's name; `-pro` is another model
+_VERSION = re.compile(
+    r"([-@:](latest|\d{3,}(-\d\d){0,2}))?"
+)  # follows a model's name; `-pro` is another model
 AnyEndpoint = ProviderSettings | FallbackSettings
 
 
@@ -58,21 +66,30 @@ class PriceBook:
         self._lists = dict(lists)
         self.first = next(iter(self._lists.values()))
 
-    def cost(self, usage: Usage, *, endpoint: str = "", answered: str = "", asked: str = "") -> float | None:
+    def cost(
+        self, usage: Usage, *, endpoint: str = "", answered: str = "", asked: str = ""
+    ) -> float | None:
         """What the usage of one request costs; None if neither the model that answered nor the one asked has a price.
         `asked`, what the call names, counts at the first endpoint only: another is asked for its own model."""
         prices = self._lists.get(endpoint, self.first)
-        return prices.cost(usage, answered, asked if asked and prices is self.first else prices.model)
+        return prices.cost(
+            usage, answered, asked if asked and prices is self.first else prices.model
+        )
 
     def cost_of(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> float | None:
         """What a request cost, by its answer or its failure; None without a price."""
         asked = request.parameters.model or ""
-        return self.cost(outcome.usage, endpoint=outcome.endpoint, answered=outcome.model, asked=asked)
+        return self.cost(
+            outcome.usage, endpoint=outcome.endpoint, answered=outcome.model, asked=asked
+        )
 
     def find_missing(self, models: Iterable[str]) -> list[str]:
         """Which of the models that may be called have no price: those named, and each endpoint's own."""
         named = {model for model in models if not self.first.knows(model)}
-        return sorted(named | {prices.model for prices in self._lists.values() if not prices.knows(prices.model)})
+        return sorted(
+            named
+            | {prices.model for prices in self._lists.values() if not prices.knows(prices.model)}
+        )
 
 
 def price_list(settings: AnyEndpoint) -> PriceList:
@@ -81,8 +98,13 @@ def price_list(settings: AnyEndpoint) -> PriceList:
         return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
     if not isinstance(settings, EndpointSettings):
         return PriceList(settings.prices, model=settings.model)
-    address, factor = settings.base_url or OPENAI, settings.batch_price_factor if settings.batch else 1.0
-    return PriceList(settings.prices, None if is_loopback(address) else address, settings.model, factor)
+    address, factor = (
+        settings.base_url or OPENAI,
+        settings.batch_price_factor if settings.batch else 1.0,
+    )
+    return PriceList(
+        settings.prices, None if is_loopback(address) else address, settings.model, factor
+    )
 
 
 def price_book(settings: ProviderSettings) -> PriceBook:
@@ -93,7 +115,10 @@ def price_book(settings: ProviderSettings) -> PriceBook:
 def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
     """A provider and its fallbacks, in the order they are asked; a second one of a name is `NAME-2`."""
     found: dict[str, AnyEndpoint] = {}
-    for endpoint in (settings, *(settings.fallbacks if isinstance(settings, ChainSettings) else ())):
+    for endpoint in (
+        settings,
+        *(settings.fallbacks if isinstance(settings, ChainSettings) else ()),
+    ):
         name, number = endpoint.display_name, 2
         while name in found:
             name, number = f"{endpoint.display_name}-{number}", number + 1
@@ -103,7 +128,9 @@ def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     """The configured price of a model: its own, of the name it is a dated version of, or of the longest `START*`."""
-    own = [name for name in prices if model.startswith(name) and _VERSION.fullmatch(model[len(name) :])]
+    own = [
+        name for name in prices if model.startswith(name) and _VERSION.fullmatch(model[len(name) :])
+    ]
     starts = [name for name in prices if name.endswith(EVERY) and model.startswith(name[:-1])]
     named = max(own, key=len, default=None) or max(starts, key=len, default=None)
     return prices[named] if named else None
@@ -123,14 +150,18 @@ def compute_published_cost(usage: Usage, model: str, address: str) -> float | No
     import genai_prices
 
     cached, output = min(usage.cached_tokens, usage.input_tokens), usage.output_tokens
-    counted = genai_prices.Usage(input_tokens=usage.input_tokens, cache_read_tokens=cached, output_tokens=output)
+    counted = genai_prices.Usage(
+        input_tokens=usage.input_tokens, cache_read_tokens=cached, output_tokens=output
+    )
     try:
         return float(genai_prices.calc_price(counted, model, provider_api_url=address).total_price)
     except LookupError:
         return None
 
 
-def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = (), of: str = "limits") -> None:
+def check_prices(
+    prices: PriceBook, max_cost: float | None, models: Iterable[str] = (), of: str = "limits"
+) -> None:
     """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own, without a price;
     `of` is the cap's group."""
     if max_cost is not None and (names := prices.find_missing(models)):

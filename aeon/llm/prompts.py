@@ -88,7 +88,12 @@ def _plain(value: Any) -> Any:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
-_FORMAT = {"keep_trailing_newline": True, "trim_blocks": True, "lstrip_blocks": True, "autoescape": False}
+_FORMAT = {
+    "keep_trailing_newline": True,
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "autoescape": False,
+}
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -134,15 +139,21 @@ class PromptLibrary:
         template = self._template(name)
         try:
             return template.render(variables)
-        except Exception as error:  # whatever fails in a template, the person needs its file and line
+        except (
+            Exception
+        ) as error:  # whatever fails in a template, the person needs its file and line
             raise self._explain_error(error) from error
 
-    def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
+    def schema_prompt(
+        self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]
+    ) -> str:
         """The words that give a model the schema of its answer; few where its messages hold the schema already."""
         text = _schema_json(schema)
         key = call, text, any(text in message.content for message in messages)
         if key not in self._schema_prompts:
-            self._schema_prompts[key] = self.text("_schema.j2", {"call": call, "schema": schema, "shown": key[2]})
+            self._schema_prompts[key] = self.text(
+                "_schema.j2", {"call": call, "schema": schema, "shown": key[2]}
+            )
         return self._schema_prompts[key]
 
     def files(self, call: CallName) -> dict[str, Path]:
@@ -153,9 +164,14 @@ class PromptLibrary:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
         Raises PromptError naming, with file and line, variables that a call does not have, and files of no call."""
         own = [folder for folder in self._folders if self._own and folder.is_relative_to(self._own)]
-        files = sorted(path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2"))
+        files = sorted(
+            path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2")
+        )
         unused = [path for path in files if path.name.split(".")[0] not in CALLS]
-        problems = [f"{shown_path(path)}: this is of no call; there are: {', '.join(CALLS)}" for path in unused]
+        problems = [
+            f"{shown_path(path)}: this is of no call; there are: {', '.join(CALLS)}"
+            for path in unused
+        ]
         for call, part in itertools.product(contexts, PARTS):
             problems += self._problems(f"{call}.{part}.j2", contexts[call])
         if problems:
@@ -188,8 +204,12 @@ class PromptLibrary:
     def _explain_error(self, error: Exception) -> PromptError:
         """The error with the template's file and line; of nested templates, the innermost."""
         if isinstance(error, TemplateSyntaxError):
-            return PromptError(f"{shown_path(Path(error.filename or ''))}:{error.lineno}: {error.message}")
-        message = self._explain_missing(error) if isinstance(error, TemplateNotFound) else str(error)
+            return PromptError(
+                f"{shown_path(Path(error.filename or ''))}:{error.lineno}: {error.message}"
+            )
+        message = (
+            self._explain_missing(error) if isinstance(error, TemplateNotFound) else str(error)
+        )
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if any(Path(frame.filename).is_relative_to(folder) for folder in self._folders):
                 return PromptError(f"{shown_path(Path(frame.filename))}:{frame.lineno}: {message}")
@@ -209,7 +229,12 @@ class PromptLibrary:
 
     def _problems(self, name: str, variables: Mapping[str, Any]) -> Iterator[str]:
         trees = {part: self._loader.trees[part] for part in sorted(self._reachable([name]))}
-        assigned = {n.name for tree in trees.values() for n in tree.find_all(nodes.Name) if n.ctx in ("store", "param")}
+        assigned = {
+            n.name
+            for tree in trees.values()
+            for n in tree.find_all(nodes.Name)
+            if n.ctx in ("store", "param")
+        }
         known = {*variables, *assigned}
         for part, tree in trees.items():
             where = shown_path(self._path(part))
@@ -227,7 +252,9 @@ class _Loader(FileSystemLoader):
         super().__init__(folders)
         self.trees: dict[str, nodes.Template] = {}
 
-    def load(self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None) -> Template:
+    def load(
+        self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None
+    ) -> Template:
         text, filename, is_current = self.get_source(environment, name)
         self.trees[name], code = _compile(text, name, filename)
         return environment.template_class.from_code(environment, code, globals or {}, is_current)
@@ -243,7 +270,11 @@ def _compile(text: str, name: str, filename: str) -> tuple[nodes.Template, CodeT
 def _find_required(tree: nodes.Template) -> dict[str, int]:
     """The variables that a template must be given, by the line of their first use."""
     undeclared = meta.find_undeclared_variables(tree)
-    return {used.name: used.lineno for used in reversed(list(tree.find_all(nodes.Name))) if used.name in undeclared}
+    return {
+        used.name: used.lineno
+        for used in reversed(list(tree.find_all(nodes.Name)))
+        if used.name in undeclared
+    }
 
 
 @cache

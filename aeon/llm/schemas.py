@@ -16,14 +16,23 @@ from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import digest_of_files, resource_root
 from aeon.schema.fit import drop_extras, misfits, relax_extras
-from aeon.schema.json_schema import change_at, drop_absent, embed_schema, rebuild, relax_absent, strip_header
+from aeon.schema.json_schema import (
+    change_at,
+    drop_absent,
+    embed_schema,
+    rebuild,
+    relax_absent,
+    strip_header,
+)
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator, check_schema, compile_schema, is_draft_2020
 
 Schema = Mapping[str, Any]
 
 # The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments have the tool's own.
-CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call not in ("repair", "tool_arguments"))
+CALLS: tuple[CallName, ...] = tuple(
+    call for call in get_args(CallName) if call not in ("repair", "tool_arguments")
+)
 SchemaName = CallName | Literal["tool_choice"]
 NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
 ANSWER = "step_output"  # the property of a step's answer whose place a person's schema takes
@@ -74,12 +83,22 @@ class SchemaLibrary:
         """The schema as sent. `tools` are the only names a property `tool` may take beside null, None leaves it open;
         `criteria` those of `convergence`'s `criteria`. `answer_schema` takes the place of a step's `step_output`, or is
         the whole for `tool_arguments`. `absent` NAMEs are left out of enums, and properties "only with NAME"."""
-        key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema), frozenset(absent))
+        key = (
+            call,
+            None if tools is None else tuple(tools),
+            tuple(criteria),
+            _key(answer_schema),
+            frozenset(absent),
+        )
         if key not in self._wires:
             if call == "tool_arguments" and answer_schema is not None:
                 compile_schema(answer_schema, _TOOLS_SCHEMA)
                 # One that is not of 2020-12 says which draft it is of, and never goes strict.
-                schema = strip_header(answer_schema) if is_draft_2020(answer_schema) else dict(answer_schema)
+                schema = (
+                    strip_header(answer_schema)
+                    if is_draft_2020(answer_schema)
+                    else dict(answer_schema)
+                )
             else:
                 schema = drop_absent(self._document(call), absent)
                 if tools is not None:
@@ -87,7 +106,9 @@ class SchemaLibrary:
                 schema = strip_header(self._with_answer(schema, answer_schema))
                 if criteria:
                     schema = change_at(schema, _CRITERION, partial(_one_of, names=criteria))
-            self._wires[key] = WireSchema(schema, "$schema" not in schema and not strict_violations(schema))
+            self._wires[key] = WireSchema(
+                schema, "$schema" not in schema and not strict_violations(schema)
+            )
         return self._wires[key]
 
     def local(
@@ -100,8 +121,12 @@ class SchemaLibrary:
         key = (call, _key(answer_schema), frozenset(absent))
         if key not in self._validators:
             schema = self._document(call)
-            schema = relax_extras(schema, self._load_packaged(call)) if call in self._own else schema
-            self._validators[key] = SchemaValidator(relax_absent(self._with_answer(schema, answer_schema), absent))
+            schema = (
+                relax_extras(schema, self._load_packaged(call)) if call in self._own else schema
+            )
+            self._validators[key] = SchemaValidator(
+                relax_absent(self._with_answer(schema, answer_schema), absent)
+            )
         return self._validators[key]
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
@@ -123,10 +148,16 @@ class SchemaLibrary:
             schema, packaged = strip_header(self._document(call)), self._load_packaged(call)
             if schema != packaged:
                 for name, levels in self._levels.items() if call == "task_profile" else ():
-                    packaged = change_at(packaged, ("properties", name), partial(_one_of, names=levels))
-                if problems := strict_violations(drop_absent(schema, ())) or misfits(schema, packaged):
+                    packaged = change_at(
+                        packaged, ("properties", name), partial(_one_of, names=levels)
+                    )
+                if problems := strict_violations(drop_absent(schema, ())) or misfits(
+                    schema, packaged
+                ):
                     raise SchemaFileError(
-                        "\n".join(f"{path}#{problem.removeprefix('(root)')}" for problem in problems),
+                        "\n".join(
+                            f"{path}#{problem.removeprefix('(root)')}" for problem in problems
+                        ),
                         hint="It may allow less than the packaged file, and may ask for more, but it must ask for all "
                         f"that {_packaged_path(call)} asks for, within OpenAI's strict subset.",
                     )
@@ -141,7 +172,9 @@ class SchemaLibrary:
 
     def _document(self, call: SchemaName) -> dict[str, Any]:
         if call not in self._documents:
-            document = read_schema(self._own[call]) if call in self._own else _packaged_document(call)
+            document = (
+                read_schema(self._own[call]) if call in self._own else _packaged_document(call)
+            )
             self._documents[call] = self._with_dimensions(call, document)
         return self._documents[call]
 
@@ -152,7 +185,11 @@ class SchemaLibrary:
         if call != "task_profile" or not self._dimensions:
             return document
         properties = {**document["properties"], **self._dimensions}
-        return {**document, "properties": properties, "required": [*document["required"], *self._dimensions]}
+        return {
+            **document,
+            "properties": properties,
+            "required": [*document["required"], *self._dimensions],
+        }
 
 
 @cache
@@ -166,7 +203,9 @@ def read_schema(path: Path) -> dict[str, Any]:
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from error
+        raise SchemaFileError(
+            f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaFileError(f"{path}: cannot be read: {error}") from error
     check_schema(schema, str(path))

@@ -37,7 +37,9 @@ class RetrySettings(Value):
         return sum(self.backoff(number, self.jitter_seconds) for number in range(self.attempts - 1))
 
 
-SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, max_wait_seconds=1.0, jitter_seconds=0.0)
+SIMULATED_RETRY = RetrySettings(
+    initial_seconds=0.05, max_seconds=1.0, max_wait_seconds=1.0, jitter_seconds=0.0
+)
 
 
 class Price(Value):
@@ -128,7 +130,11 @@ class LocalProvider(_Provider):
             return given
         file = given.get("model_path") or given.get("filename")
         name = given.get("model") or (Path(str(file)).stem if file else "local")
-        return {**given, "model": name, "prices": given.get("prices") or {name: Price(input=0, output=0)}}
+        return {
+            **given,
+            "model": name,
+            "prices": given.get("prices") or {name: Price(input=0, output=0)},
+        }
 
 
 NO_NAME = "custom"  # the model's name for a person's adapter, until the adapter is known
@@ -233,7 +239,8 @@ class AutoProvider(ChainSettings):
 
 
 ProviderSettings = Annotated[
-    AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider | CustomProvider, Field(discriminator="kind")
+    AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider | CustomProvider,
+    Field(discriminator="kind"),
 ]
 
 

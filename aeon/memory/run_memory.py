@@ -80,7 +80,12 @@ class GuardedMemory:
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key with that prefix and its value; empty when the memory fails."""
-        return self._guard(lambda: self._memory.search(prefix), f"{prefix or 'memory'} could not be searched") or {}
+        return (
+            self._guard(
+                lambda: self._memory.search(prefix), f"{prefix or 'memory'} could not be searched"
+            )
+            or {}
+        )
 
     def _guard(self, work: Callable[[], Any], problem: str) -> Any:
         try:
@@ -95,7 +100,9 @@ class ShownMemory:
     """The entries of a memory as prompts show them, at most `max_characters` of keys and values as JSON; but not the
     results of steps, which reach prompts as outputs and context. `read` gives all entries."""
 
-    def __init__(self, read: Callable[[], Mapping[str, Any]] = dict, max_characters: int = MAX_CHARACTERS) -> None:
+    def __init__(
+        self, read: Callable[[], Mapping[str, Any]] = dict, max_characters: int = MAX_CHARACTERS
+    ) -> None:
         self._read, self._max_characters = read, max_characters
 
     def entries(self) -> dict[str, Any]:
@@ -109,13 +116,19 @@ class ShownMemory:
         return {"memory": kept, "memory_left_out": left_out}
 
 
-def cut_entries(entries: Mapping[str, Any], max_characters: int) -> tuple[list[dict[str, Any]], int]:
+def cut_entries(
+    entries: Mapping[str, Any], max_characters: int
+) -> tuple[list[dict[str, Any]], int]:
     """The entries, sorted by key, as far as the characters allow, and how many are left out. The first that does not
     fit is cut, its value as text, with the number of characters that are missing."""
     kept: list[dict[str, Any]] = []
     left = max_characters
     for key, value in sorted(entries.items()):
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = (
+            value
+            if isinstance(value, str)
+            else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        )
         left -= len(key)
         if left <= 0:
             break

@@ -48,7 +48,11 @@ def key_problem(key: str) -> str:
     """Why only the run itself may write a key; empty when anybody may."""
     if not key.strip():
         return "a key of memory is not blank"
-    return f"{key!r}: keys that begin with {STEPS!r} are those of the steps' results" if key.startswith(STEPS) else ""
+    return (
+        f"{key!r}: keys that begin with {STEPS!r} are those of the steps' results"
+        if key.startswith(STEPS)
+        else ""
+    )
 
 
 def open_memory(settings: MemorySettings, run_id: str = "") -> InMemory | SqliteMemory:

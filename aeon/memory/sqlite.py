@@ -24,7 +24,9 @@ class SqliteMemory:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._namespace = namespace
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+        self._connection = sqlite3.connect(
+            path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None
+        )
         try:
             self._connection.execute(_TABLE)
         except BaseException:

@@ -57,7 +57,9 @@ def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
 def write(result: RunResult, directory: Path) -> None:
     """Write a result into a directory that is there; each file is replaced whole, or left as it was. Raises
     ArtefactError, which holds the result, for the first that cannot be written."""
-    answer = result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
+    answer = (
+        result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
+    )
     contents = {
         ANSWER: answer.encode("utf-8", "backslashreplace"),
         RESULT: write_json(result.model_dump(mode="json", exclude={"history"})),
@@ -86,7 +88,9 @@ def load(directory: Path | str) -> RunResult:
         raise ArtefactError(f"{directory} holds no result", hint=hint)
     with _explain_errors(path, "a result"):
         head = json.loads(path.read_bytes())
-        return RunResult.model_validate({**head, "history": read_history(path.parent)}, context=OWN_LEVELS)
+        return RunResult.model_validate(
+            {**head, "history": read_history(path.parent)}, context=OWN_LEVELS
+        )
 
 
 def read_history(path: Path | str) -> ExecutionHistory:
@@ -94,7 +98,9 @@ def read_history(path: Path | str) -> ExecutionHistory:
     path = Path(path)
     path = path / HISTORY if path.is_dir() else path
     with _explain_errors(path, "a history"):
-        return ExecutionHistory.model_validate(restore_document(json.loads(path.read_bytes())), context=OWN_LEVELS)
+        return ExecutionHistory.model_validate(
+            restore_document(json.loads(path.read_bytes())), context=OWN_LEVELS
+        )
 
 
 @contextmanager

@@ -112,7 +112,9 @@ class _OpenCycle:
             errors=self._errors(abandoned=abandoned),
             usage=sum((event.usage for event in sent), Usage()),
             models=tuple(dict.fromkeys(answer.model for answer in answers)),
-            endpoints=tuple(dict.fromkeys(answer.endpoint for answer in answers if answer.endpoint)),
+            endpoints=tuple(
+                dict.fromkeys(answer.endpoint for answer in answers if answer.endpoint)
+            ),
             response_ids=tuple(answer.response_id for answer in answers if answer.response_id),
             synthetic=any(answer.synthetic for answer in answers),
         )
@@ -125,14 +127,20 @@ class _OpenCycle:
             elif isinstance(event, e.RepairFinished):
                 done = event.record
                 yield SupervisorAction(
-                    call=done.call, errors=done.errors, attempts=tuple(attempts), outcome=done.outcome
+                    call=done.call,
+                    errors=done.errors,
+                    attempts=tuple(attempts),
+                    outcome=done.outcome,
                 )
                 attempts = []
 
     def _tool_calls(self) -> tuple[ToolResult, ...]:
         ended = [event.result for event in self.events if isinstance(event, e.ToolCalled)]
         started = [event for event in self.events if isinstance(event, e.ToolStarted)]
-        left = (ToolResult(tool=one.tool, arguments=one.arguments, error=_ABANDONED) for one in started[len(ended) :])
+        left = (
+            ToolResult(tool=one.tool, arguments=one.arguments, error=_ABANDONED)
+            for one in started[len(ended) :]
+        )
         return (*ended, *left)
 
     def _errors(self, *, abandoned: bool) -> tuple[CycleError, ...]:
@@ -141,20 +149,33 @@ class _OpenCycle:
             lasting = [error for error in errors if not error.transient]
             match event:
                 case e.CallFailed():
-                    errors.append(CycleError(call=event.call, type=event.error, message=event.message))
+                    errors.append(
+                        CycleError(call=event.call, type=event.error, message=event.message)
+                    )
                 case e.RetryScheduled():
                     kind, _, said = event.error.partition(": ")
                     message = f"{said} (attempt {event.attempt}, tried again after {event.seconds:.3g} s)".strip()
-                    errors.append(CycleError(call=event.call, type=kind, message=message, transient=True))
+                    errors.append(
+                        CycleError(call=event.call, type=kind, message=message, transient=True)
+                    )
                 case e.CycleFinished(error=str(kind)):
                     if not any(kind in (error.type, error.message) for error in lasting):
                         errors.append(CycleError(call=call, type=kind, message=event.message))
                 case e.StepFinished(step=step):
                     known = [error.message for error in lasting if error.message]
-                    new = [said for said in step.errors if not any(message in said for message in known)]
-                    errors += [CycleError(call=call, type="StepError", message=said) for said in new]
+                    new = [
+                        said
+                        for said in step.errors
+                        if not any(message in said for message in known)
+                    ]
+                    errors += [
+                        CycleError(call=call, type="StepError", message=said) for said in new
+                    ]
                     abandoned = abandoned or step.incomplete
-        return (*errors, *([CycleError(call=call, type=_ABANDONED, message="")] if abandoned else []))
+        return (
+            *errors,
+            *([CycleError(call=call, type=_ABANDONED, message="")] if abandoned else []),
+        )
 
 
 class CycleLog(Journal):
@@ -183,7 +204,9 @@ class CycleLog(Journal):
         elif cycle := self._open.get(recorded.sequence) or self._open_again(recorded):
             cycle.events.append(event)
             # A step may go on after its call.
-            if isinstance(event, e.StepFinished) or (isinstance(event, e.CycleFinished) and event.site.step_id is None):
+            if isinstance(event, e.StepFinished) or (
+                isinstance(event, e.CycleFinished) and event.site.step_id is None
+            ):
                 self._ended = self._open.pop(recorded.sequence)
                 self._write_cycle(cycle, recorded.time)
 
@@ -206,7 +229,11 @@ class CycleLog(Journal):
     def _open_again(self, recorded: e.Recorded) -> _OpenCycle | None:
         """A line more of a dispatch that takes several calls, as judges that vote do."""
         last = self._ended
-        if last is None or last.started.site.sequence != recorded.sequence or last.started.site.step_id is not None:
+        if (
+            last is None
+            or last.started.site.sequence != recorded.sequence
+            or last.started.site.step_id is not None
+        ):
             return None
         state = PlanDifference(base=last.number) if last.plan_state else None
         again = _OpenCycle(last.started, recorded.time, self._next_number(), state)
@@ -265,6 +292,12 @@ def _rebuild(lines: Iterable[Mapping[str, Any]], field: str, number: int) -> Pla
     while state is not None and state["kind"] == "delta":
         changes.append(PlanDifference.model_validate(state))
         if states.get(state["base"]) is None:
-            raise LookupError(f"the plan of {field} {number} builds on line {state['base']}, which is missing")
+            raise LookupError(
+                f"the plan of {field} {number} builds on line {state['base']}, which is missing"
+            )
         state = states[state["base"]]
-    return None if state is None else reduce(apply_change, reversed(changes), Plan.model_validate(state["plan"]))
+    return (
+        None
+        if state is None
+        else reduce(apply_change, reversed(changes), Plan.model_validate(state["plan"]))
+    )

@@ -36,7 +36,9 @@ def event_name(kind: type[Event]) -> str:
 
 NAMES = {kind: event_name(kind) for kind in event_types()}
 LINE_FIELDS = {
-    kind: tuple(field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ()))
+    kind: tuple(
+        field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ())
+    )
     for kind in event_types()
 }
 
@@ -45,12 +47,18 @@ def event_line(recorded: Recorded, run_id: str) -> dict[str, Any]:
     """An event of a run as the JSON object of its line. A step's `incoming_context`, which repeats the outputs of other
     steps, is null, so that the lines of a run grow with the run and not with its square."""
     event = recorded.event
-    line: dict[str, Any] = {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
+    line: dict[str, Any] = {
+        "sequence": recorded.sequence,
+        "part": recorded.part,
+        "time": recorded.time,
+    }
     line |= {"event": NAMES[type(event)], "run_id": run_id}
     for name in LINE_FIELDS[type(event)]:
         value = getattr(event, name)
         model = isinstance(value, BaseModel)
-        line[name] = value.model_dump(mode="json", warnings="none") if model else to_jsonable_python(value)
+        line[name] = (
+            value.model_dump(mode="json", warnings="none") if model else to_jsonable_python(value)
+        )
     if isinstance(event, CallAnswered):
         line["characters"] = len(event.text)
     _drop_contexts(line)

@@ -9,7 +9,14 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from aeon.domain.events import CallAnswered, CallFailed, PhaseFinished, PhaseStarted, Recorded, RepairFinished
+from aeon.domain.events import (
+    CallAnswered,
+    CallFailed,
+    PhaseFinished,
+    PhaseStarted,
+    Recorded,
+    RepairFinished,
+)
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.request import Usage
 from aeon.domain.result import TokenUsage, UsageReport
@@ -24,7 +31,9 @@ class Ledger:
     by model; `seconds_by_phase` is wall time over all passes."""
 
     def __init__(self, prices: PriceBook | Mapping[str, Price] | None = None) -> None:
-        self._prices = prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})
+        self._prices = (
+            prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})
+        )
         self._requests: list[tuple[CallAnswered | CallFailed, float | None]] = []
         self.seconds_by_phase: defaultdict[str, float] = defaultdict(float)
         self._phases: dict[tuple[str, str, int], datetime] = {}
@@ -42,7 +51,9 @@ class Ledger:
             case RepairFinished(record=record):
                 self._repairs.append(record)
             case PhaseStarted() as event:
-                self._phases[event.stage, event.phase, event.pass_number] = datetime.fromisoformat(recorded.time)
+                self._phases[event.stage, event.phase, event.pass_number] = datetime.fromisoformat(
+                    recorded.time
+                )
             case PhaseFinished() as event:
                 started = self._phases.pop((event.stage, event.phase, event.pass_number), None)
                 if started is not None:
@@ -50,7 +61,9 @@ class Ledger:
                     self.seconds_by_phase[event.phase] += took.total_seconds()
 
     def _book(self, event: CallAnswered | CallFailed, asked: str, *, free: bool = False) -> None:
-        cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=asked)
+        cost = self._prices.cost(
+            event.usage, endpoint=event.endpoint, answered=event.model, asked=asked
+        )
         named = event.model or asked or event.endpoint or "unknown"
         if not event.usage_reported:
             self._unreported.add(named)
@@ -74,7 +87,9 @@ class Ledger:
 
     def _group(self, key: _Key) -> dict[Any, TokenUsage]:
         names = sorted({key(event) for event, _ in self._requests})
-        return {name: _total([one for one in self._requests if key(one[0]) == name]) for name in names}
+        return {
+            name: _total([one for one in self._requests if key(one[0]) == name]) for name in names
+        }
 
     def cost(self) -> float | None:
         """The cost so far; None where that of one call is not known."""
@@ -93,7 +108,13 @@ class Ledger:
 
     def models(self) -> dict[str, list[str]]:
         """The models that answered, by role."""
-        answered = sorted({(event.role, event.model) for event, _ in self._requests if isinstance(event, CallAnswered)})
+        answered = sorted(
+            {
+                (event.role, event.model)
+                for event, _ in self._requests
+                if isinstance(event, CallAnswered)
+            }
+        )
         return {role: [model for one, model in answered if one == role] for role, _ in answered}
 
     def endpoints(self) -> dict[str, int]:
@@ -105,7 +126,9 @@ class Ledger:
 def _total(requests: Sequence[tuple[CallAnswered | CallFailed, float | None]]) -> TokenUsage:
     total = sum((event.usage for event, _ in requests), Usage())
     return TokenUsage(
-        **total.by_name(), total_tokens=total.total_tokens, cost=_total_cost([cost for _, cost in requests])
+        **total.by_name(),
+        total_tokens=total.total_tokens,
+        cost=_total_cost([cost for _, cost in requests]),
     )
 
 

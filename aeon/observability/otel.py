@@ -13,7 +13,11 @@ from typing import Any, TypeVar, cast
 
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanContext, SpanKind, set_span_in_context
-from opentelemetry.util.genai.invocation import LocalAgentInvocation, ToolInvocation, WorkflowInvocation
+from opentelemetry.util.genai.invocation import (
+    LocalAgentInvocation,
+    ToolInvocation,
+    WorkflowInvocation,
+)
 from opentelemetry.util.genai.types import Error, InputMessage, TextPart
 
 from aeon.domain import events as e
@@ -69,7 +73,9 @@ class Tracing:
         self._plan: Span | None = None
         self._tools: dict[int, tuple[ToolInvocation, Any]] = {}
         self._calls: set[Call] = set()
-        self._latest: dict[int, SpanContext] = {}  # of each dispatch, the call that a repair belongs to
+        self._latest: dict[
+            int, SpanContext
+        ] = {}  # of each dispatch, the call that a repair belongs to
 
     def warn_once(self, error: Exception) -> None:
         """Warn of the first error."""
@@ -91,23 +97,38 @@ class Tracing:
         run = self._run = self._handler.workflow("aeon", conversation_id=event.run_id)
         run.suspend()  # what else this thread does is no part of the run; what is, is told so
         # The name that the conventions have for the workflow's since that version of util-genai.
-        run.attributes |= {"gen_ai.agent.name": "aeon", "aeon.run_id": event.run_id, "aeon.synthetic": event.synthetic}
+        run.attributes |= {
+            "gen_ai.agent.name": "aeon",
+            "aeon.run_id": event.run_id,
+            "aeon.synthetic": event.synthetic,
+        }
         if run.should_capture_content:
             run.input_messages = [InputMessage("user", [TextPart(event.task)])]
 
     @_take.register
     def _(self, event: e.RunFinished) -> None:
-        reason, own = event.termination_reason, {name: getattr(event, name) for name in ("converged", "passes")}
+        reason, own = (
+            event.termination_reason,
+            {name: getattr(event, name) for name in ("converged", "passes")},
+        )
         if self._run:
             self._run.attributes |= {f"aeon.{name}": value for name, value in own.items()}
-            self._run.attributes |= {"aeon.termination_reason": reason, "aeon.ttl.used": event.ttl_used}
+            self._run.attributes |= {
+                "aeon.termination_reason": reason,
+                "aeon.ttl.used": event.ttl_used,
+            }
         self.end(Error(reason, reason) if reason in ("failed", "interrupted") else None)
 
     @_take.register
     def _(self, event: e.PassStarted) -> None:
-        self._pass = self._handler.invoke_local_agent(agent_name=f"pass {event.pass_number}", context=self._parent())
+        self._pass = self._handler.invoke_local_agent(
+            agent_name=f"pass {event.pass_number}", context=self._parent()
+        )
         self._pass.suspend()
-        self._pass.attributes |= {"aeon.pass": event.pass_number, "aeon.ttl.remaining": event.ttl_remaining}
+        self._pass.attributes |= {
+            "aeon.pass": event.pass_number,
+            "aeon.ttl.remaining": event.ttl_remaining,
+        }
 
     @_take.register
     def _(self, event: e.PassFinished) -> None:
@@ -147,7 +168,12 @@ class Tracing:
         tool.tool_result = event.result.output if tool.should_capture_content else None
         tool.attributes["aeon.replayed"] = event.result.replayed
         if event.result.error_kind:
-            tool.fail(Error(event.result.error if tool.should_capture_content else "", event.result.error_kind))
+            tool.fail(
+                Error(
+                    event.result.error if tool.should_capture_content else "",
+                    event.result.error_kind,
+                )
+            )
         tool.stop()
 
     @_take.register
@@ -205,9 +231,15 @@ class Tracing:
             return above.context if above else None
         if not self._plan:
             (phase, began), name = self._planning, self._pass.agent_name or ""
-            known = {"gen_ai.operation.name": "plan", "gen_ai.agent.name": name, "aeon.phase": phase}
+            known = {
+                "gen_ai.operation.name": "plan",
+                "gen_ai.agent.name": name,
+                "aeon.phase": phase,
+            }
             place = self._pass.context, SpanKind.INTERNAL
-            self._plan = self._telemetry.tracer.start_span(f"plan {name}", *place, known, start_time=began)
+            self._plan = self._telemetry.tracer.start_span(
+                f"plan {name}", *place, known, start_time=began
+            )
         return set_span_in_context(self._plan, self._pass.context)
 
     def trace_calls(self, llm: LLMAdapter, provider: ProviderSettings) -> LLMAdapter:
@@ -244,9 +276,21 @@ def _evaluations(assessment: ConvergenceAssessment) -> Iterator[dict[str, Any]]:
         yield {"gen_ai.evaluation.name": "convergence", "error.type": assessment.reason_codes[0]}
         return
     said, scores, codes = assessment.explanation, assessment.scores, assessment.reason_codes
-    found: list[tuple[str, float | None, bool, str]] = [("convergence", None, assessment.converged, said)]
-    found += [(name, scores[f"{name}_score"], low not in codes, said) for name, (_, low) in SCORE_CODES.items()]
+    found: list[tuple[str, float | None, bool, str]] = [
+        ("convergence", None, assessment.converged, said)
+    ]
+    found += [
+        (name, scores[f"{name}_score"], low not in codes, said)
+        for name, (_, low) in SCORE_CODES.items()
+    ]
     found += [(each.name, None, each.met, each.reason) for each in assessment.criteria]
     for name, score, passed, why in found:
-        known = {"name": name, "score.value": score, "score.label": "pass" if passed else "fail", "explanation": why}
-        yield {f"gen_ai.evaluation.{key}": value for key, value in known.items() if value is not None}
+        known = {
+            "name": name,
+            "score.value": score,
+            "score.label": "pass" if passed else "fail",
+            "explanation": why,
+        }
+        yield {
+            f"gen_ai.evaluation.{key}": value for key, value in known.items() if value is not None
+        }

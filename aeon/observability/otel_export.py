@@ -51,7 +51,12 @@ class Telemetry:
     """What spans, metrics and events are made with. Where nobody takes events (`has_events`), they go with the span."""
 
     def __init__(
-        self, tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider, *, has_events: bool
+        self,
+        tracers: TracerProvider,
+        meters: MeterProvider,
+        loggers: LoggerProvider,
+        *,
+        has_events: bool,
     ) -> None:
         name, version = "aeon", installed_version("aeon-engine")
         self.handler = TelemetryHandler(tracers, meters, loggers, None, name, version)
@@ -60,9 +65,12 @@ class Telemetry:
         # Of the conventions since that version of util-genai, which has one histogram of tokens, without their parts.
         meter, prefix = meters.get_meter(name, version), "gen_ai.client.inference"
         bounds = [0.01 * 2**number for number in range(14)]
-        self._duration = meter.create_histogram(f"{prefix}.duration", "s", explicit_bucket_boundaries_advisory=bounds)
+        self._duration = meter.create_histogram(
+            f"{prefix}.duration", "s", explicit_bucket_boundaries_advisory=bounds
+        )
         self._tokens = {
-            field: meter.create_counter(f"{prefix}.usage.{name}", "{token}") for field, name in _TOKENS.items()
+            field: meter.create_counter(f"{prefix}.usage.{name}", "{token}")
+            for field, name in _TOKENS.items()
         }
 
     def emit(self, name: str, attributes: dict[str, Any], span: Span) -> None:
@@ -70,7 +78,9 @@ class Telemetry:
         if self._logger is None:
             span.add_event(name, attributes)
         else:
-            record = LogRecord(event_name=name, attributes=attributes, context=set_span_in_context(span))
+            record = LogRecord(
+                event_name=name, attributes=attributes, context=set_span_in_context(span)
+            )
             record.timestamp = time.time_ns()
             self._logger.emit(record)
 
@@ -86,7 +96,11 @@ class Call:
     """A request to a model. The span of its attempt under way is current in the thread that makes it."""
 
     def __init__(
-        self, telemetry: Telemetry, request: LLMRequest, provider: ProviderSettings, parent: Context | None
+        self,
+        telemetry: Telemetry,
+        request: LLMRequest,
+        provider: ProviderSettings,
+        parent: Context | None,
     ) -> None:
         self._telemetry, self._request, self._parent = telemetry, request, parent
         self._asked = request.parameters.over(provider.parameters)
@@ -105,12 +119,22 @@ class Call:
         call = self._invocation = self._telemetry.handler.inference(
             self._provider, request_model=asked.model or None, context=self._parent, **self._server
         )
-        call.temperature, call.max_tokens, call.reasoning_level = asked.temperature, asked.max_tokens, asked.effort
+        call.temperature, call.max_tokens, call.reasoning_level = (
+            asked.temperature,
+            asked.max_tokens,
+            asked.effort,
+        )
         call.prompt_name, call.output_type = request.call, "json"
-        call.attributes |= {"aeon.pass": site.pass_number, "aeon.phase": site.phase, "aeon.cycle": site.cycle}
+        call.attributes |= {
+            "aeon.pass": site.pass_number,
+            "aeon.phase": site.phase,
+            "aeon.cycle": site.cycle,
+        }
         call.attributes |= {"aeon.step": site.step_id} if site.step_id else {}
         if call.should_capture_content:
-            call.input_messages = [InputMessage(each.role, [TextPart(each.content)]) for each in request.messages]
+            call.input_messages = [
+                InputMessage(each.role, [TextPart(each.content)]) for each in request.messages
+            ]
         headers: dict[str, str] = {}
         inject(headers, call.context)
         CALL_HEADERS.set(headers)
@@ -122,7 +146,10 @@ class Call:
         self._fail(Error(message, kind), Usage())
         self._open()
         self.span.add_link(before, {"aeon.link": "retry"})
-        self._invocation.attributes |= {"aeon.attempt": event.attempt + 1, "aeon.waited_seconds": event.seconds}
+        self._invocation.attributes |= {
+            "aeon.attempt": event.attempt + 1,
+            "aeon.waited_seconds": event.seconds,
+        }
 
     def end(self, outcome: LLMResponse | BaseException) -> None:
         """End it with what came of it."""
@@ -133,10 +160,15 @@ class Call:
         call = self._invocation
         call.response_model_name, call.response_id = outcome.model or None, outcome.response_id
         call.finish_reasons = [outcome.finish_reason]
-        call.attributes |= {"aeon.synthetic": outcome.synthetic, "aeon.usage_reported": outcome.usage_reported}
+        call.attributes |= {
+            "aeon.synthetic": outcome.synthetic,
+            "aeon.usage_reported": outcome.usage_reported,
+        }
         call.attributes |= {"aeon.endpoint": outcome.endpoint} if outcome.endpoint else {}
         if call.should_capture_content:
-            call.output_messages = [OutputMessage("assistant", [TextPart(outcome.text)], outcome.finish_reason)]
+            call.output_messages = [
+                OutputMessage("assistant", [TextPart(outcome.text)], outcome.finish_reason)
+            ]
         self._measure(outcome.usage, {"gen_ai.response.model": outcome.model})
         call.stop()
 
@@ -154,8 +186,15 @@ class Call:
         call, model = self._invocation, self._asked.model or ""
         if usage.total_tokens:
             call.input_tokens, call.output_tokens = usage.input_tokens, usage.output_tokens
-            call.cache_read_input_tokens, call.thinking_tokens = usage.cached_tokens, usage.reasoning_tokens
-        same = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": self._provider, "gen_ai.request.model": model}
+            call.cache_read_input_tokens, call.thinking_tokens = (
+                usage.cached_tokens,
+                usage.reasoning_tokens,
+            )
+        same = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self._provider,
+            "gen_ai.request.model": model,
+        }
         self._telemetry.measure(time.perf_counter() - self._began, usage, {**same, **attributes})
 
 
@@ -189,14 +228,22 @@ def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
         has_events = isinstance(events, sdk_logs.LoggerProvider)
         yield Telemetry(theirs, get_meter_provider(), events, has_events=has_events)
         return
-    of_traces, of_metrics, of_logs = (_make_exporters(signal) for signal in ("traces", "metrics", "logs"))
-    log, problems, resource = logging.getLogger("opentelemetry"), _Problems(logging.WARNING), Resource.create()
+    of_traces, of_metrics, of_logs = (
+        _make_exporters(signal) for signal in ("traces", "metrics", "logs")
+    )
+    log, problems, resource = (
+        logging.getLogger("opentelemetry"),
+        _Problems(logging.WARNING),
+        Resource.create(),
+    )
     if str(resource.attributes["service.name"]).startswith("unknown_service"):
         resource = resource.merge(Resource({"service.name": "aeon"}))
     tracers = sdk_trace.TracerProvider(resource=resource, shutdown_on_exit=False)
     loggers = sdk_logs.LoggerProvider(resource, shutdown_on_exit=False)
     meters = sdk_metrics.MeterProvider(
-        [PeriodicExportingMetricReader(each) for each in of_metrics], resource, shutdown_on_exit=False
+        [PeriodicExportingMetricReader(each) for each in of_metrics],
+        resource,
+        shutdown_on_exit=False,
     )
     for exporter in of_traces:
         tracers.add_span_processor(BatchSpanProcessor(exporter))
@@ -239,7 +286,15 @@ def _make_exporters(signal: str) -> list[Any]:
             found = entry_points(group=f"opentelemetry_{signal}_exporter", name=given)
             made += [next(iter(found)).load()()] if name != "none" else []
         except Exception as error:
-            why = "is not installed" if isinstance(error, StopIteration) else f"{type(error).__name__}: {error}"
-            hint = f"{variable} is otlp, console or none, OTEL_EXPORTER_OTLP_PROTOCOL http/protobuf."
-            raise ConfigError(f"observability.otel: the exporter {given} of {signal}: {why}", hint=hint) from error
+            why = (
+                "is not installed"
+                if isinstance(error, StopIteration)
+                else f"{type(error).__name__}: {error}"
+            )
+            hint = (
+                f"{variable} is otlp, console or none, OTEL_EXPORTER_OTLP_PROTOCOL http/protobuf."
+            )
+            raise ConfigError(
+                f"observability.otel: the exporter {given} of {signal}: {why}", hint=hint
+            ) from error
     return made

@@ -80,7 +80,11 @@ def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
 
 def plan_change(before: Plan, after: Plan) -> PlanChange:
     """What turns `before` into `after`. Shared steps cost nothing."""
-    heads = {name: getattr(after, name) for name in _HEADS if getattr(after, name) != getattr(before, name)}
+    heads = {
+        name: getattr(after, name)
+        for name in _HEADS
+        if getattr(after, name) != getattr(before, name)
+    }
     return PlanChange(**heads, **dict(steps_difference(before.steps, after.steps)))
 
 
@@ -96,7 +100,11 @@ def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> S
             continue
         now = step.model_dump(mode="json")
         then = old.model_dump(mode="json") if old else {**_DEFAULTS, "step_id": step.step_id}
-        fields = {name: value for name, value in now.items() if name not in _NUMBERS and value != then[name]}
+        fields = {
+            name: value
+            for name, value in now.items()
+            if name not in _NUMBERS and value != then[name]
+        }
         if fields:
             changed.append(StepDifference(step_id=step.step_id, fields=fields))
     order = _order_change([step.step_id for step in before], [step.step_id for step in after])
@@ -129,7 +137,9 @@ def _order_change(before: list[str], after: list[str]) -> OrderChange | None:
     start = _count_equal(before, after)
     same = _count_equal(before[start:][::-1], after[start:][::-1])
     return OrderChange(
-        start=start, removed=len(before) - start - same, inserted=tuple(after[start : len(after) - same])
+        start=start,
+        removed=len(before) - start - same,
+        inserted=tuple(after[start : len(after) - same]),
     )
 
 
@@ -139,7 +149,9 @@ def _count_equal(one: list[str], other: list[str]) -> int:
 
 def history_document(history: ExecutionHistory) -> dict[str, Any]:
     """The JSON object that is written for a history. It grows with the changes of the plan."""
-    document = history.model_dump(mode="json", exclude={"passes": {"__all__": {"plan_state", "steps"}}})
+    document = history.model_dump(
+        mode="json", exclude={"passes": {"__all__": {"plan_state", "steps"}}}
+    )
     base: Plan | None = None
     passes = []
     for record, written in zip(history.passes, document["passes"], strict=True):
@@ -166,7 +178,11 @@ def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
         plan, steps = written["plan_state"], written["steps"]
         if plan is not None:
             changed = "kind" in plan
-            base = plan = apply_change(_there(base), PlanChange(**plan)) if changed else Plan.model_validate(plan)
+            base = plan = (
+                apply_change(_there(base), PlanChange(**plan))
+                if changed
+                else Plan.model_validate(plan)
+            )
         if isinstance(steps, Mapping):
             steps = apply_steps(_there(base).steps, StepsDifference.model_validate(steps))
             base = _there(base).model_copy(update={"steps": steps})

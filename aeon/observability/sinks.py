@@ -79,7 +79,9 @@ class QueuedObserver:
 
 
 @contextmanager
-def open_sinks(settings: ObservabilitySettings, directory: Path | None, warn: Warn) -> Iterator[tuple[Subscriber, ...]]:
+def open_sinks(
+    settings: ObservabilitySettings, directory: Path | None, warn: Warn
+) -> Iterator[tuple[Subscriber, ...]]:
     """The sinks that the settings ask for, open until the block ends; journals only where there is a directory. No sink
     fails or delays the run: problems are passed to `warn`. Raises ConfigError and ArtefactError for one that cannot be
     opened."""
@@ -92,7 +94,9 @@ def open_sinks(settings: ObservabilitySettings, directory: Path | None, warn: Wa
 
 
 @contextmanager
-def _open_journal(name: str, kind: type[EventLog | CycleLog], opening: Opening) -> Iterator[tuple[Subscriber, ...]]:
+def _open_journal(
+    name: str, kind: type[EventLog | CycleLog], opening: Opening
+) -> Iterator[tuple[Subscriber, ...]]:
     if opening.directory is None:
         yield ()
         return
@@ -106,7 +110,9 @@ def _open_otel(opening: Opening) -> Iterator[tuple[Subscriber, ...]]:
         from aeon.observability.otel import open_tracing
     except ImportError as error:
         hint = "pip install 'aeon-engine[otel]'"
-        raise ConfigError(f"observability.otel=true needs the extra `otel`: {error}", hint=hint) from error
+        raise ConfigError(
+            f"observability.otel=true needs the extra `otel`: {error}", hint=hint
+        ) from error
     with open_tracing(opening.warn) as tracing:
         yield tracing
 
@@ -130,7 +136,9 @@ def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[Que
         if not callable(sink):
             raise TypeError(f"made a {type(sink).__name__}, which cannot be called with an event")
     except (Exception, SystemExit) as error:  # a sink of any make may fail in any way
-        raise ConfigError(f"{key}={settings.sink}: cannot be made: {type(error).__name__}: {error}") from error
+        raise ConfigError(
+            f"{key}={settings.sink}: cannot be made: {type(error).__name__}: {error}"
+        ) from error
     queue = QueuedObserver(sink)
     try:
         yield queue
@@ -141,7 +149,11 @@ def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[Que
         except (Exception, SystemExit) as error:
             warn(f"{key}: cannot be closed: {type(error).__name__}: {error}")
         if queue.failed or queue.dropped:
-            first = f"; the first error: {type(queue.error).__name__}: {queue.error}" if queue.error else ""
+            first = (
+                f"; the first error: {type(queue.error).__name__}: {queue.error}"
+                if queue.error
+                else ""
+            )
             warn(f"{key}: {queue.failed} events failed, {queue.dropped} were dropped{first}")
 
 

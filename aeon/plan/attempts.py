@@ -42,25 +42,37 @@ def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
     return attempts.model_copy(update={"total": attempts.total + 1})
 
 
-def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings) -> Admission:
+def admit(
+    actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings
+) -> Admission:
     """Refuse actions beyond the limits (FR-065, FR-066); several on one fragment are one attempt."""
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):
         refused = tuple(RefusedAction(action=action, reason=_RUN_LIMIT) for action in actions)
         return Admission(refused=refused, attempts=attempts)
-    counts = {action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions}
-    exhausted = tuple(f for f, count in counts.items() if count > settings.max_attempts_per_fragment)
-    allowed = "as often as refinement.max_attempts_per_fragment allows: it needs manual intervention"
+    counts = {
+        action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions
+    }
+    exhausted = tuple(
+        f for f, count in counts.items() if count > settings.max_attempts_per_fragment
+    )
+    allowed = (
+        "as often as refinement.max_attempts_per_fragment allows: it needs manual intervention"
+    )
     by_fragment = {**attempts.by_fragment, **counts}
     return Admission(
         admitted=tuple(action for action in actions if action.fragment not in exhausted),
         refused=tuple(
-            RefusedAction(action=action, reason=f"step '{action.fragment}' has been refined {allowed}")
+            RefusedAction(
+                action=action, reason=f"step '{action.fragment}' has been refined {allowed}"
+            )
             for action in actions
             if action.fragment in exhausted
         ),
-        attempts=attempts.model_copy(update={"by_fragment": by_fragment, "total": attempts.total + 1}),
+        attempts=attempts.model_copy(
+            update={"by_fragment": by_fragment, "total": attempts.total + 1}
+        ),
         exhausted_fragments=exhausted,
     )
 
@@ -80,7 +92,9 @@ def leave_alone(
     alone = {
         fragment_of(issue): issue
         for issue in issues
-        if is_contradiction(issue) and issue.issue_id not in answered and fragment_of(issue) not in named
+        if is_contradiction(issue)
+        and issue.issue_id not in answered
+        and fragment_of(issue) not in named
     }
     counts = {fragment: attempts.left_alone.get(fragment, 0) + 1 for fragment in alone}
     enough = 1 if is_last else settings.max_attempts_per_fragment

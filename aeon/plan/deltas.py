@@ -29,7 +29,9 @@ class DeltaResult(Value):
         """The ids of the steps that an action is about: its target, its new step, the steps of its subplan."""
         about = {action.fragment, *((action.new_step.step_id,) if action.new_step else ())}
         if action.rule.decomposes:
-            about |= {step.step_id for step in self.plan.steps if step.parent_step_id == action.fragment}
+            about |= {
+                step.step_id for step in self.plan.steps if step.parent_step_id == action.fragment
+            }
         return frozenset(about)
 
 
@@ -52,7 +54,9 @@ def apply_actions(
     left, late = dict(enumerate(actions)), dict[int, str]()
     while True:
         draft = make_draft(left)
-        accepted = {number: action for number, action in left.items() if number not in draft.refused}
+        accepted = {
+            number: action for number, action in left.items() if number not in draft.refused
+        }
         wrong = _find_unknown_references(draft)
         if not wrong and find_cycle(draft.result()):
             wrong = _find_closing_action(accepted, make_draft)
@@ -63,9 +67,13 @@ def apply_actions(
         left = {number: action for number, action in left.items() if number not in wrong}
     reasons = sorted((draft.refused | late).items())
     new_plan = _rebuild_plan(plan, draft, list(accepted.values()), subplans) if accepted else plan
-    refused = tuple(RefusedAction(action=actions[number], reason=reason) for number, reason in reasons)
+    refused = tuple(
+        RefusedAction(action=actions[number], reason=reason) for number, reason in reasons
+    )
     changes = tuple(_changes(plan, new_plan, draft))
-    return DeltaResult(plan=new_plan, accepted=tuple(accepted.values()), refused=refused, changes=changes)
+    return DeltaResult(
+        plan=new_plan, accepted=tuple(accepted.values()), refused=refused, changes=changes
+    )
 
 
 def _find_unknown_references(draft: Draft) -> dict[int, str]:
@@ -77,7 +85,8 @@ def _find_unknown_references(draft: Draft) -> dict[int, str]:
 
 
 def _find_closing_action(
-    accepted: Mapping[int, RefinementAction], make_draft: Callable[[Mapping[int, RefinementAction]], Draft]
+    accepted: Mapping[int, RefinementAction],
+    make_draft: Callable[[Mapping[int, RefinementAction]], Draft],
 ) -> dict[int, str]:
     """The action that closes a cycle: those before it make none."""
     numbered = list(accepted.items())
@@ -93,7 +102,11 @@ def _find_closing_action(
 
 
 def _find_last_too_many(
-    plan: Plan, draft: Draft, accepted: Mapping[int, RefinementAction], max_steps: int, one_final_step: bool
+    plan: Plan,
+    draft: Draft,
+    accepted: Mapping[int, RefinementAction],
+    max_steps: int,
+    one_final_step: bool,
 ) -> dict[int, str]:
     """The last action of those that empty the plan, make it too long, or take its one final step away."""
     last_first = list(accepted.items())[::-1]
@@ -102,8 +115,12 @@ def _find_last_too_many(
         return {emptying[0]: "no step would be left: a plan needs at least one"}
     growing = [number for number, action in last_first if _is_growing(action, draft)]
     if growing and (excess := len(draft.steps) - max_steps) > 0:
-        adding = [number for number in growing if not accepted[number].rule.decomposes][:excess] or growing[:1]
-        return dict.fromkeys(adding, "the plan would have more steps than execution.max_steps allows")
+        adding = [number for number in growing if not accepted[number].rule.decomposes][
+            :excess
+        ] or growing[:1]
+        return dict.fromkeys(
+            adding, "the plan would have more steps than execution.max_steps allows"
+        )
     final = find_unneeded(step for step in draft.result() if is_live(step))
     if not one_final_step or not accepted:
         return {}
@@ -123,7 +140,9 @@ def _is_growing(action: RefinementAction, draft: Draft) -> bool:
     return rule.decomposes or (rule.adds and (not rule.retires or action.fragment in draft.steps))
 
 
-def _rebuild_plan(plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]) -> Plan:
+def _rebuild_plan(
+    plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]
+) -> Plan:
     """The plan of a draft; a step that replaces a parent takes its subplan over."""
     subplans = {each.parent_step_id: each for each in plan.subplans}
     for action in actions:
@@ -131,10 +150,16 @@ def _rebuild_plan(plan: Plan, draft: Draft, actions: Sequence[RefinementAction],
         if action.rule.decomposes:
             subplans[step_id] = made[step_id].origin
         elif action.action_type == "REPLACE" and new is not None and step_id in subplans:
-            subplans[new.step_id] = subplans[step_id].model_copy(update={"parent_step_id": new.step_id})
+            subplans[new.step_id] = subplans[step_id].model_copy(
+                update={"parent_step_id": new.step_id}
+            )
     steps = renumber_steps(topological(draft.result()))
     is_same = [id(step) for step in steps] == [id(step) for step in plan.steps]
-    return plan if is_same else plan.model_copy(update={"steps": steps, "subplans": tuple(subplans.values())})
+    return (
+        plan
+        if is_same
+        else plan.model_copy(update={"steps": steps, "subplans": tuple(subplans.values())})
+    )
 
 
 def _changes(plan: Plan, new_plan: Plan, draft: Draft) -> Iterator[StepChange]:

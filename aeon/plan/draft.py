@@ -12,7 +12,11 @@ from aeon.domain.refinement import ACTIONS, ActionType, RefinementAction
 _PLANNED = ("description", "provides", "handoff_to_next", "tool", "agent", "arguments")
 _RETRIED = {"status": "pending", "clarity_state": None, "errors": (), "incomplete": False}
 _HELPFUL = ("pending", "running", "complete")
-_TOGETHER = ({"ADD", "SUBPLAN_CREATE"}, {"MODIFY", "SUBPLAN_CREATE"}, {"STEP_MARK_INVALID", "REPLACE"})
+_TOGETHER = (
+    {"ADD", "SUBPLAN_CREATE"},
+    {"MODIFY", "SUBPLAN_CREATE"},
+    {"STEP_MARK_INVALID", "REPLACE"},
+)
 """The pairs of actions that one refinement may apply to the same step."""
 
 
@@ -29,7 +33,9 @@ def substep_id(parent_id: str, given: str) -> str:
 def kind_of(action: RefinementAction) -> ActionType:
     """The effective type of an action: a REPLACE under the same id is a MODIFY."""
     new = action.new_step
-    same_id = action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
+    same_id = (
+        action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
+    )
     return "MODIFY" if same_id else action.action_type
 
 
@@ -38,12 +44,18 @@ class Draft:
     stand in for steps that are gone; `held` is what executed steps depend on, `declared` what actions say."""
 
     def __init__(
-        self, plan: Plan, actions: Mapping[int, RefinementAction], subplans: Mapping[str, Subplan], max_depth: int
+        self,
+        plan: Plan,
+        actions: Mapping[int, RefinementAction],
+        subplans: Mapping[str, Subplan],
+        max_depth: int,
     ) -> None:
         self._subplans, self._max_depth = subplans, max_depth
         self.original = by_id(plan.steps)
         self.steps = by_id(plan.steps)
-        self.held = {d for step in plan.steps if step.status != "pending" for d in step.dependencies}
+        self.held = {
+            d for step in plan.steps if step.status != "pending" for d in step.dependencies
+        }
         self.refused: dict[int, str] = {}
         self.heirs: dict[str, tuple[str, ...]] = {}
         self.declared: list[tuple[int, str, str]] = []
@@ -59,7 +71,10 @@ class Draft:
 
     def result(self) -> list[PlanStep]:
         """The steps, neither sorted nor renumbered yet; unchanged ones are those of the plan."""
-        return [self.original[i] if step == self.original.get(i) else step for i, step in self.steps.items()]
+        return [
+            self.original[i] if step == self.original.get(i) else step
+            for i, step in self.steps.items()
+        ]
 
     def _current(self, step_id: str) -> str:
         while (step := self.original.get(step_id)) is not None and step.replaced_by is not None:
@@ -78,7 +93,11 @@ class Draft:
         new = action.new_step
         if rule.adds and new is not None and self._knows(new.step_id):
             return f"the id '{new.step_id}' is taken: a new step needs a new id"
-        if rule.needs_new_step and new is not None and not (new.step_id.strip() and new.description.strip()):
+        if (
+            rule.needs_new_step
+            and new is not None
+            and not (new.step_id.strip() and new.description.strip())
+        ):
             return "the new step has no step_id or no description"
         if rule.decomposes and target is not None:
             return self._object_to_subplan(target.step_id)
@@ -128,7 +147,11 @@ class Draft:
     def _modify(self, number: int, action: RefinementAction) -> None:
         """Change what is planned; what was wrong with the old content is not wrong with the new."""
         target, new = self.steps[action.fragment], _new_step(action)
-        self._change(target.step_id, **_planned_fields(new), **(_RETRIED if target.blocked else {"errors": ()}))
+        self._change(
+            target.step_id,
+            **_planned_fields(new),
+            **(_RETRIED if target.blocked else {"errors": ()}),
+        )
         self._set_dependencies(number, target.step_id, new.dependencies)
 
     def _remove(self, _: int, action: RefinementAction) -> None:
@@ -149,7 +172,10 @@ class Draft:
                 self._add_dependencies(parent, (step.step_id,))
         for step_id, step in self.steps.items():
             if step.status == "pending":
-                self._change(step_id, dependencies=tuple(dict.fromkeys(self._follow_heirs(step.dependencies, set()))))
+                self._change(
+                    step_id,
+                    dependencies=tuple(dict.fromkeys(self._follow_heirs(step.dependencies, set()))),
+                )
 
     def _replace(self, number: int, action: RefinementAction) -> None:
         """Remove a pending target; an executed one becomes invalid."""
@@ -160,7 +186,9 @@ class Draft:
         self._hand_over_substeps(target.step_id, new.step_id)
         if target.status != "pending":
             clarity = None if target.blocked else target.clarity_state
-            self._change(target.step_id, status="invalid", replaced_by=new.step_id, clarity_state=clarity)
+            self._change(
+                target.step_id, status="invalid", replaced_by=new.step_id, clarity_state=clarity
+            )
             return
         del self.steps[target.step_id]
         for step_id, step in self.steps.items():
@@ -177,7 +205,9 @@ class Draft:
         inherited = self.steps[parent_id].dependencies
         ids = {substep_id(parent_id, step.step_id) for step in subplan.substeps}
         for substep in subplan.substeps:
-            mapped = tuple(m if (m := substep_id(parent_id, d)) in ids else d for d in substep.dependencies)
+            mapped = tuple(
+                m if (m := substep_id(parent_id, d)) in ids else d for d in substep.dependencies
+            )
             step_id = substep_id(parent_id, substep.step_id)
             own = substep.model_copy(update={"step_id": step_id, "dependencies": mapped})
             self._insert(number, own, list(self.steps).index(parent_id), parent=parent_id)
@@ -201,7 +231,9 @@ class Draft:
         self.declared += [(number, step_id, dependency) for dependency in asked]
 
     def _add_dependencies(self, step_id: str, more: Iterable[str]) -> None:
-        self._change(step_id, dependencies=tuple(dict.fromkeys((*self.steps[step_id].dependencies, *more))))
+        self._change(
+            step_id, dependencies=tuple(dict.fromkeys((*self.steps[step_id].dependencies, *more)))
+        )
 
     def _change(self, step_id: str, **fields: object) -> None:
         self.steps[step_id] = self.steps[step_id].model_copy(update=fields)

@@ -53,7 +53,9 @@ class RecursivePlanner:
         one_final_step = self._answer_schema is not None
 
         def parse(answer: Mapping[str, Any]) -> Plan:
-            return parse_plan(answer, task_description, max_steps=self._max_steps, one_final_step=one_final_step)
+            return parse_plan(
+                answer, task_description, max_steps=self._max_steps, one_final_step=one_final_step
+            )
 
         return self._call("plan", {"task": task_description, "context": context}, parse)
 
@@ -92,7 +94,8 @@ class RecursivePlanner:
             "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
             "reasons": [trigger.model_dump(exclude_defaults=True) for trigger in triggers],
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
-            "assessment": assessment and assessment.model_dump(include={"reason_codes", "explanation"}, mode="json"),
+            "assessment": assessment
+            and assessment.model_dump(include={"reason_codes", "explanation"}, mode="json"),
         }
         first: list[Refinement] = []
 
@@ -104,13 +107,17 @@ class RecursivePlanner:
             return refinement
 
         try:
-            return self._call("refinement", variables, parse, absent=() if validation_issues else ("issues",))
+            return self._call(
+                "refinement", variables, parse, absent=() if validation_issues else ("issues",)
+            )
         except (LLMError, ValidationError):
             if not first:
                 raise
             return first[0]
 
-    def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
+    def create_subplan(
+        self, parent_step: PlanStep, parent_plan: Plan, current_depth: int
+    ) -> Subplan:
         """Decompose a step, in one model call (FR-009). Raises PlanError, LLMError and ValidationError."""
         if current_depth > self.max_nesting_depth:
             raise PlanError(
@@ -118,10 +125,18 @@ class RecursivePlanner:
                 hint="a person should look at this step, or raise refinement.max_nesting_depth",
             )
         if parent_step.status in EXECUTED:
-            raise PlanError(f"step {parent_step.step_id!r} cannot be decomposed: it is {parent_step.status}")
-        variables = {**_situation(parent_plan), "parent": parent_step.view, "previous_output": parent_step.step_output}
+            raise PlanError(
+                f"step {parent_step.step_id!r} cannot be decomposed: it is {parent_step.status}"
+            )
+        variables = {
+            **_situation(parent_plan),
+            "parent": parent_step.view,
+            "previous_output": parent_step.step_output,
+        }
         depth = max(1, current_depth)
-        return self._call("subplan", variables, lambda answer: parse_subplan(answer, parent_step, depth))
+        return self._call(
+            "subplan", variables, lambda answer: parse_subplan(answer, parent_step, depth)
+        )
 
     def _call(
         self,
@@ -132,7 +147,11 @@ class RecursivePlanner:
     ) -> T:
         """One call; `absent`, as are tools where there are none, and subplans where they may not nest."""
         tools = self._registry.names()
-        decomposing = () if self.max_nesting_depth else (kind for kind, rule in ACTIONS.items() if rule.decomposes)
+        decomposing = (
+            ()
+            if self.max_nesting_depth
+            else (kind for kind, rule in ACTIONS.items() if rule.decomposes)
+        )
         return self._structured.call(
             name,
             {
@@ -150,4 +169,8 @@ class RecursivePlanner:
 
 def _situation(plan: Plan) -> dict[str, Any]:
     outputs = current_outputs(plan.steps)
-    return {"task": plan.task, "plan": plan_view(plan, outputs), "outputs": outputs_view(plan.steps, outputs)}
+    return {
+        "task": plan.task,
+        "plan": plan_view(plan, outputs),
+        "outputs": outputs_view(plan.steps, outputs),
+    }

@@ -49,7 +49,10 @@ def check_steps(
             message = f"is nested in more than {max_nesting_depth} subplans, the most there may be"
             faults.append(("parent_step_id", f"step '{step.step_id}' {message}"))
         pointer = f"/steps/{index}/"
-        found += (StructuralFinding(pointer=pointer + at, step_id=step.step_id, message=said) for at, said in faults)
+        found += (
+            StructuralFinding(pointer=pointer + at, step_id=step.step_id, message=said)
+            for at, said in faults
+        )
     return (*found, *_cycles(steps), *(_not_one_final(steps) if one_final_step else ()))
 
 
@@ -67,7 +70,9 @@ def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
         )
 
 
-def _faults_of(step: PlanStep, known: Collection[str], tool_names: Collection[str] | None) -> Iterator[tuple[str, str]]:
+def _faults_of(
+    step: PlanStep, known: Collection[str], tool_names: Collection[str] | None
+) -> Iterator[tuple[str, str]]:
     name = f"step '{step.step_id[:_MAX_ID]}'"  # else a long id in many messages costs the square of its length
     if not step.step_id.strip():
         yield "step_id", "a step has a blank step_id: give it one"
@@ -75,7 +80,10 @@ def _faults_of(step: PlanStep, known: Collection[str], tool_names: Collection[st
         yield "description", f"{name} has no description: say what it does"
     if tool_names is not None and step.tool is not None and step.tool not in tool_names:
         there_are = ", ".join(sorted(tool_names)) or "there are none"
-        yield "tool", f"{name} uses the tool '{step.tool}', which does not exist (tools: {there_are})"
+        yield (
+            "tool",
+            f"{name} uses the tool '{step.tool}', which does not exist (tools: {there_are})",
+        )
     for place, dependency in enumerate(step.dependencies):
         if dependency == step.step_id:
             yield f"dependencies/{place}", f"{name} depends on itself: remove that dependency"
@@ -94,8 +102,14 @@ def _cycles(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
         cycle = cycle_in(edges)
         if not cycle:
             return
-        message = f"the dependencies form a loop: {cycle_text(cycle)}; remove one of these dependencies"
+        message = (
+            f"the dependencies form a loop: {cycle_text(cycle)}; remove one of these dependencies"
+        )
         pointer = f"/steps/{position[cycle[0]]}/dependencies"
         yield StructuralFinding(pointer=pointer, step_id=cycle[0], message=message)
         cut = set(cycle)
-        edges = {one: [d for d in others if d not in cut] for one, others in edges.items() if one not in cut}
+        edges = {
+            one: [d for d in others if d not in cut]
+            for one, others in edges.items()
+            if one not in cut
+        }

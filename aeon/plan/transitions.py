@@ -13,24 +13,34 @@ from aeon.domain.plan import Plan, PlanStep
 
 def start_step(step: PlanStep, context: str) -> PlanStep:
     """The step as running, with the context that its dependencies provide."""
-    return step.model_copy(update={"status": "running", "incoming_context": context, "incomplete": False})
+    return step.model_copy(
+        update={"status": "running", "incoming_context": context, "incomplete": False}
+    )
 
 
 def finish_step(step: PlanStep, result: StepResult) -> PlanStep:
     """The step as complete, or as invalid with its output when the worker was BLOCKED (FR-093)."""
     status = "invalid" if result.clarity_state == "BLOCKED" else "complete"
-    said = {name: getattr(result, name) for name in ("step_output", "clarity_state", "clarity_reason")}
+    said = {
+        name: getattr(result, name) for name in ("step_output", "clarity_state", "clarity_reason")
+    }
     return step.model_copy(update={"status": status, **said})
 
 
 def with_error(step: PlanStep, message: str) -> PlanStep:
     """The step with a message among its errors, once."""
-    return step if message in step.errors else step.model_copy(update={"errors": (*step.errors, message)})
+    return (
+        step
+        if message in step.errors
+        else step.model_copy(update={"errors": (*step.errors, message)})
+    )
 
 
 def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
     """The plan with a message, by step id, among the errors of each of these steps."""
-    noted = [with_error(step, messages[step.step_id]) for step in plan.steps if step.step_id in messages]
+    noted = [
+        with_error(step, messages[step.step_id]) for step in plan.steps if step.step_id in messages
+    ]
     return plan.with_steps(*noted) if noted else plan
 
 
@@ -52,7 +62,9 @@ def cut_off(plan: Plan) -> Plan:
 
 def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
     """The plan with these steps marked for a person; ids that it does not have are ignored (FR-065)."""
-    left = [step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention]
+    left = [
+        step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention
+    ]
     marked = [step.model_copy(update={"manual_intervention": True}) for step in left]
     return plan.with_steps(*marked) if marked else plan
 
@@ -67,10 +79,14 @@ class ContextPart:
     reason: str = ""
 
 
-def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
+def everything_before(
+    plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
+) -> tuple[ContextPart, ...]:
     """Results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002, FR-055)."""
     parts = []
-    for earlier in (other.step_id for other in plan.steps if other.step_id in results.keys() - {step.step_id}):
+    for earlier in (
+        other.step_id for other in plan.steps if other.step_id in results.keys() - {step.step_id}
+    ):
         result = results[earlier]
         if result.error is not None:
             parts.append(ContextPart("error", earlier, result.error))
@@ -79,15 +95,21 @@ def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResu
     return tuple(parts)
 
 
-def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
+def incoming_context(
+    plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
+) -> tuple[ContextPart, ...]:
     """Outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
     parts = []
     for earlier in (other for other in plan.steps if other.step_id in step.dependencies):
         result = results.get(earlier.step_id)
         if earlier.unfinished:
             reason = earlier.clarity_reason if earlier.blocked else "; ".join(earlier.errors)
-            parts.append(ContextPart("unfinished", earlier.step_id, earlier.step_output or "", reason or ""))
+            parts.append(
+                ContextPart("unfinished", earlier.step_id, earlier.step_output or "", reason or "")
+            )
         elif result is not None and result.step_output is not None:
             parts.append(ContextPart("output", earlier.step_id, result.step_output))
-            parts += [ContextPart("handoff", earlier.step_id, result.handoff)] if result.handoff else []
+            parts += (
+                [ContextPart("handoff", earlier.step_id, result.handoff)] if result.handoff else []
+            )
     return tuple(parts)

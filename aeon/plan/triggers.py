@@ -12,7 +12,13 @@ from aeon.domain.report import ValidationIssue, reaches
 from aeon.domain.values import Value
 
 TriggerKind = Literal[
-    "validation_issue", "blocked_step", "failed_step", "invalid_step", "unmet_criterion", "blocking_issue", "low_score"
+    "validation_issue",
+    "blocked_step",
+    "failed_step",
+    "invalid_step",
+    "unmet_criterion",
+    "blocking_issue",
+    "low_score",
 ]
 WHOLE = "the whole"
 """The fragment of an issue that is about no single step."""
@@ -39,33 +45,49 @@ def is_contradiction(issue: ValidationIssue) -> bool:
     return (issue.type, issue.severity) == ("consistency", "CRITICAL")
 
 
-def open_issues(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[ValidationIssue, ...]:
+def open_issues(
+    issues: Sequence[ValidationIssue], closed: Collection[str] = ()
+) -> tuple[ValidationIssue, ...]:
     """The issues that refinement may still address; those left to a person are excluded."""
     return tuple(
         issue
         for issue in issues
-        if issue.step_id not in closed and not (is_contradiction(issue) and fragment_of(issue) in closed)
+        if issue.step_id not in closed
+        and not (is_contradiction(issue) and fragment_of(issue) in closed)
     )
 
 
 def find_unanswered(
-    issues: Sequence[ValidationIssue], actions: Sequence[RefinementAction], declined: Sequence[DeclinedIssue] = ()
+    issues: Sequence[ValidationIssue],
+    actions: Sequence[RefinementAction],
+    declined: Sequence[DeclinedIssue] = (),
 ) -> tuple[str, ...]:
     """The ids of the issues of severity HIGH or more that no action answers, and that are not declined (FR-086)."""
-    answered = {issue_id for action in actions for issue_id in action.answers} | {each.issue_id for each in declined}
+    answered = {issue_id for action in actions for issue_id in action.answers} | {
+        each.issue_id for each in declined
+    }
     binding = (issue.issue_id for issue in issues if reaches(issue.severity, "HIGH"))
     return tuple(issue_id for issue_id in binding if issue_id not in answered)
 
 
-def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
+def issue_triggers(
+    issues: Sequence[ValidationIssue], closed: Collection[str] = ()
+) -> tuple[Trigger, ...]:
     """A trigger for each validation issue, except those at steps that are closed to refinement."""
-    return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues(issues, closed))
+    return tuple(
+        Trigger(kind="validation_issue", about=issue.issue_id)
+        for issue in open_issues(issues, closed)
+    )
 
 
-def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()) -> tuple[Trigger, ...]:
+def step_triggers(
+    plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()
+) -> tuple[Trigger, ...]:
     """A trigger for each BLOCKED, failed or, once (`raised`), invalid step that was not replaced (FR-093)."""
     found = []
-    for step in (s for s in plan.steps if s.status in ("failed", "invalid") and s.replaced_by is None):
+    for step in (
+        s for s in plan.steps if s.status in ("failed", "invalid") and s.replaced_by is None
+    ):
         kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
         detail = "; ".join(step.errors)
         if step.blocked:
@@ -96,12 +118,24 @@ def pass_triggers(
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:
         return tuple(found)
-    found += [Trigger(kind="unmet_criterion", about=c.name, detail=c.reason) for c in assessment.criteria if not c.met]
-    found += [Trigger(kind="blocking_issue", about="the answer", detail=each) for each in assessment.blocking_issues]
-    pending = any(step.status == "pending" or (step.blocked and step.step_id not in closed) for step in plan.steps)
+    found += [
+        Trigger(kind="unmet_criterion", about=c.name, detail=c.reason)
+        for c in assessment.criteria
+        if not c.met
+    ]
+    found += [
+        Trigger(kind="blocking_issue", about="the answer", detail=each)
+        for each in assessment.blocking_issues
+    ]
+    pending = any(
+        step.status == "pending" or (step.blocked and step.step_id not in closed)
+        for step in plan.steps
+    )
     low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
     if low and not pending:
         # The blocking issues are triggers of their own.
-        harmless = (issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues)
+        harmless = (
+            issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues
+        )
         found.append(Trigger(kind="low_score", about=low, detail=" ".join(harmless)))
     return tuple(found)

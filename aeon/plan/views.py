@@ -22,7 +22,11 @@ _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A plan as prompts show it; `states` lack what stands beside these `outputs`."""
-    users, steps, above = _users_by_step(plan.steps), [step.view for step in plan.steps], outputs or {}
+    users, steps, above = (
+        _users_by_step(plan.steps),
+        [step.view for step in plan.steps],
+        outputs or {},
+    )
     return {
         "goal": plan.goal,
         "steps": steps,
@@ -35,7 +39,11 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
         "questions": [
             {
                 "question": each.question,
-                **({"answer": each.answer} if each.answer is not None else {"assumption": each.assumption}),
+                **(
+                    {"answer": each.answer}
+                    if each.answer is not None
+                    else {"assumption": each.assumption}
+                ),
             }
             for each in plan.questions
         ],
@@ -52,7 +60,11 @@ def _select_fields(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
 
 
 def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in step.view.items() if name == "step_id" or name not in shown_elsewhere}
+    return {
+        name: value
+        for name, value in step.view.items()
+        if name == "step_id" or name not in shown_elsewhere
+    }
 
 
 def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
@@ -62,7 +74,9 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
             "action_type": action.action_type,
             "justification": action.justification,
             **({"inconsistency_detected": True} if action.inconsistency_detected else {}),
-            "answers": [issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input],
+            "answers": [
+                issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input
+            ],
         }
         for action in delta.accepted
     ]
@@ -70,7 +84,9 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
     return [
         {
             "step_id": change.step_id,
-            "actions": [view for view, ids in zip(actions, about, strict=True) if change.step_id in ids],
+            "actions": [
+                view for view, ids in zip(actions, about, strict=True) if change.step_id in ids
+            ],
             "before": change.before.view if change.before else None,
             "after": change.after.view if change.after else None,
         }
@@ -106,14 +122,25 @@ def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[
     users, known, layer = _users_by_step(steps), by_id(steps), dict[str, int]()
     for step in steps:
         layer[step.step_id] = 1 + max((layer.get(d, 0) for d in step.dependencies), default=0)
-    ordered = sorted(steps, key=lambda step: layer[step.step_id] if _is_carried_out(step) else len(steps) + 1)
-    ids = [*(step.step_id for step in ordered), *(step_id for step_id in outputs if step_id not in known)]
+    ordered = sorted(
+        steps, key=lambda step: layer[step.step_id] if _is_carried_out(step) else len(steps) + 1
+    )
+    ids = [
+        *(step.step_id for step in ordered),
+        *(step_id for step_id in outputs if step_id not in known),
+    ]
     shown = []
     for step_id in ids:
         if step_id in outputs:
             found, output = known.get(step_id), outputs[step_id]
-            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
-            definition = _select_fields(_CARRIED_OUT, found) if found and _is_carried_out(found) else None
+            text = (
+                output
+                if isinstance(output, str)
+                else json.dumps(output, ensure_ascii=False, default=str)
+            )
+            definition = (
+                _select_fields(_CARRIED_OUT, found) if found and _is_carried_out(found) else None
+            )
             shown.append(
                 {
                     "step_id": step_id,
@@ -147,5 +174,7 @@ def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
         "steps": steps,
         "is_shown": all(step_id in outputs for step_id in steps),
         "pending": [step.step_id for step in pending_steps(plan)],
-        "blocked": [step.step_id for step in plan.steps if step.blocked and not step.manual_intervention],
+        "blocked": [
+            step.step_id for step in plan.steps if step.blocked and not step.manual_intervention
+        ],
     }

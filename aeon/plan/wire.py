@@ -19,7 +19,9 @@ MAX_ACTIONS = 300
 """How many changes one refinement may propose: each is checked against all others."""
 
 
-def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool) -> Plan:
+def parse_plan(
+    answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool
+) -> Plan:
     """Parse a plan and sort its steps. Raises InvalidAnswer, naming every structural fault (Sprint 1 FR-010)."""
     steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]
     _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
@@ -31,11 +33,15 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
     steps = []
     for index, raw in enumerate(answer["substeps"]):
         step = _step(raw, f"/substeps/{index}")
-        own = tuple(dependency for dependency in step.dependencies if dependency not in parent.dependencies)
+        own = tuple(
+            dependency for dependency in step.dependencies if dependency not in parent.dependencies
+        )
         steps.append(step.model_copy(update={"dependencies": own}))
     _check(steps, "/substeps")
     goal = answer["subplan_goal"]
-    return Subplan(parent_step_id=parent.step_id, subplan_goal=goal, substeps=tuple(steps), depth_level=level)
+    return Subplan(
+        parent_step_id=parent.step_id, subplan_goal=goal, substeps=tuple(steps), depth_level=level
+    )
 
 
 def parse_refinement(
@@ -46,7 +52,9 @@ def parse_refinement(
         wrong = f"there are {count} changes, at most {MAX_ACTIONS} are read: give the most important ones"
         raise InvalidAnswer([FieldError("/actions", wrong)])
     by_id = {issue.issue_id: issue for issue in issues}
-    actions = tuple(_action(raw, f"/actions/{index}", by_id) for index, raw in enumerate(answer["actions"]))
+    actions = tuple(
+        _action(raw, f"/actions/{index}", by_id) for index, raw in enumerate(answer["actions"])
+    )
     questions = []
     for index, raw in enumerate(answer["questions"]):
         with locate_errors(f"/questions/{index}"):
@@ -79,7 +87,9 @@ def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -
         raise InvalidAnswer(errors)
 
 
-def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]) -> RefinementAction:
+def _action(
+    raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]
+) -> RefinementAction:
     rule, answered = ACTIONS[raw["action_type"]], tuple(raw.get("addresses_issues", ()))
     is_given = rule.needs_new_step and raw["new_step"]
     new_step = _step(raw["new_step"], f"{pointer}/new_step") if is_given else None
@@ -91,8 +101,12 @@ def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, Validatio
             justification=raw["justification"],
             inconsistency_detected=raw["inconsistency_detected"],
             addresses_issues=answered,
-            overrides_issues=tuple(issue_id for issue_id in raw.get("overrides_issues", ()) if issue_id in issues),
-            semantic_validation_input=tuple(issues[issue_id] for issue_id in answered if issue_id in issues),
+            overrides_issues=tuple(
+                issue_id for issue_id in raw.get("overrides_issues", ()) if issue_id in issues
+            ),
+            semantic_validation_input=tuple(
+                issues[issue_id] for issue_id in answered if issue_id in issues
+            ),
         )
 
 
@@ -114,4 +128,7 @@ def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
 
 def _check(steps: Sequence[PlanStep], place: str, **limits: Any) -> None:
     if findings := check_steps(steps, **limits):
-        raise InvalidAnswer(FieldError(place + each.pointer.removeprefix("/steps"), each.message) for each in findings)
+        raise InvalidAnswer(
+            FieldError(place + each.pointer.removeprefix("/steps"), each.message)
+            for each in findings
+        )

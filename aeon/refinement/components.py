@@ -55,14 +55,18 @@ class Planner(Protocol):
     ) -> list[RefinementAction]:
         """Propose changes."""
 
-    def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
+    def create_subplan(
+        self, parent_step: PlanStep, parent_plan: Plan, current_depth: int
+    ) -> Subplan:
         """Decompose a step."""
 
 
 class Depth(Protocol):
     """Profiles tasks, and gives each its budget."""
 
-    def infer_task_profile(self, task_description: str, context: dict[str, Any] | None = None) -> TaskProfile:
+    def infer_task_profile(
+        self, task_description: str, context: dict[str, Any] | None = None
+    ) -> TaskProfile:
         """Profile a task."""
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:

@@ -88,7 +88,9 @@ class Refined:
 def fit_method(method: Callable[..., T]) -> Callable[..., T]:
     """`method`, without the keyword arguments that it does not take: the published interface has none."""
     taken = signature(method).parameters
-    return lambda *arguments, **more: method(*arguments, **{name: more[name] for name in more if name in taken})
+    return lambda *arguments, **more: method(
+        *arguments, **{name: more[name] for name in more if name in taken}
+    )
 
 
 @runtime_checkable

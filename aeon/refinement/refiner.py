@@ -17,7 +17,13 @@ from dataclasses import dataclass, field
 from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import by_id, current_outputs, nesting_level, ready_steps
 from aeon.domain.plan import EXECUTED, FollowUpQuestion, Plan, PlanStep, Subplan
-from aeon.domain.refinement import Refinement, RefinementAction, RefinementRecord, RefusedAction, SupervisorAssessment
+from aeon.domain.refinement import (
+    Refinement,
+    RefinementAction,
+    RefinementRecord,
+    RefusedAction,
+    SupervisorAssessment,
+)
 from aeon.domain.report import SemanticValidationReport, Severity, ValidationIssue, reaches
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
@@ -62,7 +68,11 @@ class Refiner:
         self._proposer = planner if isinstance(planner, Proposer) else None
         self._validate = fit_method(validator.validate)
         self._settings = settings or RefinementSettings()
-        own_depth = planner.max_nesting_depth if isinstance(planner, WithNestingDepth) else MAX_NESTING_DEPTH
+        own_depth = (
+            planner.max_nesting_depth
+            if isinstance(planner, WithNestingDepth)
+            else MAX_NESTING_DEPTH
+        )
         self._max_nesting_depth = min(self._settings.max_nesting_depth, own_depth)
         self._max_steps = max_steps
         self._one_final_step = one_final_step
@@ -82,7 +92,9 @@ class Refiner:
         nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
         return not nothing_to_do or self._settings.when == "always" or self._proposer is None
 
-    def refine(self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget) -> Refined:
+    def refine(
+        self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget
+    ) -> Refined:
         """Refine a plan. Raises what `budget.call` raises to end the run."""
         asks, proposal = self.asks_model(plan, occasion), Refinement()
         try:
@@ -96,14 +108,18 @@ class Refiner:
         draft = self._apply(plan, screened.sound, screened.subplans)
         report, rejected = self._review(plan, draft, budget)
         gone = [refusal.action for refusal in rejected]
-        final = self._apply(plan, [each for each in draft.accepted if each not in gone], screened.subplans)
+        final = self._apply(
+            plan, [each for each in draft.accepted if each not in gone], screened.subplans
+        )
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
         refined = leave_to_person(_with_questions(final.plan, questions), handed_over)
         alone, is_last = open_issues(occasion.issues, occasion.closed), is_stuck(plan, refined)
         tried = admission.attempts
-        attempts, conflicts = counting.leave_alone(tried, alone, proposal.actions, self._settings, is_last=is_last)
+        attempts, conflicts = counting.leave_alone(
+            tried, alone, proposal.actions, self._settings, is_last=is_last
+        )
         refined = leave_to_person(refined, [fragment_of(issue) for issue in conflicts])
         record = RefinementRecord(
             triggers=tuple(str(trigger) for trigger in occasion.triggers),
@@ -116,11 +132,20 @@ class Refiner:
             unanswered=proposal.unanswered,
             fragment_report=report,
             supervisor=SupervisorAssessment(
-                blocking=is_stuck(plan, refined), issues=tuple(each.reason for each in refused), repairs=final.accepted
+                blocking=is_stuck(plan, refined),
+                issues=tuple(each.reason for each in refused),
+                repairs=final.accepted,
             ),
             model_asked=asks,
         )
-        return Refined(refined, attempts, record, _make_remarks(record, occasion.issues), handed_over, conflicts)
+        return Refined(
+            refined,
+            attempts,
+            record,
+            _make_remarks(record, occasion.issues),
+            handed_over,
+            conflicts,
+        )
 
     def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
         issues = list(open_issues(occasion.issues, occasion.closed))
@@ -133,7 +158,9 @@ class Refiner:
         actions = tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed))
         return Refinement(actions=actions, unanswered=find_unanswered(issues, actions))
 
-    def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
+    def _decompose(
+        self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget
+    ) -> _Screened:
         steps, screened = by_id(plan.steps), _Screened(list(admission.refused))
         for action in admission.admitted:
             if action.fragment in closed:
@@ -142,7 +169,11 @@ class Refiner:
                 continue
             step = steps.get(action.fragment) if action.rule.decomposes else None
             try:
-                if step is not None and is_changeable(step) and step.step_id not in screened.subplans:
+                if (
+                    step is not None
+                    and is_changeable(step)
+                    and step.step_id not in screened.subplans
+                ):
                     screened.subplans[step.step_id] = self._make_subplan(step, plan, budget)
                 screened.sound.append(action)
             except UNUSABLE as error:
@@ -153,16 +184,22 @@ class Refiner:
     def _make_subplan(self, step: PlanStep, plan: Plan, budget: Budget) -> Subplan:
         level = nesting_level(by_id(plan.steps), step.step_id) + 1
         if level > self._max_nesting_depth:
-            raise TooDeep(f"level {level} is deeper than refinement.max_nesting_depth, or the planner, allows")
+            raise TooDeep(
+                f"level {level} is deeper than refinement.max_nesting_depth, or the planner, allows"
+            )
         if not budget.affordable():
             raise PlanError(f"the budget does not allow a subplan of step {step.step_id}")
         try:
-            subplan: Subplan = budget.call("subplan", lambda: self._planner.create_subplan(step, plan, level))
+            subplan: Subplan = budget.call(
+                "subplan", lambda: self._planner.create_subplan(step, plan, level)
+            )
         except PlanError as error:  # by the published interface: deeper than the planner allows
             raise TooDeep(error.message) from error
         return subplan
 
-    def _apply(self, plan: Plan, actions: Sequence[RefinementAction], subplans: Mapping[str, Subplan]) -> DeltaResult:
+    def _apply(
+        self, plan: Plan, actions: Sequence[RefinementAction], subplans: Mapping[str, Subplan]
+    ) -> DeltaResult:
         return apply_actions(
             plan,
             actions,
@@ -183,18 +220,27 @@ class Refiner:
             if not budget.affordable():
                 raise PlanError("the budget does not allow it")
             report: SemanticValidationReport = budget.call(
-                "semantic_validation", lambda: self._validate("step", draft.plan, steps, outputs, delta=draft)
+                "semantic_validation",
+                lambda: self._validate("step", draft.plan, steps, outputs, delta=draft),
             )
         except UNUSABLE as error:
             reason = f"the change could not be validated: {error.message}"
-            return None, tuple(RefusedAction(action=action, reason=reason) for action in draft.accepted)
+            return None, tuple(
+                RefusedAction(action=action, reason=reason) for action in draft.accepted
+            )
         return report, _reject_actions(report, plan, draft, self._settings.reject_severity)
 
-    def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:
+    def _new_questions(
+        self, plan: Plan, questions: Sequence[FollowUpQuestion]
+    ) -> tuple[FollowUpQuestion, ...]:
         known = {question.question for question in plan.questions}
         new = tuple(question for question in questions if question.question not in known)
         ask = self._ask
-        return tuple(question.model_copy(update={"answer": ask(question)}) for question in new) if ask else new
+        return (
+            tuple(question.model_copy(update={"answer": ask(question)}) for question in new)
+            if ask
+            else new
+        )
 
 
 def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:
@@ -203,10 +249,18 @@ def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:
 
 def _select_outputs(plan: Plan, draft: DeltaResult) -> dict[str, str]:
     changed = {change.step_id for change in draft.changes}
-    versions = [version for change in draft.changes for version in (change.before, change.after) if version]
-    concerned = changed | {dependency for version in versions for dependency in version.dependencies}
+    versions = [
+        version for change in draft.changes for version in (change.before, change.after) if version
+    ]
+    concerned = changed | {
+        dependency for version in versions for dependency in version.dependencies
+    }
     concerned |= _dependents(plan, changed)
-    return {step_id: output for step_id, output in current_outputs(plan.steps).items() if step_id in concerned}
+    return {
+        step_id: output
+        for step_id, output in current_outputs(plan.steps).items()
+        if step_id in concerned
+    }
 
 
 def _reject_actions(
@@ -214,14 +268,18 @@ def _reject_actions(
 ) -> tuple[RefusedAction, ...]:
     """The actions of a draft of a plan that an issue refuses, by the severity that the model gave it: an issue at a
     step the action is about, or at a step that depended, or would depend, on one of those."""
-    grave = {i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)}
+    grave = {
+        i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)
+    }
     refused = []
     for action in draft.accepted:
         about = draft.changed_by(action)
         concerned = about | _dependents(plan, about) | _dependents(draft.plan, about)
         issue = next((issue for step_id, issue in grave.items() if step_id in concerned), None)
         if issue is not None:
-            refused.append(RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}"))
+            refused.append(
+                RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}")
+            )
     return tuple(refused)
 
 
@@ -232,18 +290,30 @@ def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
 def is_stuck(before: Plan, after: Plan) -> bool:
     """Whether nothing changed and nothing can run. A question without an answer changes nothing, and neither does
     leaving a step to a person."""
-    is_answered = any(question.answer is not None for question in after.questions[len(before.questions) :])
-    is_same = len(before.steps) == len(after.steps) and all(map(_differ_in_mark_alone, before.steps, after.steps))
+    is_answered = any(
+        question.answer is not None for question in after.questions[len(before.questions) :]
+    )
+    is_same = len(before.steps) == len(after.steps) and all(
+        map(_differ_in_mark_alone, before.steps, after.steps)
+    )
     return is_same and not is_answered and not ready_steps(after)
 
 
 def _differ_in_mark_alone(one: PlanStep, other: PlanStep) -> bool:
-    return one is other or other == one.model_copy(update={"manual_intervention": other.manual_intervention})
+    return one is other or other == one.model_copy(
+        update={"manual_intervention": other.manual_intervention}
+    )
 
 
-def _make_remarks(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
+def _make_remarks(
+    record: RefinementRecord, issues: Sequence[ValidationIssue]
+) -> tuple[Remark, ...]:
     remarks = [
-        Remark("refused_action", f"{action.action_type} {action.fragment}: {refused.reason}", action.fragment)
+        Remark(
+            "refused_action",
+            f"{action.action_type} {action.fragment}: {refused.reason}",
+            action.fragment,
+        )
         for refused in record.refused
         for action in [refused.action]
     ]

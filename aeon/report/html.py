@@ -29,7 +29,9 @@ def render_page(name: str, data: Any, **values: Any) -> bytes:
     style += _asset(f"{look}.css") if (_ASSETS / f"{look}.css").is_file() else ""
     allowed = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'"
     template = _environment().get_template(f"{name}.html.j2")
-    text = template.render(**values, allowed=allowed, script=Markup(script), style=Markup(style), island=_island(data))
+    text = template.render(
+        **values, allowed=allowed, script=Markup(script), style=Markup(style), island=_island(data)
+    )
     return text.encode("utf-8", "replace")
 
 
@@ -40,7 +42,9 @@ def render_part(name: str, **values: Any) -> Markup:
 
 def _island(data: Any) -> Markup:
     """JSON that no text in it can end: `<` stands nowhere."""
-    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
+    return Markup(
+        json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    )
 
 
 class _Compiled(FileSystemBytecodeCache):
@@ -80,7 +84,11 @@ def render_markdown(text: str) -> Markup:
     are links."""
     from markdown_it import MarkdownIt  # for answers alone
 
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("image")
+    parser = (
+        MarkdownIt("commonmark", {"html": False})
+        .enable(["strikethrough", "table"])
+        .disable("image")
+    )
     parser.validateLink = lambda url: url.lower().startswith(_ADDRESSES)  # type: ignore[method-assign]
     tokens = parser.parse(text)
     for token in tokens:
@@ -88,4 +96,8 @@ def render_markdown(text: str) -> Markup:
             token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
     html: str = parser.renderer.render(tokens, parser.options, {})
     # Text has no `<` any more. A table can be scrolled sideways, so it must take the keyboard.
-    return Markup(html.replace("<a href", '<a rel="noopener noreferrer" href').replace("<table", '<table tabindex="0"'))
+    return Markup(
+        html.replace("<a href", '<a rel="noopener noreferrer" href').replace(
+            "<table", '<table tabindex="0"'
+        )
+    )

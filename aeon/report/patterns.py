@@ -68,7 +68,10 @@ def find_patterns(record: Record) -> Patterns:
     """Compute all patterns of a run."""
     result, history = record.result, record.result.history
     assessed = scores.assessed_passes(history)
-    refined = {number: tuple(action.fragment for action in made.accepted) for number, made in _refinements(history)}
+    refined = {
+        number: tuple(action.fragment for action in made.accepted)
+        for number, made in _refinements(history)
+    }
     return Patterns(
         assessed=assessed,
         thresholds=scores.thresholds_of(history),
@@ -79,7 +82,9 @@ def find_patterns(record: Record) -> Patterns:
         regressions=scores.find_regressions(assessed, refined),
         judge_conflicts=scores.find_judge_conflicts(history, assessed),
         fragments=_fragments(history),
-        refinements=tuple(_gain(number, made, assessed, record.calls) for number, made in _refinements(history)),
+        refinements=tuple(
+            _gain(number, made, assessed, record.calls) for number, made in _refinements(history)
+        ),
         **spending.spend(record),
         **spending.repair_rates(record),
         waits=spending.find_waits(record),
@@ -88,7 +93,11 @@ def find_patterns(record: Record) -> Patterns:
 
 
 def _refinements(history: ExecutionHistory) -> list[tuple[int, RefinementRecord]]:
-    return [(passed.pass_number, passed.refinement) for passed in history.passes if passed.refinement is not None]
+    return [
+        (passed.pass_number, passed.refinement)
+        for passed in history.passes
+        if passed.refinement is not None
+    ]
 
 
 def _fragments(history: ExecutionHistory) -> tuple[RefinedFragment, ...]:
@@ -96,7 +105,9 @@ def _fragments(history: ExecutionHistory) -> tuple[RefinedFragment, ...]:
     passes: dict[str, list[int]] = {}
     refused: dict[str, int] = {}
     for number, made in _refinements(history):
-        for step in dict.fromkeys([action.fragment for action in (*made.accepted, *(r.action for r in made.refused))]):
+        for step in dict.fromkeys(
+            [action.fragment for action in (*made.accepted, *(r.action for r in made.refused))]
+        ):
             passes.setdefault(step, []).append(number)
         for refusal in made.refused:
             refused[refusal.action.fragment] = refused.get(refusal.action.fragment, 0) + 1
@@ -115,7 +126,10 @@ def _fragments(history: ExecutionHistory) -> tuple[RefinedFragment, ...]:
 
 
 def _gain(
-    number: int, made: RefinementRecord, assessed: Sequence[scores.AssessedPass], calls: Sequence[Call]
+    number: int,
+    made: RefinementRecord,
+    assessed: Sequence[scores.AssessedPass],
+    calls: Sequence[Call],
 ) -> RefinementGain:
     mean = {each.pass_number: fmean(each.scores.values()) for each in assessed}
     following = next((n for n in mean if n > number), None)
@@ -123,10 +137,17 @@ def _gain(
         call.usage.total_tokens
         for call in calls
         if following is not None
-        and ((call.pass_number == number and call.phase == "REFINE") or number < call.pass_number <= following)
+        and (
+            (call.pass_number == number and call.phase == "REFINE")
+            or number < call.pass_number <= following
+        )
         and not (call.pass_number == following and call.phase == "REFINE")
     ]
-    gain = round(mean[following] - mean[number], 4) if following is not None and number in mean else None
+    gain = (
+        round(mean[following] - mean[number], 4)
+        if following is not None and number in mean
+        else None
+    )
     tokens = sum(used) or None
     return RefinementGain(
         pass_number=number,
@@ -136,5 +157,7 @@ def _gain(
         refused=len(made.refused),
         tokens=tokens,
         gain=gain,
-        gain_per_1000_tokens=round(gain * 1000 / tokens, 4) if gain is not None and tokens else None,
+        gain_per_1000_tokens=round(gain * 1000 / tokens, 4)
+        if gain is not None and tokens
+        else None,
     )

@@ -33,11 +33,21 @@ _SITE = {"pass_number": int, "phase": str, "cycle": int, "attempt": int, "step_i
 _PLACED = {"site": _SITE, "time": str}
 _TEXTS = dict.fromkeys(("call", "role", "model", "endpoint"), str)
 _CALLED = {**_PLACED, **_TEXTS, "seconds": int | float, "usage": dict}
-_RESULT = {"tool": str, "arguments": dict, "output": object, "cut": int, "seconds": int | float | None}
+_RESULT = {
+    "tool": str,
+    "arguments": dict,
+    "output": object,
+    "cut": int,
+    "seconds": int | float | None,
+}
 _READ: Mapping[str, Any] = {
     "call_answered": _CALLED,
     "call_failed": {**_CALLED, "error": str},
-    "tool_called": {**_PLACED, "step_id": str, "result": {**_RESULT, "error": str | None, "error_kind": str | None}},
+    "tool_called": {
+        **_PLACED,
+        "step_id": str,
+        "result": {**_RESULT, "error": str | None, "error_kind": str | None},
+    },
     "retry_scheduled": {**_PLACED, "seconds": int | float, "error": str},
     "fallback_used": {"site": _SITE, "failed": str, "endpoint": str, "error": str},
 }
@@ -119,13 +129,19 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
 
 
 def _fields(call: Call) -> dict[str, Any]:
-    return {each.name: getattr(call, each.name) for each in fields(call) if each.name not in ("usage", "request")}
+    return {
+        each.name: getattr(call, each.name)
+        for each in fields(call)
+        if each.name not in ("usage", "request")
+    }
 
 
 def read_events(directory: Path) -> list[Line]:
     """The events of a run in order of dispatch, also of one that left no result; none when they cannot be read."""
     return [
-        line for line in _journal(directory / "events.jsonl", "sequence", "part") if "event" in line and _is_whole(line)
+        line
+        for line in _journal(directory / "events.jsonl", "sequence", "part")
+        if "event" in line and _is_whole(line)
     ]
 
 
@@ -160,7 +176,9 @@ def _entries(directory: Path, result: RunResult) -> list[Entry]:
     """The answers of models in the run's own store, else in the recording that it replayed."""
     store = result.configuration.get("store") or {}
     backend, path = str(store.get("backend") or SQLITE), directory
-    if backend not in BACKENDS:  # the folder may be a stranger's, and what it names would be imported
+    if (
+        backend not in BACKENDS
+    ):  # the folder may be a stranger's, and what it names would be imported
         return []
     if backend == SQLITE and not store_in(directory).is_file():
         if result.parent is None or store.get("mode") != "replay":
@@ -181,21 +199,41 @@ def _calls(events: Iterable[Line], entries: Iterable[Entry], result: RunResult) 
     for entry in entries:
         path = entry.request.path
         stored[path.pass_number, path.phase, path.call, path.step_id, path.attempt].append(entry)
-    prices = price_book(Settings.model_validate({**result.configuration, "task": result.task}).provider)
+    prices = price_book(
+        Settings.model_validate({**result.configuration, "task": result.task}).provider
+    )
     lines = (line for line in events if line["event"] in ("call_answered", "call_failed"))
     numbers = count(1)
     for line in lines:
-        with suppress(LookupError, TypeError, ValueError):  # a line that is no whole event is left out
+        with suppress(
+            LookupError, TypeError, ValueError
+        ):  # a line that is no whole event is left out
             site, usage, asked = line["site"], Usage(**line["usage"]), line.get("asked") or ""
-            place = (site["pass_number"], site["phase"], line["call"], site["step_id"], site["attempt"])
+            place = (
+                site["pass_number"],
+                site["phase"],
+                line["call"],
+                site["step_id"],
+                site["attempt"],
+            )
             answered = line["event"] == "call_answered"
             found = stored[place].popleft() if answered and stored[place] else None
             yield Call(
-                **{name: site[name] for name in ("pass_number", "phase", "cycle", "step_id", "attempt")},
-                **{name: line[name] for name in ("sequence", "part", "call", "role", "model", "endpoint", "seconds")},
-                started=(datetime.fromisoformat(line["time"]) - timedelta(seconds=line["seconds"])).isoformat(),
+                **{
+                    name: site[name]
+                    for name in ("pass_number", "phase", "cycle", "step_id", "attempt")
+                },
+                **{
+                    name: line[name]
+                    for name in ("sequence", "part", "call", "role", "model", "endpoint", "seconds")
+                },
+                started=(
+                    datetime.fromisoformat(line["time"]) - timedelta(seconds=line["seconds"])
+                ).isoformat(),
                 usage=usage,
-                cost=prices.cost(usage, endpoint=line["endpoint"], answered=line["model"], asked=asked),
+                cost=prices.cost(
+                    usage, endpoint=line["endpoint"], answered=line["model"], asked=asked
+                ),
                 request=found.request.body if found else None,
                 text=str(found.answer.get("text") or "") if found else None,
                 error=line.get("error"),

@@ -25,7 +25,15 @@ LEFT_BY_RUNS = (
     *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "report.html", ".hydra"),
     *("store.sqlite", "store.sqlite-wal", "store.sqlite-shm"),
 )
-LEFT_BY_MULTIRUNS = ("multirun.yaml", "summary.csv", "compare.html", "compare.csv", "store.sqlite", ".hydra", ".before")
+LEFT_BY_MULTIRUNS = (
+    "multirun.yaml",
+    "summary.csv",
+    "compare.html",
+    "compare.csv",
+    "store.sqlite",
+    ".hydra",
+    ".before",
+)
 """What a run, and a multirun, makes in its directory; all else there is somebody's own."""
 _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 
@@ -56,19 +64,30 @@ class Listed(Value):
     @property
     def may_go_on(self) -> bool:
         """Whether a program may still be writing to it: for a day, where that cannot be told."""
-        return self.end == "running" or (self.end == "unfinished" and self.started > datetime.now(UTC) - timedelta(1))
+        return self.end == "running" or (
+            self.end == "unfinished" and self.started > datetime.now(UTC) - timedelta(1)
+        )
 
 
 def find_runs(folder: Path) -> list[Listed]:
     """The runs in a folder and below it, newest first, without hidden folders, links, and rows of batches."""
-    return sorted((_read(path) for path in _directories(folder)), key=lambda run: run.started, reverse=True)
+    return sorted(
+        (_read(path) for path in _directories(folder)), key=lambda run: run.started, reverse=True
+    )
 
 
 def _directories(folder: Path) -> Iterator[Path]:
     for path, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] != "." and name.removesuffix(".running") not in files]
+        folders[:] = [
+            name
+            for name in folders
+            if name[0] != "." and name.removesuffix(".running") not in files
+        ]
         held = (name for name in _FORMATS if name in files)
-        if any(str(read_document(Path(path, name)).get("format")).startswith(_FORMATS[name]) for name in held):
+        if any(
+            str(read_document(Path(path, name)).get("format")).startswith(_FORMATS[name])
+            for name in held
+        ):
             yield Path(path)
 
 
@@ -81,7 +100,9 @@ def _read(directory: Path) -> Listed:
         known = result.get("format") == RunResult.model_fields["format"].default
         given = {name: scores.get(f"{name}_score") for name in SCORE_CODES}
         return Listed(
-            started=(result.get("timings") or {}).get("start_time") or origin.get("started") or began,
+            started=(result.get("timings") or {}).get("start_time")
+            or origin.get("started")
+            or began,
             task=result.get("task") or origin.get("task") or "",
             end=(known and result.get("termination_reason")) or end_without_result(directory),
             scores={name: score for name, score in given.items() if score is not None},
@@ -89,7 +110,11 @@ def _read(directory: Path) -> Listed:
             tokens=total.get("total_tokens") or 0,
             cost=total.get("cost"),
             synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
-            stands_on=tuple(each["path"] for each in (origin.get("parent"), *(origin.get("ancestors") or ())) if each),
+            stands_on=tuple(
+                each["path"]
+                for each in (origin.get("parent"), *(origin.get("ancestors") or ()))
+                if each
+            ),
             **common,
         )
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -135,12 +160,18 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     plan = ("plan.yaml",) if run.end == "plan" else ()
     store = (read_document(run.directory / RESULT).get("configuration") or {}).get("store") or {}
     # A store that is no file of SQLite has this name, which else is somebody's own.
-    kept = ("store",) if store.get("backend", SQLITE) != SQLITE and store.get("mode") != "replay" else ()
+    kept = (
+        ("store",)
+        if store.get("backend", SQLITE) != SQLITE and store.get("mode") != "replay"
+        else ()
+    )
     own, folder = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *kept)), run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()
         folder = folder.parent
-        if (folder / "multirun.yaml").is_file() and not any(path.is_dir() for path in folder.glob("[!.]*")):
+        if (folder / "multirun.yaml").is_file() and not any(
+            path.is_dir() for path in folder.glob("[!.]*")
+        ):
             _remove(folder, LEFT_BY_MULTIRUNS)
     return own
 

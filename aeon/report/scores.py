@@ -79,7 +79,9 @@ def assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
             scores = {name: float(assessment.scores[f"{name}_score"]) for name in SCORE_CODES}
             criteria = {criterion.name: criterion.met for criterion in assessment.criteria}
             missed = () if assessment.converged else assessment.reason_codes
-            found.append(AssessedPass(pass_number=number, scores=scores, criteria=criteria, missed=missed))
+            found.append(
+                AssessedPass(pass_number=number, scores=scores, criteria=criteria, missed=missed)
+            )
     return tuple(found)
 
 
@@ -99,7 +101,9 @@ def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
     found = []
     for code, passes in missed.items():
         name, latest = _SCORE_OF.get(code), assessments[passes[-1]]
-        values = [each.scores[f"{name}_score"] for each in assessments.values() if name and each.evaluated]
+        values = [
+            each.scores[f"{name}_score"] for each in assessments.values() if name and each.evaluated
+        ]
         found.append(
             Blocker(
                 code=code,
@@ -127,7 +131,9 @@ def _kind_of(code: str) -> Literal["score", "criterion", "issue", "unavailable"]
 def _words_on(code: str, assessment: ConvergenceAssessment) -> tuple[str, ...]:
     kind = _kind_of(code)
     if kind == "criterion":
-        return tuple(each.reason for each in assessment.criteria if each.name == code and each.reason)
+        return tuple(
+            each.reason for each in assessment.criteria if each.name == code and each.reason
+        )
     if kind == "issue":
         return assessment.blocking_issues
     return (assessment.explanation,) if assessment.explanation else ()
@@ -137,9 +143,15 @@ def _differences(before: AssessedPass, after: AssessedPass) -> dict[str, tuple[f
     """The scores that differ noticeably, and the criteria that do, before and after."""
     scores = {name: (before.scores[name], after.scores[name]) for name in SCORE_CODES}
     common = before.criteria.keys() & after.criteria.keys()
-    criteria = {name: (float(before.criteria[name]), float(after.criteria[name])) for name in sorted(common)}
+    criteria = {
+        name: (float(before.criteria[name]), float(after.criteria[name])) for name in sorted(common)
+    }
     # Rounded, since 0.72 - 0.7 is less than 0.02.
-    return {name: two for name, two in (scores | criteria).items() if round(abs(two[1] - two[0]), 6) >= NOTICEABLE}
+    return {
+        name: two
+        for name, two in (scores | criteria).items()
+        if round(abs(two[1] - two[0]), 6) >= NOTICEABLE
+    }
 
 
 def find_plateaus(assessed: Sequence[AssessedPass]) -> tuple[tuple[int, ...], ...]:
@@ -147,11 +159,18 @@ def find_plateaus(assessed: Sequence[AssessedPass]) -> tuple[tuple[int, ...], ..
     stretches: list[list[AssessedPass]] = []
     for each in assessed:
         first = stretches[-1][0] if stretches else None
-        if first and first.missed and set(first.missed) == set(each.missed) and not _differences(first, each):
+        if (
+            first
+            and first.missed
+            and set(first.missed) == set(each.missed)
+            and not _differences(first, each)
+        ):
             stretches[-1].append(each)
         else:
             stretches.append([each])
-    return tuple(tuple(each.pass_number for each in stretch) for stretch in stretches if len(stretch) > 1)
+    return tuple(
+        tuple(each.pass_number for each in stretch) for stretch in stretches if len(stretch) > 1
+    )
 
 
 def find_without_gain(assessed: Sequence[AssessedPass]) -> tuple[int, ...]:
@@ -164,7 +183,9 @@ def find_without_gain(assessed: Sequence[AssessedPass]) -> tuple[int, ...]:
     )
 
 
-def find_regressions(assessed: Sequence[AssessedPass], refined: Mapping[int, Sequence[str]]) -> tuple[Regression, ...]:
+def find_regressions(
+    assessed: Sequence[AssessedPass], refined: Mapping[int, Sequence[str]]
+) -> tuple[Regression, ...]:
     """What fell from one assessed pass to the next; `refined` has the steps that the refinement of a pass was about."""
     return tuple(
         Regression(
@@ -174,7 +195,11 @@ def find_regressions(assessed: Sequence[AssessedPass], refined: Mapping[int, Seq
             to_pass=after.pass_number,
             before=old,
             after=new,
-            refined=tuple(step for n in range(before.pass_number, after.pass_number) for step in refined.get(n, ())),
+            refined=tuple(
+                step
+                for n in range(before.pass_number, after.pass_number)
+                for step in refined.get(n, ())
+            ),
         )
         for before, after in pairwise(assessed)
         for name, (old, new) in _differences(before, after).items()
@@ -182,14 +207,21 @@ def find_regressions(assessed: Sequence[AssessedPass], refined: Mapping[int, Seq
     )
 
 
-def find_judge_conflicts(history: ExecutionHistory, assessed: Sequence[AssessedPass]) -> tuple[JudgeConflict, ...]:
+def find_judge_conflicts(
+    history: ExecutionHistory, assessed: Sequence[AssessedPass]
+) -> tuple[JudgeConflict, ...]:
     """Where the judge said two things that do not go together."""
     work = {
-        passed.pass_number: (passed.answer, [(step.step_id, step.step_output) for step in passed.steps])
+        passed.pass_number: (
+            passed.answer,
+            [(step.step_id, step.step_output) for step in passed.steps],
+        )
         for passed in history.passes
     }
     found = [
-        JudgeConflict(kind="same_work", name=name, passes=(before.pass_number, after.pass_number), values=two)
+        JudgeConflict(
+            kind="same_work", name=name, passes=(before.pass_number, after.pass_number), values=two
+        )
         for before, after in pairwise(assessed)
         if work[before.pass_number] == work[after.pass_number]
         for name, two in _differences(before, after).items()
@@ -200,7 +232,11 @@ def find_judge_conflicts(history: ExecutionHistory, assessed: Sequence[AssessedP
         if assessment and all(each.scores[name] >= value for name, value in least.items()):
             pairs, score = assessment.scores.consistency_status.items(), each.scores["consistency"]
             # What memory holds may be of a step that was replaced; the score is of plan, steps and answer.
-            stated = [pair for pair, status in pairs if status.status == "inconsistent" and "memory" not in pair]
+            stated = [
+                pair
+                for pair, status in pairs
+                if status.status == "inconsistent" and "memory" not in pair
+            ]
             one = {"passes": (each.pass_number,), "values": (score,)}
             found += [JudgeConflict(kind="pairs", name=pair, **one) for pair in stated]
     return tuple(found)

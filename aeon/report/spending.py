@@ -69,9 +69,16 @@ def spend(record: Record) -> dict[str, dict[Any, Spending]]:
     Without a journal only what the result has of passes and calls."""
     if not record.events:
         usage, seconds = record.result.usage, record.result.timings.seconds_by_call
-        by_call = {name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()}
-        return {"by_pass": {number: _of_usage(used) for number, used in usage.by_pass.items()}, "by_call": by_call}
-    charged: dict[str, defaultdict[Any, list[Spending]]] = {f"by_{name}": defaultdict(list) for name in _PLACES}
+        by_call = {
+            name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()
+        }
+        return {
+            "by_pass": {number: _of_usage(used) for number, used in usage.by_pass.items()},
+            "by_call": by_call,
+        }
+    charged: dict[str, defaultdict[Any, list[Spending]]] = {
+        f"by_{name}": defaultdict(list) for name in _PLACES
+    }
 
     def charge(place: tuple[Any, ...], spent: Spending) -> None:
         for name, key in zip(charged, place, strict=True):
@@ -85,14 +92,20 @@ def spend(record: Record) -> dict[str, dict[Any, Spending]]:
     for line in (line for line in record.events if line["event"] == "tool_called"):
         place = (*(line["site"][name] for name in ("pass_number", "phase", "step_id")), TOOL)
         charge(place, Spending(tool_calls=1, seconds=float(line["result"].get("seconds") or 0.0)))
-    found = {name: {key: _add_up(each) for key, each in by_key.items()} for name, by_key in charged.items()}
+    found = {
+        name: {key: _add_up(each) for key, each in by_key.items()}
+        for name, by_key in charged.items()
+    }
     steps = sorted(found["by_step"].items(), key=lambda item: -item[1].seconds)
     calls = sorted(found["by_call"].items(), key=lambda item: -item[1].tokens)
     return {**found, "by_step": dict(steps), "by_call": dict(calls)}
 
 
 def _add_up(spent: Sequence[Spending]) -> Spending:
-    counts = {name: sum(getattr(one, name) for one in spent) for name in ("tool_calls", "seconds", *_COUNTS)}
+    counts = {
+        name: sum(getattr(one, name) for one in spent)
+        for name in ("tool_calls", "seconds", *_COUNTS)
+    }
     costs = [one.cost for one in spent]
     return Spending(**counts, cost=None if None in costs else sum(filter(None, costs)))
 
@@ -107,7 +120,11 @@ def repair_rates(record: Record) -> dict[str, dict[str, RepairRate]]:
     first = [call for call in record.calls if call.attempt == 0 and call.error is None]
     asked: Mapping[str, int] = Counter(call.call for call in first)
     if not record.events:
-        asked = {name: usage.requests for name, usage in record.result.usage.by_call.items() if name != "repair"}
+        asked = {
+            name: usage.requests
+            for name, usage in record.result.usage.by_call.items()
+            if name != "repair"
+        }
     model_of = {(call.call, call.cycle): call.model for call in first}
     repairs = record.result.repairs
     by_model = ((model_of.get((repair.call, repair.cycle), ""), repair) for repair in repairs)
@@ -117,13 +134,17 @@ def repair_rates(record: Record) -> dict[str, dict[str, RepairRate]]:
     }
 
 
-def _rates(asked: Mapping[str, int], repairs: Iterable[tuple[str, RepairRecord]]) -> dict[str, RepairRate]:
+def _rates(
+    asked: Mapping[str, int], repairs: Iterable[tuple[str, RepairRecord]]
+) -> dict[str, RepairRate]:
     found = Counter((name, repair.outcome) for name, repair in repairs)
     rates = {}
     for name, answers in asked.items():
         repaired, unrecoverable = found[name, "repaired"], found[name, "unrecoverable"]
         rate = min(1.0, round((repaired + unrecoverable) / max(1, answers), 3))
-        rates[name] = RepairRate(answers=answers, repaired=repaired, unrecoverable=unrecoverable, rate=rate)
+        rates[name] = RepairRate(
+            answers=answers, repaired=repaired, unrecoverable=unrecoverable, rate=rate
+        )
     return dict(sorted(rates.items(), key=lambda item: -item[1].rate))
 
 
@@ -133,8 +154,13 @@ def find_waits(record: Record) -> dict[str, Waiting]:
     for line in record.events:
         if line["event"] == "retry_scheduled":
             begun = datetime.fromisoformat(line["time"]).timestamp()
-            waited[str(line["error"]).partition(":")[0]].append((begun, begun + float(line["seconds"])))
-    found = {kind: Waiting(times=len(spans), seconds=round(_covered(spans), 3)) for kind, spans in waited.items()}
+            waited[str(line["error"]).partition(":")[0]].append(
+                (begun, begun + float(line["seconds"]))
+            )
+    found = {
+        kind: Waiting(times=len(spans), seconds=round(_covered(spans), 3))
+        for kind, spans in waited.items()
+    }
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
 
 
@@ -155,7 +181,9 @@ def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
     for call in calls:
         if call.request is None:
             continue
-        prompt = "\n".join(str(message.get("content") or "") for message in call.request["messages"])
+        prompt = "\n".join(
+            str(message.get("content") or "") for message in call.request["messages"]
+        )
         if call.pass_number >= 2:
             characters += len(prompt)
             # The longest common prefix is one with a neighbour in sorted order.

@@ -58,7 +58,9 @@ def round_down(score: float) -> float:
 
 def count_noun(number: int, noun: str) -> str:
     """`1 repair`, `2 repairs`."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
+    plural = (
+        noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
+    )
     return f"{number:,} {noun if number == 1 else plural}"
 
 

@@ -30,7 +30,9 @@ class NoExample(Exception):
     """No value is easily made for a schema."""
 
 
-def make_example(schema: Mapping[str, Any], wish: Any = NOTHING, text: Callable[[str], str] = lambda _: "text") -> Any:
+def make_example(
+    schema: Mapping[str, Any], wish: Any = NOTHING, text: Callable[[str], str] = lambda _: "text"
+) -> Any:
     """A value that the schema accepts, with all that it requires, and as much of `wish` as it allows. `text` makes the
     texts of properties by their names. Raises NoExample."""
     if wish is not NOTHING and is_valid(schema, wish):
@@ -63,7 +65,11 @@ class _Maker:
             raise NoExample
         flat = self._flatten(schema, wish, depth)
         allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
-        listed = [*flat.get("examples", ()), *allowed, *([] if flat.get("default") is None else [flat["default"]])]
+        listed = [
+            *flat.get("examples", ()),
+            *allowed,
+            *([] if flat.get("default") is None else [flat["default"]]),
+        ]
         if allowed and wish is not NOTHING:
             return allowed[allowed.index(wish) if wish in allowed else 0]
         if listed and wish is NOTHING:
@@ -75,24 +81,38 @@ class _Maker:
             wishes = wish if isinstance(wish, list) else [NOTHING] if depth <= _SPARE_DEPTH else []
             wishes = [*wishes, *[NOTHING] * (flat.get("minItems", 0) - len(wishes))]
             items = flat.get("items", {})
-            return [self.make(items, each, name, depth + 1) for each in wishes[: flat.get("maxItems")]]
+            return [
+                self.make(items, each, name, depth + 1) for each in wishes[: flat.get("maxItems")]
+            ]
         if kind in ("integer", "number"):
             number = wish if is_type(wish, "number") else flat.get("minimum", 1)
             number = max(number, flat.get("minimum", number))
             number = min(number, flat.get("maximum", number))
             return math.ceil(number) if kind == "integer" else number
         if kind == "string":
-            made = wish if isinstance(wish, str) else _FORMATS.get(flat.get("format", "")) or self.text(name)
+            made = (
+                wish
+                if isinstance(wish, str)
+                else _FORMATS.get(flat.get("format", "")) or self.text(name)
+            )
             return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
         return None if kind == "null" else wish is not False
 
-    def _make_object(self, flat: Mapping[str, Any], wish: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    def _make_object(
+        self, flat: Mapping[str, Any], wish: Mapping[str, Any], depth: int
+    ) -> dict[str, Any]:
         known, other = flat.get("properties", {}), flat.get("additionalProperties", {})
         # Where nothing is required or wished for, the first property.
-        wanted = [*flat.get("required", ()), *(name for name in wish if name in known or other is not False)]
+        wanted = [
+            *flat.get("required", ()),
+            *(name for name in wish if name in known or other is not False),
+        ]
         wanted = wanted or list(known)[:1]
         names = dict.fromkeys((*(name for name in known if name in wanted), *wanted))
-        return {name: self.make(known.get(name, other), wish.get(name, NOTHING), name, depth + 1) for name in names}
+        return {
+            name: self.make(known.get(name, other), wish.get(name, NOTHING), name, depth + 1)
+            for name in names
+        }
 
     def complete(self, schema: Any, given: Any) -> Any:
         """What is given with the required properties that are missing."""
@@ -103,8 +123,18 @@ class _Maker:
             return [self.complete(flat.get("items", {}), item) for item in given]
         known = flat.get("properties", {})
         missing = [name for name in flat.get("required", ()) if name not in given]
-        whole = {**given, **{name: self.make(known.get(name), NOTHING, name, _SPARE_DEPTH + 1) for name in missing}}
-        return {name: self.complete(known.get(name), whole[name]) for name in {**known, **whole} if name in whole}
+        whole = {
+            **given,
+            **{
+                name: self.make(known.get(name), NOTHING, name, _SPARE_DEPTH + 1)
+                for name in missing
+            },
+        }
+        return {
+            name: self.complete(known.get(name), whole[name])
+            for name in {**known, **whole}
+            if name in whole
+        }
 
     def _flatten(self, schema: Any, wish: Any, depth: int) -> dict[str, Any]:
         flat = dict(schema) if isinstance(schema, Mapping) else {}
@@ -124,9 +154,15 @@ class _Maker:
     def _choose(self, options: list[Any], wish: Any, depth: int) -> Any:
         kinds = [_types(self._flatten(option, NOTHING, depth + 1)) for option in options]
         for option, allowed in zip(options, kinds, strict=True):
-            if wish is not NOTHING and (not allowed or any(is_type(wish, kind) for kind in allowed)):
+            if wish is not NOTHING and (
+                not allowed or any(is_type(wish, kind) for kind in allowed)
+            ):
                 return option
-        return options[kinds.index(["null"])] if depth > _SPARE_DEPTH and ["null"] in kinds else options[0]
+        return (
+            options[kinds.index(["null"])]
+            if depth > _SPARE_DEPTH and ["null"] in kinds
+            else options[0]
+        )
 
 
 def _types(flat: Mapping[str, Any]) -> list[str]:

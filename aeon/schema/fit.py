@@ -30,7 +30,9 @@ class _Shape:
                 self.place, self.properties = at, form["properties"]
 
 
-def _find_forms(schema: Any, document: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _find_forms(
+    schema: Any, document: Mapping[str, Any], place: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if "$ref" in schema:
         yield from _find_forms(resolve(document, schema["$ref"]), document, schema["$ref"][1:])
     elif "anyOf" in schema:
@@ -50,11 +52,15 @@ def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, .
             found = " or ".join(sorted(given.types)) or "anything"
             yield f"{at}: must be of type {' or '.join(read.types)}, not {found}"
             return
-        if read.values and not (given.values and all(value in read.values for value in given.values)):
+        if read.values and not (
+            given.values and all(value in read.values for value in given.values)
+        ):
             yield f"{at}: must allow no values but {', '.join(map(str, read.values))}"
         for name, schema in read.properties.items():
             if name in given.properties:
-                yield from compare(given.properties[name], schema, given.place + pointer(("properties", name)))
+                yield from compare(
+                    given.properties[name], schema, given.place + pointer(("properties", name))
+                )
             else:
                 yield f"{at}: has no property {name!r}"
         if read.items is not None and given.items is not None:
@@ -74,7 +80,9 @@ def relax_extras(own: dict[str, Any], packaged: Mapping[str, Any]) -> dict[str, 
         read, result = _Shape(theirs, packaged), dict(mine)
         if read.properties and "properties" in mine:
             known, parts = read.properties, mine["properties"].items()
-            result["properties"] = {name: relax(part, known[name]) if name in known else True for name, part in parts}
+            result["properties"] = {
+                name: relax(part, known[name]) if name in known else True for name, part in parts
+            }
             result["required"] = [name for name in mine.get("required", ()) if name in known]
         if read.items is not None and "items" in mine:
             result["items"] = relax(mine["items"], read.items)
@@ -91,7 +99,9 @@ def drop_extras(answer: Any, packaged: Mapping[str, Any]) -> Any:
         shape = _Shape(schema, packaged)
         if isinstance(value, dict) and shape.properties:
             known = shape.properties
-            return {name: read(inner, known[name]) for name, inner in value.items() if name in known}
+            return {
+                name: read(inner, known[name]) for name, inner in value.items() if name in known
+            }
         if isinstance(value, list) and shape.items is not None:
             return [read(inner, shape.items) for inner in value]
         return value

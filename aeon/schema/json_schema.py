@@ -10,7 +10,14 @@ from urllib.parse import unquote
 from aeon.domain.errors import SchemaFileError
 
 # Where schemas stand within a schema, by keyword: under names, in a list, or alone (older drafts' keywords included).
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
+_MAPS = (
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+    "$defs",
+    "definitions",
+)
 _LISTS = ("anyOf", "allOf", "oneOf", "prefixItems", "items")
 _SINGLE = (
     *("items", "additionalItems", "unevaluatedItems", "contains", "not", "if", "then", "else"),
@@ -104,7 +111,11 @@ def resolve(schema: Mapping[str, Any], reference: str) -> Any:
     found: Any = schema
     for part in unquote(reference).split("/")[1:]:
         inner = dict(enumerate(found)) if isinstance(found, list) else found
-        key = int(part) if isinstance(found, list) and part.isdigit() else part.replace("~1", "/").replace("~0", "~")
+        key = (
+            int(part)
+            if isinstance(found, list) and part.isdigit()
+            else part.replace("~1", "/").replace("~0", "~")
+        )
         found = inner.get(key) if isinstance(inner, Mapping) else None
     return found if isinstance(found, Mapping | bool) else None
 
@@ -144,7 +155,9 @@ def change_at(
 
 def strip_header(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without what only names the document: `$schema`, `$id`, `$comment`."""
-    return {key: value for key, value in schema.items() if key not in ("$schema", "$id", "$comment")}
+    return {
+        key: value for key, value in schema.items() if key not in ("$schema", "$id", "$comment")
+    }
 
 
 def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
@@ -153,11 +166,15 @@ def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, An
 
     def change(part: dict[str, Any]) -> dict[str, Any]:
         if "enum" in part:
-            part["enum"] = [value for value in part["enum"] if not (isinstance(value, str) and value in absent)]
+            part["enum"] = [
+                value for value in part["enum"] if not (isinstance(value, str) and value in absent)
+            ]
         if "properties" in part:
             needless = _only_with(part, absent)
             part["required"] = [name for name in part.get("required", ()) if name not in needless]
-            part["properties"] = {name: form for name, form in part["properties"].items() if name not in needless}
+            part["properties"] = {
+                name: form for name, form in part["properties"].items() if name not in needless
+            }
             for form in part["properties"].values():
                 if isinstance(form, dict):
                     form.pop("$comment", None)
@@ -182,14 +199,18 @@ def relax_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, A
 def _only_with(part: Mapping[str, Any], absent: Collection[str]) -> set[str]:
     comments = {f"only with {name}" for name in absent}
     forms = part.get("properties", {}).items()
-    return {name for name, form in forms if isinstance(form, dict) and form.get("$comment") in comments}
+    return {
+        name for name, form in forms if isinstance(form, dict) and form.get("$comment") in comments
+    }
 
 
 def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with its root property `name` replaced by another, checked schema, whose definitions move up, renamed.
     Null stays allowed where the property allowed it. Raises SchemaFileError when there is no such property."""
     if name not in schema.get("properties", {}):
-        raise SchemaFileError(f"this schema has no property {name!r} that an answer's schema could take the place of")
+        raise SchemaFileError(
+            f"this schema has no property {name!r} that an answer's schema could take the place of"
+        )
     is_nullable = _is_nullable(schema["properties"][name])
     base = f"#/properties/{name}" + ("/anyOf/0" if is_nullable else "")
     definitions = dict(schema.get("$defs", {}))
@@ -207,10 +228,15 @@ def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) ->
             return part
         definition = "/".join(part["$ref"].split("/")[:3])
         beyond = part["$ref"].removeprefix(definition)
-        return {**part, "$ref": moved[definition] + beyond if definition in moved else base + part["$ref"][1:]}
+        return {
+            **part,
+            "$ref": moved[definition] + beyond if definition in moved else base + part["$ref"][1:],
+        }
 
     own = schema.get("$defs", {})
-    definitions = {key: part if key in own else rebuild(part, relocate) for key, part in definitions.items()}
+    definitions = {
+        key: part if key in own else rebuild(part, relocate) for key, part in definitions.items()
+    }
     body = {key: value for key, value in strip_header(inner).items() if key not in _DEFINITIONS}
     body = rebuild(body, relocate)
     placed = {"anyOf": [body, {"type": "null"}]} if is_nullable else body
@@ -222,4 +248,8 @@ def _is_nullable(schema: Any) -> bool:
     if not isinstance(schema, dict):
         return False
     kinds = schema.get("type")
-    return kinds == "null" or "null" in (kinds or ()) or any(map(_is_nullable, schema.get("anyOf", ())))
+    return (
+        kinds == "null"
+        or "null" in (kinds or ())
+        or any(map(_is_nullable, schema.get("anyOf", ())))
+    )

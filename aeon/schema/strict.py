@@ -8,11 +8,32 @@ from typing import Any
 
 from aeon.schema.json_schema import resolve, walk
 
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+)
 _KEYWORDS = frozenset(
     [
-        *("type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"),
-        *("$ref", "$defs", "definitions", "description", "title", "pattern", "format", "minItems", "maxItems"),
+        *(
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "items",
+            "enum",
+            "const",
+            "anyOf",
+        ),
+        *(
+            "$ref",
+            "$defs",
+            "definitions",
+            "description",
+            "title",
+            "pattern",
+            "format",
+            "minItems",
+            "maxItems",
+        ),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     ]
 )
@@ -52,7 +73,9 @@ def _check_reference(part: dict[str, Any], document: dict[str, Any]) -> Iterator
     reference = part["$ref"]
     if len(part) > 1:
         yield f"$ref cannot stand beside {', '.join(sorted(part.keys() - {'$ref'}))}"
-    if not reference.startswith(("#/$defs/", "#/definitions/")) or not isinstance(resolve(document, reference), dict):
+    if not reference.startswith(("#/$defs/", "#/definitions/")) or not isinstance(
+        resolve(document, reference), dict
+    ):
         yield f"$ref must lead to a definition of this schema, not {reference}"
 
 

@@ -62,7 +62,9 @@ class SchemaValidator:
         from referencing import Registry
 
         kind = validator_for(self.schema, default=Draft202012Validator)
-        made: Validator = extend(kind, validators={"pattern": _pattern})(self.schema, registry=Registry())  # type: ignore[no-untyped-call]
+        made: Validator = extend(kind, validators={"pattern": _pattern})(
+            self.schema, registry=Registry()
+        )  # type: ignore[no-untyped-call]
         return made
 
 
@@ -115,7 +117,9 @@ def compile_schema(schema: Any, name: str) -> SchemaValidator:
 def _find_loose_reference(schema: dict[str, Any]) -> str:
     """The place of the first reference that leads nowhere, since jsonschema-rs does not say; empty without one."""
     places = (
-        f"{place}/$ref" for place, part in walk(schema) if "$ref" in part and resolve(schema, part["$ref"]) is None
+        f"{place}/$ref"
+        for place, part in walk(schema)
+        if "$ref" in part and resolve(schema, part["$ref"]) is None
     )
     return next(places, "")
 
@@ -127,7 +131,9 @@ def check_schema(schema: Any, name: str) -> None:
     for place, part in walk(dict(schema)):
         for keyword in part.keys() & _NOT_MOVABLE:
             if place or keyword != "$id":
-                raise SchemaFileError(f"{name}#{place}/{keyword}: is not supported here; use #/$defs/NAME")
+                raise SchemaFileError(
+                    f"{name}#{place}/{keyword}: is not supported here; use #/$defs/NAME"
+                )
         if not str(part.get("$ref", "#")).startswith("#"):
             raise SchemaFileError(f"{name}#{place}/$ref: {part['$ref']!r} must begin with #")
 
@@ -168,19 +174,30 @@ def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
     errors = []
     for error in sorted(found, key=_order):
         kind: ErrorKind = "range" if error.validator in _RANGES else "form"
-        errors.append(FieldError(pointer(error.absolute_path), shorten_message(error.message), kind))
+        errors.append(
+            FieldError(pointer(error.absolute_path), shorten_message(error.message), kind)
+        )
     return list(dict.fromkeys(errors))
 
 
 def _order(error: ValidationError) -> tuple[list[tuple[int, str]], str]:
-    return [(part if isinstance(part, int) else -1, str(part)) for part in error.absolute_path], error.message
+    return [
+        (part if isinstance(part, int) else -1, str(part)) for part in error.absolute_path
+    ], error.message
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:
     """The errors inside the one alternative that is of the value's type; else the error itself. For a wrong object
     where an object or null is allowed, these are the errors of the object."""
-    alternatives = [list(branch) for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])]
-    meant = [branch for branch in alternatives if not any(e.validator == "type" and not e.path for e in branch)]
+    alternatives = [
+        list(branch)
+        for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])
+    ]
+    meant = [
+        branch
+        for branch in alternatives
+        if not any(e.validator == "type" and not e.path for e in branch)
+    ]
     if len(meant) == 1:
         for inner in meant[0]:
             yield from _leaves(inner)

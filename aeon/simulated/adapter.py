@@ -53,7 +53,9 @@ class SimulatedAdapter:
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, after the configured latency. Raises an LLMError where scenario or seed say so."""
         rule = self._script.take(request) if self._script else None
-        latency = self._latency if rule is None or rule.latency_seconds is None else rule.latency_seconds
+        latency = (
+            self._latency if rule is None or rule.latency_seconds is None else rule.latency_seconds
+        )
         if rule is not None and rule.fail is not None:
             time.sleep(latency)
             raise rule.fail.error(_estimate_usage(request, ""), self.model)
@@ -64,7 +66,13 @@ class SimulatedAdapter:
         else:
             text = _simulate(Situation(request, self._character, self._seed))
         tell_slowly(request, text, latency)
-        return LLMResponse(text, _estimate_usage(request, text), self.model, response_id="simulated", synthetic=True)
+        return LLMResponse(
+            text,
+            _estimate_usage(request, text),
+            self.model,
+            response_id="simulated",
+            synthetic=True,
+        )
 
 
 def _simulate(situation: Situation) -> str:
@@ -76,7 +84,9 @@ def _simulate(situation: Situation) -> str:
             model=situation.request.parameters.model or "",
         )
     # Of the steps it is the last that fails.
-    if call == situation.character.fails and situation.step.get("step_index") == situation.step.get("total_steps"):
+    if call == situation.character.fails and situation.step.get("step_index") == situation.step.get(
+        "total_steps"
+    ):
         raise ServerFailed(
             f"the simulated provider fails every such `{call}` call with seed {seed}",
             status=500,
@@ -109,7 +119,9 @@ def _repair(situation: Situation) -> Any:
         original = extract_json(situation.variables.get("original") or "")
     except ExtractError:
         original = None
-    if not isinstance(original, dict) or 2 * len(original.keys() & properties) < max(1, len(properties)):
+    if not isinstance(original, dict) or 2 * len(original.keys() & properties) < max(
+        1, len(properties)
+    ):
         return _answer(situation, situation.variables.get("call", ""))
     # A tool chosen without a model would be called, with arguments that mean nothing.
     no_tool = {"tool": None, "arguments": None} if "tool" in properties else {}
@@ -140,7 +152,9 @@ def _free_text(name: str) -> str:
 
 
 def _estimate_usage(request: LLMRequest, text: str) -> Usage:
-    asked = sum(len(message.content) for message in request.messages) + len(json.dumps(request.schema, default=str))
+    asked = sum(len(message.content) for message in request.messages) + len(
+        json.dumps(request.schema, default=str)
+    )
     return Usage(asked // _CHARACTERS_PER_TOKEN, len(text) // _CHARACTERS_PER_TOKEN, requests=1)
 
 

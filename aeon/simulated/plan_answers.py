@@ -28,7 +28,12 @@ _SHAPES: tuple[dict[str, tuple[str, ...]], ...] = (
     {"facts": (), "limits": (), "answer": ("facts", "limits")},
     {**_BEGINNING, "answer": ("draft", "risks")},
     {**_BEGINNING, "merge": ("draft", "risks"), "answer": ("merge",)},
-    {**_BEGINNING, "examples": ("draft",), "checks": ("draft", "risks"), "answer": ("examples", "checks")},
+    {
+        **_BEGINNING,
+        "examples": ("draft",),
+        "checks": ("draft", "risks"),
+        "answer": ("examples", "checks"),
+    },
 )
 
 
@@ -48,7 +53,11 @@ def subplan(situation: Situation) -> dict[str, Any]:
     subject = excerpt((parent.get("description") or situation.task).removeprefix(MARK).strip(), 80)
     shape = {"first-part": (), "second-part": (), "comparison": ("first-part", "second-part")}
     steps = [
-        _step(name, f"{MARK} Prepare the {name.replace('-', ' ')} ({CLARIFIED} the usual case) of: {subject}", needs)
+        _step(
+            name,
+            f"{MARK} Prepare the {name.replace('-', ' ')} ({CLARIFIED} the usual case) of: {subject}",
+            needs,
+        )
         for name, needs in shape.items()
     ]
     return {"subplan_goal": f"{MARK} What is needed for: {subject}", "substeps": steps}
@@ -66,11 +75,17 @@ def refinement(situation: Situation) -> dict[str, Any]:
     closed = situation.variables.get("closed_steps", ())
     changes = [change for change in changes if change["target_step_id"] not in closed]
     answered = {issue_id for change in changes for issue_id in change["addresses_issues"]}
-    grave = [i["issue_id"] for i in situation.variables.get("issues", ()) if i["severity"] in ("HIGH", "CRITICAL")]
+    grave = [
+        i["issue_id"]
+        for i in situation.variables.get("issues", ())
+        if i["severity"] in ("HIGH", "CRITICAL")
+    ]
     reason = f"{MARK} nothing better is known"
     return {
         "actions": changes,
-        "declined_issues": [{"issue_id": each, "reason": reason} for each in grave if each not in answered],
+        "declined_issues": [
+            {"issue_id": each, "reason": reason} for each in grave if each not in answered
+        ],
         "questions": _ask_questions(situation),
     }
 
@@ -78,15 +93,44 @@ def refinement(situation: Situation) -> dict[str, Any]:
 def _change_step(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
     character, is_named = situation.character, step.step_id in situation.issues
     if step.status == "BLOCKED" and character.on_blocked == "SUBPLAN_CREATE":
-        return [_change(situation, "SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go")]
+        return [
+            _change(
+                situation, "SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go"
+            )
+        ]
     if step.status == "BLOCKED" and character.on_blocked == "MODIFY":
-        clarified = {"description": f"{step.description} ({CLARIFIED} take the usual case and say so)"}
-        return [_change(situation, "MODIFY", step.step_id, {**_repeat(step), **clarified}, "states an assumption")]
+        clarified = {
+            "description": f"{step.description} ({CLARIFIED} take the usual case and say so)"
+        }
+        return [
+            _change(
+                situation,
+                "MODIFY",
+                step.step_id,
+                {**_repeat(step), **clarified},
+                "states an assumption",
+            )
+        ]
     if step.status == "pending" and is_named and SPECIFIC not in step.description:
-        specific = {"description": f"{step.description} ({SPECIFIC} at most five points, each with its reason)"}
-        return [_change(situation, "MODIFY", step.step_id, {**_repeat(step), **specific}, "says how much is wanted")]
+        specific = {
+            "description": f"{step.description} ({SPECIFIC} at most five points, each with its reason)"
+        }
+        return [
+            _change(
+                situation,
+                "MODIFY",
+                step.step_id,
+                {**_repeat(step), **specific},
+                "says how much is wanted",
+            )
+        ]
     is_lost = step.status in ("failed", "invalid") and not step.raw.get("replaced_by")
-    is_wanting = character.revises and is_named and step.status == "complete" and not step.step_id.endswith("-2")
+    is_wanting = (
+        character.revises
+        and is_named
+        and step.status == "complete"
+        and not step.step_id.endswith("-2")
+    )
     new_id = f"{step.step_id}-2"
     if not (is_lost or is_wanting) or situation.count_steps(new_id):
         return []
@@ -95,13 +139,19 @@ def _change_step(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
     return [{**change, "inconsistency_detected": True}]
 
 
-def _add_cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _add_cross_check(
+    situation: Situation, changes: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     changed = {change["target_step_id"] for change in changes}
-    final = [step for step in situation.final if step.status == "pending" and step.step_id not in changed]
+    final = [
+        step for step in situation.final if step.status == "pending" and step.step_id not in changed
+    ]
     if len(final) != 1 or len(situation.live) < 2 or situation.count_steps(ADDED):
         return []
     first = next(step for step in situation.live if step.step_id != final[0].step_id)
-    added = _step(ADDED, f"{MARK} Look at it from the other side: {situation.task}", (first.step_id,))
+    added = _step(
+        ADDED, f"{MARK} Look at it from the other side: {situation.task}", (first.step_id,)
+    )
     needing = {**_repeat(final[0]), "dependencies": [*final[0].dependencies, ADDED]}
     return [
         _change(situation, "ADD", None, added, "a second look makes the answer safer"),
@@ -112,18 +162,32 @@ def _add_cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) ->
 def _extend(situation: Situation) -> list[dict[str, Any]]:
     number = situation.count_steps("more-") + 1
     needs = [step.step_id for step in situation.final]
-    added = _step(f"more-{number}", f"{MARK} Add what is still missing ({number}): {situation.task}", needs)
-    return [_change(situation, "ADD", None, added, "the answer still lacks something")] if situation.live else []
+    added = _step(
+        f"more-{number}", f"{MARK} Add what is still missing ({number}): {situation.task}", needs
+    )
+    return (
+        [_change(situation, "ADD", None, added, "the answer still lacks something")]
+        if situation.live
+        else []
+    )
 
 
 def _ask_questions(situation: Situation) -> list[dict[str, Any]]:
     blocked = [step.step_id for step in situation.select("BLOCKED")]
     character = situation.character
-    asks = (character.refuses and not situation.is_started) or (character.on_blocked == "nothing" and blocked)
+    asks = (character.refuses and not situation.is_started) or (
+        character.on_blocked == "nothing" and blocked
+    )
     if not asks or (situation.variables.get("plan") or {}).get("questions"):
         return []
     question = f"{MARK} Which case is meant in: {situation.task}"
-    return [{"question": question, "assumption": f"{MARK} the usual one", "step_id": blocked[0] if blocked else None}]
+    return [
+        {
+            "question": question,
+            "assumption": f"{MARK} the usual one",
+            "step_id": blocked[0] if blocked else None,
+        }
+    ]
 
 
 def _change(
@@ -142,7 +206,9 @@ def _change(
 
 def _repeat(step: ShownStep) -> dict[str, Any]:
     arguments = step.raw.get("arguments")
-    shape = _step(step.step_id, step.description, step.dependencies, step.raw.get("handoff_to_next"))
+    shape = _step(
+        step.step_id, step.description, step.dependencies, step.raw.get("handoff_to_next")
+    )
     return {
         **shape,
         "provides": list(step.raw.get("provides") or shape["provides"]),
@@ -151,7 +217,9 @@ def _repeat(step: ShownStep) -> dict[str, Any]:
     }
 
 
-def _step(step_id: str, description: str, needs: Iterable[str], handoff: str | None = None) -> dict[str, Any]:
+def _step(
+    step_id: str, description: str, needs: Iterable[str], handoff: str | None = None
+) -> dict[str, Any]:
     """A new step; never one with a tool, which would be called with made-up arguments."""
     return {
         "step_id": step_id,

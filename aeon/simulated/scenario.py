@@ -22,7 +22,9 @@ from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml
 
 CallOrAny = Literal[CallName, "*"]
-_ProviderFailure = Literal["connection", "timeout", "server", "rate_limit", "auth", "request", "not_an_api"]
+_ProviderFailure = Literal[
+    "connection", "timeout", "server", "rate_limit", "auth", "request", "not_an_api"
+]
 FailureKind = Literal[_ProviderFailure, "truncated", "refused", "filtered", "empty"]
 _ERRORS: Mapping[str | int | None, type[ProviderError | AnswerError]] = {
     "connection": errors.ConnectionFailed,
@@ -54,8 +56,12 @@ def _to_list(value: Any) -> Any:
 
 Text = Annotated[str, Field(min_length=1)]
 Number = Annotated[int, Field(ge=0)]
-Texts = Annotated[tuple[Text, ...], Field(min_length=1), BeforeValidator(_to_list, Text | list[Text])]
-Numbers = Annotated[tuple[Number, ...], Field(min_length=1), BeforeValidator(_to_list, Number | list[Number])]
+Texts = Annotated[
+    tuple[Text, ...], Field(min_length=1), BeforeValidator(_to_list, Text | list[Text])
+]
+Numbers = Annotated[
+    tuple[Number, ...], Field(min_length=1), BeforeValidator(_to_list, Number | list[Number])
+]
 Status = Annotated[int, Field(ge=400, le=599)]
 
 
@@ -126,15 +132,25 @@ class Rule(Value):
 
     @model_validator(mode="after")
     def _does_one_thing(self) -> Rule:
-        given = [name for name in ("answer", "text", "fail", "simulated") if name in self.model_fields_set]
+        given = [
+            name
+            for name in ("answer", "text", "fail", "simulated")
+            if name in self.model_fields_set
+        ]
         if len(given) > 1:
-            raise ValueError(f"has {' and '.join(given)}; a rule does one of answer, text, fail, simulated")
+            raise ValueError(
+                f"has {' and '.join(given)}; a rule does one of answer, text, fail, simulated"
+            )
         if not given and self.latency_seconds is None:
-            raise ValueError("does nothing: give it one of answer, text, fail, simulated, or latency_seconds")
+            raise ValueError(
+                "does nothing: give it one of answer, text, fail, simulated, or latency_seconds"
+            )
         return self
 
 
-Rules = Annotated[tuple[Rule, ...], Field(min_length=1), BeforeValidator(_to_list, Rule | list[Rule])]
+Rules = Annotated[
+    tuple[Rule, ...], Field(min_length=1), BeforeValidator(_to_list, Rule | list[Rule])
+]
 
 
 class Scenario(Value):
@@ -157,7 +173,9 @@ def load_scenario(path: Path) -> Scenario:
     except pydantic.ValidationError as error:
         mistakes = explain(error, document.value, Scenario)
         found = {(mistake.position(document).line, mistake.sentence()) for mistake in mistakes}
-        raise ConfigError("\n".join(f"{path}:{line}: {text}" for line, text in sorted(found)), hint=hint) from error
+        raise ConfigError(
+            "\n".join(f"{path}:{line}: {text}" for line, text in sorted(found)), hint=hint
+        ) from error
 
 
 class Script:

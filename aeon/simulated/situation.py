@@ -16,7 +16,17 @@ Ending = Literal["converged", "ttl_expired", "stalled", "failed"]
 # Which call fails for ever in a run of the character "failing", by the tens of the seed.
 _FAILING: tuple[CallName, ...] = ("step", "convergence", "plan", "semantic_validation", "step")
 # The variables that an answer may depend on. Texts that templates render, such as a step's incoming context, are none.
-_FACTS = ("task", "plan", "parent", "changed", "criteria", "observed", "previous_output", "original", "attempt")
+_FACTS = (
+    "task",
+    "plan",
+    "parent",
+    "changed",
+    "criteria",
+    "observed",
+    "previous_output",
+    "original",
+    "attempt",
+)
 
 
 def excerpt(text: str, longest: int = 60) -> str:
@@ -46,21 +56,36 @@ class Character:
 
 
 CALM = Character("calm", "converged", "Nothing happens on the way.", reviews=False)
-_CAREFUL = "The plan is refined before it runs; one step is BLOCKED, is clarified, and then goes through."
+_CAREFUL = (
+    "The plan is refined before it runs; one step is BLOCKED, is clarified, and then goes through."
+)
 _SMOOTH = "Nothing is found and nothing is BLOCKED: one pass for each layer."
 _DECOMPOSED = "A BLOCKED step is decomposed into a subplan."
-_RESTLESS = "The task is taken for a small one, every pass adds work, scores stay low: the TTL expires."
+_RESTLESS = (
+    "The task is taken for a small one, every pass adds work, scores stay low: the TTL expires."
+)
 _STUCK = "A step is BLOCKED for ever and refinement offers nothing: the run stalls."
-_STRICT = "Validation finds a proposed addition CRITICAL, so that it is refused; a question is asked."
+_STRICT = (
+    "Validation finds a proposed addition CRITICAL, so that it is refused; a question is asked."
+)
 _REVISED = "An executed step is found wanting and replaced under a new id."
 _FOR_EVER = 10**6
 CHARACTERS = (
     Character("careful", "converged", _CAREFUL, blocked_times=1),
     Character("smooth", "converged", _SMOOTH, reviews=False),
-    Character("slow", "converged", "A step is BLOCKED twice before it goes through.", blocked_times=2),
-    Character("decomposing", "converged", _DECOMPOSED, blocked_times=1, on_blocked="SUBPLAN_CREATE"),
+    Character(
+        "slow", "converged", "A step is BLOCKED twice before it goes through.", blocked_times=2
+    ),
+    Character(
+        "decomposing", "converged", _DECOMPOSED, blocked_times=1, on_blocked="SUBPLAN_CREATE"
+    ),
     Character("restless", "ttl_expired", _RESTLESS, never_enough=True),
-    Character("untidy", "converged", "Some answers are not of their schema and have to be repaired.", malformed=True),
+    Character(
+        "untidy",
+        "converged",
+        "Some answers are not of their schema and have to be repaired.",
+        malformed=True,
+    ),
     Character("stuck", "stalled", _STUCK, blocked_times=_FOR_EVER, on_blocked="nothing"),
     Character("strict", "converged", _STRICT, refuses=True),
     Character("failing", "failed", "One call fails for ever with status 500.", reviews=False),
@@ -105,9 +130,15 @@ class Situation:
         self.share = len(self.select("complete")) / len(self.live) if self.live else 1.0
         self.issues: dict[str, list[str]] = {}
         for issue in self.variables.get("issues", ()):
-            self.issues.setdefault(str((issue.get("location") or {}).get("step_id")), []).append(issue["issue_id"])
-        shown = [self.step.get(name) for name in ("step_id", "step_index", "total_steps", "description")]
-        self.rng = self.draw(request.call, request.schema, [self.variables.get(name) for name in _FACTS], shown)
+            self.issues.setdefault(str((issue.get("location") or {}).get("step_id")), []).append(
+                issue["issue_id"]
+            )
+        shown = [
+            self.step.get(name) for name in ("step_id", "step_index", "total_steps", "description")
+        ]
+        self.rng = self.draw(
+            request.call, request.schema, [self.variables.get(name) for name in _FACTS], shown
+        )
 
     def draw(self, *parts: object) -> Random:
         """Chance that depends on the seed and `parts` alone, so that calls of one run can agree."""

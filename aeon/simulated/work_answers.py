@@ -18,7 +18,11 @@ def task_profile(situation: Situation) -> dict[str, Any]:
     if observed := situation.variables.get("observed"):
         before = observed["profile"]  # one tier deeper, for an update (FR-NEW-003)
         reason = f"{MARK} What was observed asks for more depth."
-        return {**before, "raw_inference": reason, "reasoning_depth": min(5, before["reasoning_depth"] + 1)}
+        return {
+            **before,
+            "raw_inference": reason,
+            "reasoning_depth": min(5, before["reasoning_depth"] + 1),
+        }
     is_small = situation.character.never_enough
     draw = situation.draw("profile", situation.task)
     sufficiency = 0.8 if is_small else round(draw.uniform(0.45, 0.65), 2)
@@ -40,7 +44,10 @@ def step(situation: Situation) -> dict[str, Any]:
     """An output that names its step and what came in; BLOCKED where the seed's character says so."""
     shown, character = situation.step, situation.character
     index, total = shown.get("step_index", 0), shown.get("total_steps", 0)
-    name, goal = shown.get("step_id") or situation.request.site.step_id or "?", str(shown.get("description") or "")
+    name, goal = (
+        shown.get("step_id") or situation.request.site.step_id or "?",
+        str(shown.get("description") or ""),
+    )
     # How often it was BLOCKED before, its previous output says, or the clarifications of its description.
     number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
     attempts = max(int(number[1]) if number else 0, goal.count(CLARIFIED))
@@ -58,7 +65,12 @@ def step(situation: Situation) -> dict[str, Any]:
         if situation.rng.random() < 0.15:
             state, reason = "PARTIALLY_CLEAR", f"{MARK} the usual case was assumed"
     handoff = None if index == total or state == "BLOCKED" else f"{MARK} hand-off of step {name}"
-    return {"step_output": output, "clarity_state": state, "clarity_reason": reason, "handoff_to_next": handoff}
+    return {
+        "step_output": output,
+        "clarity_state": state,
+        "clarity_reason": reason,
+        "handoff_to_next": handoff,
+    }
 
 
 def semantic_validation(situation: Situation) -> dict[str, Any]:
@@ -66,20 +78,37 @@ def semantic_validation(situation: Situation) -> dict[str, Any]:
     if situation.variables.get("artifact_type") == "step":
         changed = [change["step_id"] for change in situation.variables.get("changed", ())]
         refused = situation.character.refuses and ADDED in changed
-        found = [_issue("relevance", "CRITICAL", ADDED, "serves nothing that the task asks for")] if refused else []
+        found = (
+            [_issue("relevance", "CRITICAL", ADDED, "serves nothing that the task asks for")]
+            if refused
+            else []
+        )
     else:
         found = _review_work(situation) if situation.is_started else _review_plan(situation)
-    return {"issues": [{"issue_id": f"i{number}", **issue} for number, issue in enumerate(found, start=1)]}
+    return {
+        "issues": [
+            {"issue_id": f"i{number}", **issue} for number, issue in enumerate(found, start=1)
+        ]
+    }
 
 
 def _review_plan(situation: Situation) -> list[dict[str, Any]]:
-    candidates = [s for s in situation.live if SPECIFIC not in s.description and CLARIFIED not in s.description]
+    candidates = [
+        s
+        for s in situation.live
+        if SPECIFIC not in s.description and CLARIFIED not in s.description
+    ]
     if not situation.character.reviews or not candidates:
         return []
     about = candidates[:2][-1].step_id
     issue = _issue("specificity", "MEDIUM", about, "does not say how much is wanted")
     changes = json.dumps({"description": f"{MARK} say how much is wanted"})
-    return [{**issue, "proposed_repair": {"action": f"{MARK} reword", "target": about, "changes": changes}}]
+    return [
+        {
+            **issue,
+            "proposed_repair": {"action": f"{MARK} reword", "target": about, "changes": changes},
+        }
+    ]
 
 
 def _review_work(situation: Situation) -> list[dict[str, Any]]:
@@ -87,9 +116,14 @@ def _review_work(situation: Situation) -> list[dict[str, Any]]:
         _issue("specificity", "HIGH", step.step_id, "could not be carried out as it is worded")
         for step in situation.select("BLOCKED")
     ]
-    if situation.character.revises and not any(step.step_id.endswith("-2") for step in situation.steps):
+    if situation.character.revises and not any(
+        step.step_id.endswith("-2") for step in situation.steps
+    ):
         first = situation.select("complete")[:1]
-        found += [_issue("consistency", "MEDIUM", step.step_id, "its output is too thin") for step in first]
+        found += [
+            _issue("consistency", "MEDIUM", step.step_id, "its output is too thin")
+            for step in first
+        ]
     return found
 
 
@@ -108,8 +142,16 @@ def convergence(situation: Situation) -> dict[str, Any]:
     character, live = situation.character, situation.live
     is_done = situation.share == 1 and not character.never_enough
     completeness, coherence, consistency = _scores(situation, is_done)
-    finished = f"{len(situation.select('complete'))} of {len(live)} steps are complete" if live else "There is no plan"
-    omission = {"kind": "omission", "description": f"{MARK} {finished}.", "blocking": character.never_enough}
+    finished = (
+        f"{len(situation.select('complete'))} of {len(live)} steps are complete"
+        if live
+        else "There is no plan"
+    )
+    omission = {
+        "kind": "omission",
+        "description": f"{MARK} {finished}.",
+        "blocking": character.never_enough,
+    }
     verdict = f"{MARK} {'met' if is_done else 'not yet met'}"
     criteria = [criterion["name"] for criterion in situation.variables.get("criteria", ())]
     return {
@@ -135,10 +177,17 @@ def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
 
 
 def _compare_pairs(situation: Situation, is_done: bool) -> list[dict[str, Any]]:
-    statuses: dict[str, str] = dict.fromkeys(enum_of(situation.request.schema, "artifacts"), "consistent")
+    statuses: dict[str, str] = dict.fromkeys(
+        enum_of(situation.request.schema, "artifacts"), "consistent"
+    )
     for pair in statuses:
         if pair.endswith("_answer") and not is_done:
             statuses[pair] = "inconsistent"
     if "memory_answer" in statuses:
-        statuses["memory_answer"] = "consistent" if situation.variables.get("memory") else "not_applicable"
-    return [{"artifacts": pair, "status": each, "explanation": f"{MARK} {each}"} for pair, each in statuses.items()]
+        statuses["memory_answer"] = (
+            "consistent" if situation.variables.get("memory") else "not_applicable"
+        )
+    return [
+        {"artifacts": pair, "status": each, "explanation": f"{MARK} {each}"}
+        for pair, each in statuses.items()
+    ]

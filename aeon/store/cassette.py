@@ -134,7 +134,9 @@ def decode(text: str) -> Cassette:
     value = load(text)
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         said = value.get("format") if isinstance(value, dict) else None
-        raise StoreFailed(f"it does not say `format: {FORMAT}`, which this version of Aeon reads, but {said}")
+        raise StoreFailed(
+            f"it does not say `format: {FORMAT}`, which this version of Aeon reads, but {said}"
+        )
     if not isinstance(value.get("answers"), list):
         raise StoreFailed("its answers are no list")
     entries = [_to_entry(number, entry) for number, entry in enumerate(value["answers"], start=1)]
@@ -203,5 +205,7 @@ def _to_entry(number: int, value: Any) -> Entry:
     except pydantic.ValidationError as error:
         raise StoreFailed(f"answer {number}: {first_mistake(error)}") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer: {error}") from None
+        raise StoreFailed(
+            f"answer {number} is no mapping of path, time, request and answer: {error}"
+        ) from None
     return entry

@@ -17,7 +17,17 @@ _LEAST_LENGTH = 6  # a shorter value may be ordinary text, and is not looked for
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider"})
 _GIVEN = ("task", "inputs", "context")
 _SECRET_ENDINGS = (
-    *("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL"),
+    *(
+        "_KEY",
+        "APIKEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "CREDENTIALS",
+        "CREDENTIAL",
+    ),
     *("_PASS", "_PWD", "_AUTH"),
 )
 _USAGE: Mapping[tuple[bool, ...], UsageOrigin] = {
@@ -34,8 +44,15 @@ class Scrubber:
 
     def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
         values = {name: environ.get(name, "").strip() for name in sorted(names)}
-        self.too_short = tuple(name for name, value in values.items() if 0 < len(value) < _LEAST_LENGTH)
-        forms = {form: name for name, value in values.items() if len(value) >= _LEAST_LENGTH for form in _forms(value)}
+        self.too_short = tuple(
+            name for name, value in values.items() if 0 < len(value) < _LEAST_LENGTH
+        )
+        forms = {
+            form: name
+            for name, value in values.items()
+            if len(value) >= _LEAST_LENGTH
+            for form in _forms(value)
+        }
         self._forms = sorted(forms.items(), key=lambda pair: -len(pair[0]))
         self.found: Counter[str] = Counter()
 
@@ -59,7 +76,9 @@ class Scrubber:
         """Replace the secrets in an answer and its request; what was found out about a server is left out."""
         path = entry.request.path
         path = path.model_copy(update={"step_id": path.step_id and self.text(path.step_id)})
-        request = StoreRequest(kind=entry.request.kind, path=path, body=self.value(entry.request.body))
+        request = StoreRequest(
+            kind=entry.request.kind, path=path, body=self.value(entry.request.body)
+        )
         answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
         return Entry(request=request, answer=self.value(answer), time=entry.time)
 
@@ -67,7 +86,11 @@ class Scrubber:
 def _forms(value: str) -> set[str]:
     forms = {value}
     for _ in range(2):
-        forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
+        forms |= {
+            json.dumps(form, ensure_ascii=ascii_only)[1:-1]
+            for form in forms
+            for ascii_only in (True, False)
+        }
     return forms | {quote(value), quote(value, safe=""), quote_plus(value)}
 
 
@@ -96,17 +119,25 @@ def make_cassette(
     that had been replaced before. Raises StoreFailed when nothing was answered."""
     answers = tuple(map(scrubber.entry, entries))
     started = scrubber.value(remove_places(origin, home))
-    provenance = find_provenance(answers, answered_by, str((origin.get("provider") or {}).get("kind") or ""))
+    provenance = find_provenance(
+        answers, answered_by, str((origin.get("provider") or {}).get("kind") or "")
+    )
     found = scrubber.found + Counter(replaced or {})
     changes = {"note": note, "aeon": aeon, "secrets_replaced": dict(sorted(found.items()))}
-    return Cassette(provenance=provenance.model_copy(update=changes), origin=started, answers=answers)
+    return Cassette(
+        provenance=provenance.model_copy(update=changes), origin=started, answers=answers
+    )
 
 
-def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, provider: str = "") -> Provenance:
+def find_provenance(
+    entries: Iterable[Entry], answered_by: str | None = None, provider: str = ""
+) -> Provenance:
     """Who gave the answers and when, as far as they say. Raises StoreFailed when there are none."""
     entries = list(entries)
     if not entries:
-        raise StoreFailed("there is no answer in it", hint="Name the directory of a run that asked something.")
+        raise StoreFailed(
+            "there is no answer in it", hint="Name the directory of a run that asked something."
+        )
     of_models = [entry.answer for entry in entries if entry.request.kind == "model"]
     # A failure of the provider is stored for a replay, and is no answer.
     answers = [answer for answer in of_models if "text" in answer or answer.get("model")]
@@ -115,14 +146,20 @@ def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, pr
     if synthetic:
         named = "the simulated provider (no model)"
     elif answers:
-        named = (", ".join(models) or "a model that is not named") + (f" (provider {provider})" if provider else "")
+        named = (", ".join(models) or "a model that is not named") + (
+            f" (provider {provider})" if provider else ""
+        )
     else:
-        named = "nobody (every call failed)" if of_models else "tools and persons (no model was asked)"
+        named = (
+            "nobody (every call failed)" if of_models else "tools and persons (no model was asked)"
+        )
     reported = {bool(answer.get("usage_reported", True)) for answer in answers}
     usage = _USAGE[tuple(sorted(reported))]
     named, times = answered_by or named, [entry.time for entry in entries]
     first, last = min(times), max(times)
-    return Provenance(answered_by=named, models=models, synthetic=synthetic, usage=usage, first=first, last=last)
+    return Provenance(
+        answered_by=named, models=models, synthetic=synthetic, usage=usage, first=first, last=last
+    )
 
 
 def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
@@ -142,8 +179,13 @@ def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
         return text
 
     portable = {name: value for name, value in origin.items() if name not in _OF_ONE_MACHINE}
-    provider = {name: value for name, value in (origin.get("provider") or {}).items() if name != "base_url"}
-    moved = {name: _map_texts(value, shorten) for name, value in {**portable, "provider": provider}.items()}
+    provider = {
+        name: value for name, value in (origin.get("provider") or {}).items() if name != "base_url"
+    }
+    moved = {
+        name: _map_texts(value, shorten)
+        for name, value in {**portable, "provider": provider}.items()
+    }
     return {**moved, **{name: origin[name] for name in _GIVEN if name in origin}}
 
 

@@ -17,7 +17,9 @@ _MAX_CHARACTERS = 200_000_000
 _LEAST_SIZE = 16  # what an empty value counts, in characters
 _TAG = "tag:yaml.org,2002:"
 # What a block would not keep as it is: control characters, line breaks of other kinds.
-_NOT_IN_BLOCKS = re.compile("[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_BLOCKS = re.compile(
+    "[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 _FLOAT = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.inf)\Z|\.nan\Z")
 _SCALARS: Mapping[str, Any] = {
     "!json": json.loads,
@@ -48,7 +50,9 @@ class _Loader(_Base):  # type: ignore[misc]
 _Loader.yaml_implicit_resolvers = {}
 _Loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"(?:~|null|)\Z"), ["~", "n", ""])
 _Loader.add_implicit_resolver(f"{_TAG}bool", re.compile(r"(?:true|false)\Z"), ["t", "f"])
-_Loader.add_implicit_resolver(f"{_TAG}int", re.compile(r"-?(?:0|[1-9][0-9]*)\Z"), list("-0123456789"))
+_Loader.add_implicit_resolver(
+    f"{_TAG}int", re.compile(r"-?(?:0|[1-9][0-9]*)\Z"), list("-0123456789")
+)
 _Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
 
 
@@ -75,12 +79,17 @@ def _read(node: Any, known: dict[int, tuple[Any, int]]) -> tuple[Any, int]:
         if others := [key.value for key, _ in node.value if key.tag != f"{_TAG}str"]:
             raise StoreFailed(f"a key in it is no text: {others[0]}")
         named = [(key.value, *_read(item, known)) for key, item in node.value]
-        value, size = {key: item for key, item, _ in named}, sum(len(key) + more for key, _, more in named)
+        value, size = (
+            {key: item for key, item, _ in named},
+            sum(len(key) + more for key, _, more in named),
+        )
     else:
         raise StoreFailed(f"this is not YAML as cassettes have it: the tag {node.tag} is unknown")
     size += _LEAST_SIZE
     if size > _MAX_CHARACTERS:
-        raise StoreFailed(f"it holds more than {_MAX_CHARACTERS:,} characters once its aliases are followed")
+        raise StoreFailed(
+            f"it holds more than {_MAX_CHARACTERS:,} characters once its aliases are followed"
+        )
     known[id(node)] = value, size
     return value, size
 
@@ -106,7 +115,9 @@ _Dumper.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
 def dump(value: Any, shared: Collection[int] = ()) -> str:
     """YAML of a JSON value; `shared` are the ids of the objects that are written once, wherever they stand."""
     stream = StringIO()
-    dumper = _Dumper(stream, default_flow_style=None, width=100, allow_unicode=True, sort_keys=False)
+    dumper = _Dumper(
+        stream, default_flow_style=None, width=100, allow_unicode=True, sort_keys=False
+    )
     dumper.shared = shared
     dumper.open()
     dumper.represent(value)

@@ -15,7 +15,12 @@ from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry, StoreRequest
 
 _MOST_LINES, _LONGEST_LINE = 60, 200
-_NOUNS = {"model": "call", "tool": "call of tool", "person": "person's answer to", "memory": "content of"}
+_NOUNS = {
+    "model": "call",
+    "tool": "call of tool",
+    "person": "person's answer to",
+    "memory": "content of",
+}
 
 ReuseScope = Literal["anywhere", "here", "replay"]
 """Where an answer may be used again: for every equal request; at its own place, when the run is resumed or replayed; or
@@ -43,7 +48,12 @@ class Shared:
     `same_place`. When the store cannot be read, `warn` is called, and nothing more is found."""
 
     def __init__(
-        self, source: AnswerSource, warn: Callable[[str], None], *, same_place: bool = False, name: str = ""
+        self,
+        source: AnswerSource,
+        warn: Callable[[str], None],
+        *,
+        same_place: bool = False,
+        name: str = "",
     ) -> None:
         self._source, self._warn, self._same_place, self._name = source, warn, same_place, name
         self._failed = False
@@ -74,7 +84,9 @@ class Shared:
                 entry = self._source.by_content(request.content)
         except StoreFailed as error:
             self._failed = True
-            self._warn(f"{error.message}; nothing more is answered from this store, the run goes on")
+            self._warn(
+                f"{error.message}; nothing more is answered from this store, the run goes on"
+            )
             return None
         return entry if entry is not None and policy(entry.answer) == "anywhere" else None
 
@@ -96,7 +108,9 @@ class InOrder:
         """The stored answer; None when no more are left."""
         with self._lock:
             candidates = (entry for name in _names_of(request) for entry in self._recorded[name])
-            entry = next((entry for entry in candidates if entry.request.key not in self._used), None)
+            entry = next(
+                (entry for entry in candidates if entry.request.key not in self._used), None
+            )
             if entry is not None:
                 self._used.add(entry.request.key)
                 self.differing += entry.request.content != request.content
@@ -127,7 +141,10 @@ def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
         return StoreMiss(f"{what}; no such {_NOUNS[request.kind]} was recorded", hint=hint)
     nearest = min(
         reversed(same_call),
-        key=lambda one: (one.path.step_id != place.step_id, abs(one.path.pass_number - place.pass_number)),
+        key=lambda one: (
+            one.path.step_id != place.step_id,
+            abs(one.path.pass_number - place.pass_number),
+        ),
     )
     where = "there" if place_of(nearest) == place_of(request) else f"as {_describe(nearest)}"
     hint = "store.match=order answers by call and order, whatever the requests say and wherever they come from."
@@ -159,9 +176,14 @@ def _to_lines(request: dict[str, Any]) -> Iterator[str]:
     for name in sorted(sorted(request), key=("schema", "messages").count):
         if name == "messages":
             for message in request[name]:
-                yield from (f"--- {message['role']} message ---", *str(message["content"]).split("\n"))
+                yield from (
+                    f"--- {message['role']} message ---",
+                    *str(message["content"]).split("\n"),
+                )
         else:
-            yield from f"{name}: {json.dumps(request[name], indent=1, sort_keys=True, ensure_ascii=False)}".split("\n")
+            yield from f"{name}: {json.dumps(request[name], indent=1, sort_keys=True, ensure_ascii=False)}".split(
+                "\n"
+            )
 
 
 def _printable(text: str) -> str:

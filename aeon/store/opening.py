@@ -32,7 +32,9 @@ def open_store(path: Path, *, backend: str = SQLITE, read_only: bool = False) ->
     except AeonError:
         raise
     except (Exception, SystemExit) as error:  # a store of any make may fail in any way
-        raise ConfigError(f"store.backend={backend}: cannot be opened: {type(error).__name__}: {error}") from error
+        raise ConfigError(
+            f"store.backend={backend}: cannot be opened: {type(error).__name__}: {error}"
+        ) from error
 
 
 def store_in(directory: Path, backend: str = SQLITE) -> Path:
@@ -42,7 +44,9 @@ def store_in(directory: Path, backend: str = SQLITE) -> Path:
 
 def shared_store(settings: StoreSettings) -> Path:
     """The path of the store that runs share with `store.mode=cache`: in the working directory unless given."""
-    return _named_store(settings.path or store_in(Path(".aeon"), settings.backend), settings.backend)
+    return _named_store(
+        settings.path or store_in(Path(".aeon"), settings.backend), settings.backend
+    )
 
 
 def _named_store(path: Path, backend: str) -> Path:
@@ -75,9 +79,14 @@ def check_store(settings: StoreSettings) -> None:
             _open_recording(settings).close()
         if settings.mode == "cache":
             path = shared_store(settings)
-            if path == store_in(path.parent, settings.backend) and (path.parent / _RUN_FILE).is_file():
+            if (
+                path == store_in(path.parent, settings.backend)
+                and (path.parent / _RUN_FILE).is_file()
+            ):
                 go_on = f"Go on with it (resume={path.parent}), replay it, or share a copy of its store."
-                raise StoreFailed(f"{path.parent} is a recorded run, not a store for others", hint=go_on)
+                raise StoreFailed(
+                    f"{path.parent} is a recorded run, not a store for others", hint=go_on
+                )
             open_store(path, backend=settings.backend).close()
     except StoreFailed as error:
         raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
@@ -118,7 +127,11 @@ def open_session(
         lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, replay=True))
         return Session(lookups, recording=source)
     own_path = store_in(directory, settings.backend) if directory else None
-    shared_path = store_in(of_multirun, settings.backend) if of_multirun and settings.share_in_multirun else None
+    shared_path = (
+        store_in(of_multirun, settings.backend)
+        if of_multirun and settings.share_in_multirun
+        else None
+    )
     if settings.mode == "cache":
         shared_path = shared_store(settings)
     elif own_path is None and settings.path is not None:

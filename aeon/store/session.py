@@ -32,7 +32,9 @@ def stored_usage(answer: Answer) -> Usage:
     try:
         return _USAGE.validate_python(answer.get("usage") or {})
     except PydanticError as error:
-        raise StoreFailed(f"an answer in the store cannot be read: usage: {error.errors()[0]['msg']}") from None
+        raise StoreFailed(
+            f"an answer in the store cannot be read: usage: {error.errors()[0]['msg']}"
+        ) from None
 
 
 class Session:
@@ -54,7 +56,12 @@ class Session:
         keep: Keep | None = None,
         warn: Callable[[str], None] = _log.warning,
     ) -> None:
-        self._lookups, self._own, self._shared, self._recording = tuple(lookups), own, shared, recording
+        self._lookups, self._own, self._shared, self._recording = (
+            tuple(lookups),
+            own,
+            shared,
+            recording,
+        )
         self._keep, self._warn = keep, warn
         self.replays = recording is not None
         self._failed: list[AnswerStore] = []
@@ -70,7 +77,11 @@ class Session:
         return sum(lookup.differing for lookup in self._lookups if isinstance(lookup, InOrder))
 
     def answer(
-        self, request: StoreRequest, ask: Callable[[], Answer], *, policy: ReusePolicy = lambda _: "anywhere"
+        self,
+        request: StoreRequest,
+        ask: Callable[[], Answer],
+        *,
+        policy: ReusePolicy = lambda _: "anywhere",
     ) -> Answer:
         """The stored answer to a request, or the one that `ask` gives, stored before this returns. Equal requests from
         one place are numbered here; `policy` says where an answer may be used again. Raises StoreMiss in a replay,
@@ -83,7 +94,9 @@ class Session:
                 if isinstance(lookup, Shared) and request.kind == "model":
                     alone.enter_context(lookup.alone(request))
                 if found := lookup.find(request, policy):
-                    self._write(Entry(request=request, answer=found.answer, time=found.time), policy, lookup)
+                    self._write(
+                        Entry(request=request, answer=found.answer, time=found.time), policy, lookup
+                    )
                     self._count(request.kind, found.answer)
                     return found.answer
             if self._recording is not None:
@@ -112,13 +125,18 @@ class Session:
         with self._lock:
             if kind == "model":
                 model = str(answer.get("model") or "")
-                self.saved_usage[model] = self.saved_usage.get(model, Usage()) + stored_usage(answer)
+                self.saved_usage[model] = self.saved_usage.get(model, Usage()) + stored_usage(
+                    answer
+                )
             self.saved[kind] += 1
 
     def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
         failure: StoreFailed | None = None
         anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"
-        for store in (self._own, self._shared if anywhere and not isinstance(found_by, Shared) else None):
+        for store in (
+            self._own,
+            self._shared if anywhere and not isinstance(found_by, Shared) else None,
+        ):
             if store is None:
                 continue
             try:
@@ -146,7 +164,9 @@ def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session
             raise _NotStored
         return {"entries": dict(read())}
 
-    request = StoreRequest(kind="memory", path=CallPath(pass_number=0, phase="PLAN", call="memory"), body={})
+    request = StoreRequest(
+        kind="memory", path=CallPath(pass_number=0, phase="PLAN", call="memory"), body={}
+    )
     try:
         return dict(session.answer(request, ask)["entries"])
     except (_NotStored, StoreMiss):
@@ -168,7 +188,9 @@ def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: Fa
         path = CallPath(pass_number=0, phase="REFINE", call="question")
         body = question.model_dump(mode="json", exclude={"answer"})
         with suppress(_NotStored):
-            answer = session.answer(StoreRequest(kind="person", path=path, body=body), ask_person)["answer"]
+            answer = session.answer(StoreRequest(kind="person", path=path, body=body), ask_person)[
+                "answer"
+            ]
             return None if answer is None else str(answer)
         return None
 

@@ -62,7 +62,9 @@ class SqliteStore:
         self._closed = False
         if read_only and not path.exists():
             hint = "Give the path of a run that was recorded, a store or a cassette."
-            raise StoreFailed(f"{path.parent} holds no {path.name}: there is no such file", hint=hint)
+            raise StoreFailed(
+                f"{path.parent} holds no {path.name}: there is no such file", hint=hint
+            )
         with _explain_errors(path, "opened"):
             self._writer = None
             if not read_only:
@@ -83,7 +85,10 @@ class SqliteStore:
     def entries(self) -> Iterator[Entry]:
         """Every answer there is when the first is taken, by pass and then as they came."""
         with _explain_errors(self.path, "read"), self._reading:
-            ids = [row[0] for row in self._read("SELECT id FROM answers ORDER BY pass_number, id").fetchall()]
+            ids = [
+                row[0]
+                for row in self._read("SELECT id FROM answers ORDER BY pass_number, id").fetchall()
+            ]
         for number in ids:
             entry = self._find("id = ?", number)
             if entry is not None:
@@ -129,7 +134,10 @@ class SqliteStore:
         try:
             writer.execute("BEGIN IMMEDIATE")
             writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", new)
-            writer.execute(f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", row)
+            writer.execute(
+                f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})",
+                row,
+            )
             writer.execute("COMMIT")
         except sqlite3.Error:
             if writer.in_transaction:
@@ -144,7 +152,9 @@ class SqliteStore:
                 return None
             key, content, kind, *place, body, places, answer, time = row
             path = CallPath(**dict(zip(_PLACE, place, strict=True)))
-            request = StoreRequest(kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text))
+            request = StoreRequest(
+                kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text)
+            )
             # The digests as stored: to compute them again would take longer than to read the answer.
             request.__dict__.update(key=key, content=content)
             return Entry(request=request, answer=json.loads(answer), time=time)
@@ -181,7 +191,15 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
     """Raise StoreFailed, with a hint, for any error of the file; `action` is what failed: opened, read or written."""
     try:
         yield
-    except (sqlite3.Error, OSError, ValueError, LookupError, TypeError, RecursionError, PydanticError) as error:
+    except (
+        sqlite3.Error,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+        PydanticError,
+    ) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         hint = (
             "Make the file and its folder writable, make room on the disk, or wait for another program that keeps it "
@@ -191,7 +209,10 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
 
 
 def _is_busy(error: BaseException) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    return (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    )
 
 
 # SQLite's own waiting does not cover processes that make a new file at the same time.
@@ -205,7 +226,9 @@ def _open(path: Path, mode: str, set_up: str = "") -> sqlite3.Connection:
     """Connect to a file; with `set_up`, to write, and the tables are made where they are missing. Refuses another
     program's file, and one of a newer Aeon."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+    )
     try:
         # The tables first: whoever makes them in this moment says with them whose they are.
         tables, application, version = connection.execute(_WHOSE).fetchone()

@@ -59,7 +59,11 @@ def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) 
 
     def read(name: str) -> str:
         text = row(name)
-        return "".join(map(read, text[1:].split(" "))) if text.startswith("*") else text.removeprefix("=")
+        return (
+            "".join(map(read, text[1:].split(" ")))
+            if text.startswith("*")
+            else text.removeprefix("=")
+        )
 
     for (*way, last), name in places:
         target: Any = request

@@ -17,15 +17,35 @@ LISTS: Mapping[str, str] = {"plan": "steps", "subplan": "substeps", "refinement"
 """The calls whose answers plan steps, and the field of each that lists them."""
 
 # Quoted either way, and escaped where JSON stands within a text.
-_TOOL_FIELD = re.compile(r"""(?<!\w)tool\\*["']?\s*:\s*\\*(?P<quote>["'])(?P<name>[^"'\\\n]*)\\*(?P=quote)""")
+_TOOL_FIELD = re.compile(
+    r"""(?<!\w)tool\\*["']?\s*:\s*\\*(?P<quote>["'])(?P<name>[^"'\\\n]*)\\*(?P=quote)"""
+)
 # What these fields hold is no tool's name, whatever it says.
 _OTHER_FIELDS = frozenset(
-    {"goal", "subplan_goal", "step_id", "description", "dependencies", "provides", "handoff_to_next", "arguments"}
-    | {"justification", "target_step_id", "addresses_issues", "overrides_issues", "declined_issues", "questions"}
+    {
+        "goal",
+        "subplan_goal",
+        "step_id",
+        "description",
+        "dependencies",
+        "provides",
+        "handoff_to_next",
+        "arguments",
+    }
+    | {
+        "justification",
+        "target_step_id",
+        "addresses_issues",
+        "overrides_issues",
+        "declined_issues",
+        "questions",
+    }
 )
 
 
-def find_foreign_tools(call: str, original: str, repaired: Mapping[str, Any]) -> tuple[FieldError, ...]:
+def find_foreign_tools(
+    call: str, original: str, repaired: Mapping[str, Any]
+) -> tuple[FieldError, ...]:
     """The steps of a repaired answer whose tool the original does not name, in a field that could hold one. Where the
     original is no JSON, a tool is named as the quoted value of a `tool` field."""
     try:
@@ -68,7 +88,13 @@ def choose_tool(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str])
     if answer["tool"] is None:
         raise NoToolFits(f"no registered tool does what step {step.step_id} describes")
     if answer["tool"] not in names:
-        raise InvalidAnswer([FieldError("/tool", f"there is no tool {answer['tool']!r}; there are {', '.join(names)}")])
+        raise InvalidAnswer(
+            [
+                FieldError(
+                    "/tool", f"there is no tool {answer['tool']!r}; there are {', '.join(names)}"
+                )
+            ]
+        )
     arguments = read_arguments(answer["arguments"], "/arguments")
     return step.model_copy(update={"tool": answer["tool"], "arguments": arguments})
 
@@ -80,7 +106,9 @@ def read_arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
     try:
         arguments = read_json(text)
     except ExtractError as error:
-        raise InvalidAnswer([FieldError(pointer, f"must be JSON text of an object, or null: {error}")]) from error
+        raise InvalidAnswer(
+            [FieldError(pointer, f"must be JSON text of an object, or null: {error}")]
+        ) from error
     if not isinstance(arguments, dict):
         raise InvalidAnswer([FieldError(pointer, "must be JSON text of an object, or null")])
     return arguments

@@ -13,7 +13,16 @@ from aeon.domain import events
 from aeon.domain.errors import AeonError, ValidationError
 from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RepairRecord
-from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role, Usage, current_site
+from aeon.domain.request import (
+    CallSite,
+    LLMAdapter,
+    LLMRequest,
+    Parameters,
+    ReasoningMode,
+    Role,
+    Usage,
+    current_site,
+)
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
@@ -82,7 +91,13 @@ class Supervisor:
             except InvalidAnswer as invalid:
                 errors = invalid.errors
         site = current_site() if site is None else site
-        own = {"call": call, "original": malformed, "schema": schema, "tools": tools, "context": context}
+        own = {
+            "call": call,
+            "original": malformed,
+            "schema": schema,
+            "tools": tools,
+            "context": context,
+        }
         request = LLMRequest(
             call="repair",
             messages=(),
@@ -96,7 +111,12 @@ class Supervisor:
         return self._repair(request, validator, read, tuple(errors))
 
     def repair_tool_call(
-        self, tool: Tool, arguments: Mapping[str, Any], *, tools: Sequence[Mapping[str, Any]] = (), **options: Any
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        **options: Any,
     ) -> dict[str, Any]:
         """The arguments that the tool's input schema accepts, made from those it does not (FR-030). `tools` describe
         all the registered ones. Otherwise as `repair_json`."""
@@ -121,7 +141,9 @@ class Supervisor:
             "step_id": step.step_id,
             "description": step.description,
             "tool": step.tool,
-            "arguments": None if step.arguments is None else json.dumps(step.arguments, ensure_ascii=False),
+            "arguments": None
+            if step.arguments is None
+            else json.dumps(step.arguments, ensure_ascii=False),
         }
         missing = step.errors or ("it names no registered tool",)
         return self.repair_json(
@@ -145,7 +167,12 @@ class Supervisor:
     ) -> T:
         """The plan, subplan or refinement that a malformed one was meant to be (FR-031); otherwise as `repair_json`."""
         wire, validator = self._schemas.wire(call, tools=names), self._schemas.local(call)
-        planned: dict[str, Any] = {"validator": validator, "strict": wire.strict, "role": "planner", **options}
+        planned: dict[str, Any] = {
+            "validator": validator,
+            "strict": wire.strict,
+            "role": "planner",
+            **options,
+        }
         repaired: T = self.repair_json(malformed, wire.schema, call=call, parse=parse, **planned)
         return repaired
 
@@ -173,9 +200,13 @@ class Supervisor:
                     is_repaired = True
                     return cast(T, answered.value)
                 errors, last = answered.errors, answered.response.text
-            shown = "; ".join(map(str, errors[:3])) + (f"; and {len(errors) - 3} more" if len(errors) > 3 else "")
+            shown = "; ".join(map(str, errors[:3])) + (
+                f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
+            )
             what = f"{call or 'the answer'}: not valid by its schema after {attempt} repair attempts: {shown}"
-            raise ValidationError(what, errors=tuple(map(str, errors)), hint=_HINTS[kind_of(errors)])
+            raise ValidationError(
+                what, errors=tuple(map(str, errors)), hint=_HINTS[kind_of(errors)]
+            )
         except AeonError as error:
             error.usage = usage = usage + error.usage
             raise

@@ -7,7 +7,15 @@ from typing import Any, TypeVar, cast
 
 from aeon.domain import events
 from aeon.domain.errors import AeonError
-from aeon.domain.request import CallName, CallSite, LLMAdapter, LLMRequest, Parameters, Role, current_site
+from aeon.domain.request import (
+    CallName,
+    CallSite,
+    LLMAdapter,
+    LLMRequest,
+    Parameters,
+    Role,
+    current_site,
+)
 from aeon.llm.exchange import exchange
 from aeon.llm.schemas import WireSchema
 from aeon.schema.validators import SchemaValidator
@@ -21,7 +29,12 @@ class StructuredCaller(Supervisor):
     `shared` are variables of every template, below those of its call; `options` are those of a Supervisor."""
 
     def __init__(
-        self, llm: LLMAdapter, *, shared: Mapping[str, Any] | None = None, max_repairs: int = 2, **options: Any
+        self,
+        llm: LLMAdapter,
+        *,
+        shared: Mapping[str, Any] | None = None,
+        max_repairs: int = 2,
+        **options: Any,
     ) -> None:
         super().__init__(llm, max_attempts=max_repairs, **options)
         self._shared = {"inputs": {}, **(shared or {})}
@@ -56,7 +69,9 @@ class StructuredCaller(Supervisor):
         failure: str | None = None
         message = ""
         try:
-            wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema, absent=absent)
+            wire = self._schemas.wire(
+                name, tools=tools, criteria=criteria, answer_schema=answer_schema, absent=absent
+            )
             request = self._request(name, {**self._shared, **variables}, wire, role, site)
             validator = self._schemas.local(name, answer_schema, absent)
             return self._answer(request, validator, parse, tools)
@@ -64,10 +79,17 @@ class StructuredCaller(Supervisor):
             failure, message = type(error).__name__, str(error)
             raise
         finally:
-            self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
+            self._emit(
+                events.CycleFinished(site=site, call=name, error=failure, message=message), site
+            )
 
     def _request(
-        self, name: CallName, variables: Mapping[str, Any], wire: WireSchema, role: Role, site: CallSite
+        self,
+        name: CallName,
+        variables: Mapping[str, Any],
+        wire: WireSchema,
+        role: Role,
+        site: CallSite,
     ) -> LLMRequest:
         messages = self._prompts.render(name, variables)
         return LLMRequest(
@@ -83,7 +105,11 @@ class StructuredCaller(Supervisor):
         )
 
     def _answer(
-        self, request: LLMRequest, validator: SchemaValidator, parse: Callable[[Any], T], names: Sequence[str] | None
+        self,
+        request: LLMRequest,
+        validator: SchemaValidator,
+        parse: Callable[[Any], T],
+        names: Sequence[str] | None,
     ) -> T:
         def read(answer: Any) -> T:
             return parse(self._schemas.readable(request.call, answer))

@@ -55,11 +55,17 @@ def tool(
         name = options.get("name") or str(getattr(function, "__name__", type(function).__name__))
         description = options.get("description") or inspect.getdoc(function)
         if not description:
-            raise ConfigError(f"tool {name!r}: it has no docstring, from which a model learns what it does")
+            raise ConfigError(
+                f"tool {name!r}: it has no docstring, from which a model learns what it does"
+            )
         hints = _check_hints(function, name)
         try:
-            arguments = TypeAdapter(cast(Any, function)).json_schema(schema_generator=_WithoutTitles)
-            result = TypeAdapter(hints["return"]).json_schema(mode="serialization", schema_generator=_WithoutTitles)
+            arguments = TypeAdapter(cast(Any, function)).json_schema(
+                schema_generator=_WithoutTitles
+            )
+            result = TypeAdapter(hints["return"]).json_schema(
+                mode="serialization", schema_generator=_WithoutTitles
+            )
         except (PydanticUserError, PydanticSchemaGenerationError) as error:
             raise ConfigError(f"tool {name!r}: {str(error).splitlines()[0]}") from error
         invoke = _invocation(function, hints["return"], inspect.iscoroutinefunction(function))
@@ -77,7 +83,9 @@ def _check_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
         raise ConfigError(f"tool {name!r}: a type hint cannot be used: {error}") from error
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in _UNNAMED:
-            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} {_UNNAMED[parameter.kind]}")
+            raise ConfigError(
+                f"tool {name!r}: parameter {parameter.name!r} {_UNNAMED[parameter.kind]}"
+            )
         if parameter.name not in hints:
             raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} has no type hint")
     if "return" not in hints:
@@ -85,7 +93,9 @@ def _check_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return hints
 
 
-def _invocation(function: Callable[..., Any], returned: Any, is_async: bool) -> Callable[[Mapping[str, Any]], Any]:
+def _invocation(
+    function: Callable[..., Any], returned: Any, is_async: bool
+) -> Callable[[Mapping[str, Any]], Any]:
     call, result = validate_call(function), TypeAdapter(returned)
 
     def invoke(arguments: Mapping[str, Any]) -> Any:

@@ -15,7 +15,14 @@ from aeon.domain.tool_result import ToolErrorKind, ToolResult
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.files.text import TOO_DEEP, is_too_deep
 from aeon.schema.validators import FieldError, find_errors
-from aeon.tools.registry import ApprovalRequest, Approve, RegisteredTool, Tool, ToolRegistry, asking_step
+from aeon.tools.registry import (
+    ApprovalRequest,
+    Approve,
+    RegisteredTool,
+    Tool,
+    ToolRegistry,
+    asking_step,
+)
 from aeon.tools.settings import Approval, ToolSettings
 
 _SHOWN_VIOLATIONS = 5
@@ -28,7 +35,11 @@ class ToolInvoker:
     """Calls the tools of a registry as the settings say, `approve` asked one call at a time; thread-safe."""
 
     def __init__(
-        self, registry: ToolRegistry, settings: ToolSettings | None = None, *, approve: Approve | None = None
+        self,
+        registry: ToolRegistry,
+        settings: ToolSettings | None = None,
+        *,
+        approve: Approve | None = None,
     ) -> None:
         self._registry = registry
         self._settings = settings or ToolSettings()
@@ -46,7 +57,14 @@ class ToolInvoker:
         """The policy of the first pattern of `tools.approval` that matches the name, else that of the tool."""
         tool = self._registry.get(name)
         own: Approval = tool.approval if tool else "always"
-        return next((policy for pattern, policy in self._settings.approval.items() if fnmatchcase(name, pattern)), own)
+        return next(
+            (
+                policy
+                for pattern, policy in self._settings.approval.items()
+                if fnmatchcase(name, pattern)
+            ),
+            own,
+        )
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
         """Call a tool within its time limit; `error` and `error_kind` say what went wrong, nothing is raised."""
@@ -80,13 +98,17 @@ class ToolInvoker:
             return "tools.approval asks a person, and there is nobody to ask"
         try:
             with self._asking:
-                is_approved = self._approve(ApprovalRequest(tool, _copy_json(given)[0], asking_step.get()))
+                is_approved = self._approve(
+                    ApprovalRequest(tool, _copy_json(given)[0], asking_step.get())
+                )
         except Exception as error:  # asking may fail in any way, and then nobody approved
             return f"the person could not be asked: {_describe_error(error)}"
         return None if is_approved else "the person refused it"
 
 
-def read_arguments(entry: RegisteredTool | None, arguments: Any) -> tuple[dict[str, Any], list[FieldError]]:
+def read_arguments(
+    entry: RegisteredTool | None, arguments: Any
+) -> tuple[dict[str, Any], list[FieldError]]:
     """The arguments as JSON has them, empty where it does not, and their violations of the input schema."""
     if not isinstance(arguments, Mapping):
         return {}, [FieldError("", f"arguments are an object, not {type(arguments).__name__}")]
@@ -97,7 +119,9 @@ def read_arguments(entry: RegisteredTool | None, arguments: Any) -> tuple[dict[s
     return given, [] if entry is None else find_errors(entry.input, given)
 
 
-def _call_in_thread(entry: RegisteredTool, given: dict[str, Any], limit: int, seconds: float) -> Outcome:
+def _call_in_thread(
+    entry: RegisteredTool, given: dict[str, Any], limit: int, seconds: float
+) -> Outcome:
     done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
     context, arguments = copy_context(), _copy_json(given)[0]
 
@@ -131,7 +155,10 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Ou
     if found:
         listed = [cut_text(str(error), 300)[0] for error in found[:_SHOWN_VIOLATIONS]]
         listed += [f"and {len(found) - len(listed)} more"] if len(found) > len(listed) else []
-        outcome |= _failure("invalid_output", f"what it returned is not as its output schema says: {'; '.join(listed)}")
+        outcome |= _failure(
+            "invalid_output",
+            f"what it returned is not as its output schema says: {'; '.join(listed)}",
+        )
     return outcome
 
 
@@ -142,7 +169,9 @@ def _failure(kind: ToolErrorKind, message: str) -> Outcome:
 def cut_text(text: str, limit: int) -> tuple[str, int]:
     """At most `limit` characters of a text, then how many were cut, if any; and that number."""
     cut = len(text) - limit
-    return (f"{text[:limit]}... [{cut} of {len(text)} characters cut]", cut) if cut > 0 else (text, 0)
+    return (
+        (f"{text[:limit]}... [{cut} of {len(text)} characters cut]", cut) if cut > 0 else (text, 0)
+    )
 
 
 def _describe_error(error: BaseException) -> str:

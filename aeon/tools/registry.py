@@ -45,7 +45,11 @@ class Tool:
             "input_schema": dict(self.input_schema),
             "output_schema": dict(self.output_schema),
         }
-        return {**described, "examples": [dict(each) for each in self.examples]} if self.examples else described
+        return (
+            {**described, "examples": [dict(each) for each in self.examples]}
+            if self.examples
+            else described
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,9 @@ def _check_tool(tool: Tool) -> RegisteredTool:
     inputs = compile_schema(tool.input_schema, f"{named}: input_schema")
     outputs = compile_schema(tool.output_schema, f"{named}: output_schema")
     if tool.input_schema.get("type", "object") != "object":
-        raise ConfigError(f"{named}: input_schema#/type: must be 'object', since arguments have names")
+        raise ConfigError(
+            f"{named}: input_schema#/type: must be 'object', since arguments have names"
+        )
     for index, example in enumerate(tool.examples):
         if found := find_errors(inputs, dict(example)):
             raise ConfigError(f"{named}: examples[{index}]: {found[0]}")

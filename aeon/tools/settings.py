@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AnyHttpUrl, Field, StringConstraints, TypeAdapter, field_validator, model_validator
+from pydantic import (
+    AnyHttpUrl,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
 
 from aeon.domain.values import Taken, Unneeded, Value
 
@@ -49,7 +56,9 @@ class McpServer(Value):
         if given is not None:
             address = _URL.validate_python(given)
             if address.username or address.password:
-                raise ValueError("holds credentials; name their environment variable in bearer_env or headers_env")
+                raise ValueError(
+                    "holds credentials; name their environment variable in bearer_env or headers_env"
+                )
         return given
 
     @model_validator(mode="after")

@@ -48,7 +48,9 @@ class StoredInvoker(ToolInvoker):
             return made[0].model_dump(mode="json")
 
         site = current_site()
-        path = CallPath(pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id)
+        path = CallPath(
+            pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id
+        )
         request = StoreRequest(kind="tool", path=path, body={"name": name, "arguments": given})
         answer = self._session.answer(request, call)
         if made:

@@ -56,8 +56,13 @@ class SemanticValidator:
         "execution_artifact" or "cross_phase" (outputs and answer too, FR-041). `memory_artifacts` are shown instead of
         what memory holds. Raises ValueError for another type, LLMError, ValidationError for an answer beyond repair."""
         if artifact_type not in ARTIFACT_TYPES:
-            raise ValueError(f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}")
-        reviewed, outputs = tuple(steps if steps is not None else plan.steps if plan else ()), outputs or {}
+            raise ValueError(
+                f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}"
+            )
+        reviewed, outputs = (
+            tuple(steps if steps is not None else plan.steps if plan else ()),
+            outputs or {},
+        )
         shown = plan or Plan.model_construct(goal="", steps=reviewed, task="", questions=())
         known = {step.step_id for step in (*reviewed, *shown.steps)} | set(outputs)
         names = self._registry.names() if self._registry else None
@@ -70,15 +75,22 @@ class SemanticValidator:
             "answer": answer_view(shown, outputs),
             "structural_findings": [finding.message for finding in findings],
             "tools": self._registry.describe() if self._registry else [],
-            "changed": changes_view(delta) if delta else [{"step_id": step.step_id} for step in reviewed],
+            "changed": changes_view(delta)
+            if delta
+            else [{"step_id": step.step_id} for step in reviewed],
             **self._memory.variables(memory_artifacts),
         }
         return self._structured.call(
-            "semantic_validation", variables, lambda answer: parse_report(answer, artifact_type, known), role="grader"
+            "semantic_validation",
+            variables,
+            lambda answer: parse_report(answer, artifact_type, known),
+            role="grader",
         )
 
 
-def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[str]) -> SemanticValidationReport:
+def parse_report(
+    answer: Mapping[str, Any], artifact_type: str, step_ids: set[str]
+) -> SemanticValidationReport:
     """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist, or ids repeat."""
     issues, errors = [], []
     for index, raw in enumerate(answer["issues"]):
@@ -86,7 +98,12 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
         step_id = (raw.get("location") or {}).get("step_id")
         if step_id is not None and step_id not in step_ids:
             known = ", ".join(sorted(step_ids))
-            errors.append(FieldError(f"{pointer}/location/step_id", f"there is no step {step_id!r}; there are {known}"))
+            errors.append(
+                FieldError(
+                    f"{pointer}/location/step_id",
+                    f"there is no step {step_id!r}; there are {known}",
+                )
+            )
         repair = raw.get("proposed_repair")
         if repair:
             raw = {**raw, "proposed_repair": {**repair, "changes": _changes(repair["changes"])}}

@@ -32,7 +32,9 @@ def test_the_same_task_and_context_are_profiled_once():
     assert model.calls == ["task_profile"]
 
 
-@pytest.mark.parametrize(("task", "context"), [("make coffee", None), ("make tea", {"cups": 2}), ("make tea ", None)])
+@pytest.mark.parametrize(
+    ("task", "context"), [("make coffee", None), ("make tea", {"cups": 2}), ("make tea ", None)]
+)
 def test_another_task_or_context_is_profiled_anew(task, context):
     model = ScriptedModel(task_profile=[profile(2), profile(5)])
     adaptive = AdaptiveDepth(model)
@@ -56,24 +58,36 @@ def test_task_and_context_are_shown_to_the_model():
     assert '{"guests":["Ada","Bob"]}' in prompt
 
 
-@pytest.mark.parametrize(("failed", "issues", "blocked"), list(itertools.product([True, False], repeat=3)))
+@pytest.mark.parametrize(
+    ("failed", "issues", "blocked"), list(itertools.product([True, False], repeat=3))
+)
 def test_only_all_three_signals_together_are_a_mismatch(failed: bool, issues: bool, blocked: bool):
     states = ["CLEAR", "BLOCKED"] if blocked else ["CLEAR", "PARTIALLY_CLEAR"]
-    assert complexity_mismatch(failed, [issue()] if issues else [], states) is (failed and issues and blocked)
+    assert complexity_mismatch(failed, [issue()] if issues else [], states) is (
+        failed and issues and blocked
+    )
 
 
 def test_the_updated_profile_has_the_next_version_and_its_reason_is_the_models():
     model = ScriptedModel(task_profile=profile(5))
     current = TaskProfile(profile_version=3, **profile(2))
-    updated = AdaptiveDepth(model).update_task_profile(current, True, [issue()], ["BLOCKED"], "make tea")
-    assert (updated.profile_version, updated.reasoning_depth, updated.raw_inference) == (4, 5, "depth 5")
+    updated = AdaptiveDepth(model).update_task_profile(
+        current, True, [issue()], ["BLOCKED"], "make tea"
+    )
+    assert (updated.profile_version, updated.reasoning_depth, updated.raw_inference) == (
+        4,
+        5,
+        "depth 5",
+    )
     assert current.profile_version == 3
 
 
 def test_an_update_may_find_the_task_simpler():
     model = ScriptedModel(task_profile=profile(1))
     current = TaskProfile(profile_version=1, **profile(5))
-    updated = AdaptiveDepth(model).update_task_profile(current, True, [issue()], ["BLOCKED"], "make tea")
+    updated = AdaptiveDepth(model).update_task_profile(
+        current, True, [issue()], ["BLOCKED"], "make tea"
+    )
     assert updated.reasoning_depth == 1
 
 
@@ -104,6 +118,12 @@ def test_the_update_is_told_of_the_signals_and_of_the_profile_so_far():
         current, True, [issue()], ["BLOCKED"], "make tea", reason_codes=["incomplete", "own"]
     )
     (prompt,) = model.prompts("task_profile")
-    for said in ('"issue_count":1', '{"HIGH":1}', '{"BLOCKED":1}', '["incomplete","own"]', '"reasoning_depth":2'):
+    for said in (
+        '"issue_count":1',
+        '{"HIGH":1}',
+        '{"BLOCKED":1}',
+        '["incomplete","own"]',
+        '"reasoning_depth":2',
+    ):
         assert said in prompt
     assert "profile_version" not in prompt

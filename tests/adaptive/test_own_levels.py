@@ -17,15 +17,21 @@ from tests.support.scripted_model import ScriptedModel, profile
 
 @pytest.fixture
 def schemas(tmp_path: Path) -> str:
-    document = json.loads((resource_root() / "schemas" / "task_profile.json").read_text(encoding="utf-8"))
+    document = json.loads(
+        (resource_root() / "schemas" / "task_profile.json").read_text(encoding="utf-8")
+    )
     document["properties"]["output_breadth"]["enum"].append("encyclopaedic")
     (tmp_path / "task_profile.json").write_text(json.dumps(document), encoding="utf-8")
     return f"schemas.dir={tmp_path}"
 
 
-def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(schemas: str, tmp_path: Path):
+def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(
+    schemas: str, tmp_path: Path
+):
     model = ScriptedModel(task_profile=profile(1, output_breadth="encyclopaedic"))
-    with Aeon.from_config(["provider=simulated", schemas, "+ttl.breadth.encyclopaedic=4.0"], environ={}) as aeon:
+    with Aeon.from_config(
+        ["provider=simulated", schemas, "+ttl.breadth.encyclopaedic=4.0"], environ={}
+    ) as aeon:
         aeon._process = replace(aeon._process, adapter=model)
         result = aeon.run("make tea", directory=tmp_path / "run")
     assert "encyclopaedic" in model.requests[0].schema["properties"]["output_breadth"]["enum"]
@@ -35,12 +41,16 @@ def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(sch
 
 
 def test_a_level_that_the_table_does_not_have_is_refused_before_anything_runs(schemas: str):
-    with pytest.raises(SchemaFileError, match=r"/properties/output_breadth: must allow no values but .*broad"):
+    with pytest.raises(
+        SchemaFileError, match=r"/properties/output_breadth: must allow no values but .*broad"
+    ):
         Aeon.from_config(["provider=simulated", schemas], environ={})
 
 
 def test_a_band_that_no_number_reaches_is_refused():
-    dimensions = "ttl.dimensions={risk: {description: How risky., bands: {grave: {at_least: 7, add: 1}}}}"
+    dimensions = (
+        "ttl.dimensions={risk: {description: How risky., bands: {grave: {at_least: 7, add: 1}}}}"
+    )
     with pytest.raises(ConfigError, match="at_least of grave is never reached"):
         Aeon.from_config(["provider=simulated", dimensions], environ={})
 

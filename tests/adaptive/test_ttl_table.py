@@ -105,7 +105,9 @@ def test_a_deeper_task_never_gets_less(one: TaskProfile, base: int, depth: int):
 @given(PROFILES, BASES, SUFFICIENCIES)
 def test_a_less_sufficient_task_never_gets_less(one: TaskProfile, base: int, sufficiency: float):
     low, high = sorted((one.information_sufficiency, sufficiency))
-    more, less = (one.model_copy(update={"information_sufficiency": value}) for value in (low, high))
+    more, less = (
+        one.model_copy(update={"information_sufficiency": value}) for value in (low, high)
+    )
     assert allocate(less, base, 10_000) <= allocate(more, base, 10_000)
 
 
@@ -124,7 +126,9 @@ def test_no_allocation_is_above_the_limit_or_below_one(one: TaskProfile, base: i
 
 @given(PROFILES, BASES)
 def test_the_same_profile_gets_the_same(one: TaskProfile, base: int):
-    assert allocate(one, base) == allocate(one.model_copy(update={"raw_inference": "other words"}), base)
+    assert allocate(one, base) == allocate(
+        one.model_copy(update={"raw_inference": "other words"}), base
+    )
 
 
 def test_the_limit_given_is_the_limit_where_there_is_no_table_of_ones_own():
@@ -144,7 +148,12 @@ def test_the_smallest_of_all_limits_holds():
     [
         {"depth": {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}},
         {"depth": {1: 1.0, 2: 2.0, 3: 1.9, 4: 4.0, 5: 5.0}},
-        {"sufficiency": {"high": {"at_least": 0.5, "add": 1.0}, "low": {"at_least": 0, "add": 0.5}}},
+        {
+            "sufficiency": {
+                "high": {"at_least": 0.5, "add": 1.0},
+                "low": {"at_least": 0, "add": 0.5},
+            }
+        },
         {"sufficiency": {"high": {"at_least": 0.5, "add": 0}, "low": {"at_least": 0.1, "add": 1}}},
         {"sufficiency": {"high": {"at_least": 0, "add": 0}, "low": {"at_least": 0, "add": 1}}},
         {"sufficiency": {}},
@@ -175,14 +184,21 @@ def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
     ],
 )
 def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str, mode: str):
-    made = configure_depth(profile(depth, ambiguity_level=0.3, raw_inference="because"), 12, packaged_table())
+    made = configure_depth(
+        profile(depth, ambiguity_level=0.3, raw_inference="because"), 12, packaged_table()
+    )
     assert (made.detected_complexity, made.reasoning_mode) == (complexity, mode)
-    assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (12, "because", 0.3)
+    assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (
+        12,
+        "because",
+        0.3,
+    )
 
 
 def test_another_table_gives_another_mode_and_complexity():
     table = packaged_table(
-        reasoning_mode=dict.fromkeys(range(1, 6), "deep"), complexity=dict.fromkeys(range(1, 6), "high")
+        reasoning_mode=dict.fromkeys(range(1, 6), "deep"),
+        complexity=dict.fromkeys(range(1, 6), "high"),
     )
     made = configure_depth(profile(1), 12, table)
     assert (made.reasoning_mode, made.detected_complexity) == ("deep", "high")
@@ -200,9 +216,22 @@ def test_the_formula_of_the_file_is_exact_for_every_profile():
     table, limit = yaml.safe_load(text), 100
     adaptive = AdaptiveDepth(ScriptedModel(), limit)
     tables = [table[name].items() for name in ("tools", "breadth", "confidence")]
-    bands = [(0.0, "low"), (0.399, "low"), (0.4, "middle"), (0.699, "middle"), (0.7, "high"), (1.0, "high")]
-    for (tools, a), (breadth, b), (confidence, c), (sufficiency, band) in itertools.product(*tables, bands):
-        fields = {"expected_tool_usage": tools, "output_breadth": breadth, "confidence_requirement": confidence}
+    bands = [
+        (0.0, "low"),
+        (0.399, "low"),
+        (0.4, "middle"),
+        (0.699, "middle"),
+        (0.7, "high"),
+        (1.0, "high"),
+    ]
+    for (tools, a), (breadth, b), (confidence, c), (sufficiency, band) in itertools.product(
+        *tables, bands
+    ):
+        fields = {
+            "expected_tool_usage": tools,
+            "output_breadth": breadth,
+            "confidence_requirement": confidence,
+        }
         rest = sum(map(tenths, (a, b, c, table["sufficiency"][band]["add"])))
         for depth, steps in itertools.product(range(1, 6), (0, 9, 19)):
             one = profile(depth, sufficiency, expected_step_count=steps, **fields)
@@ -222,7 +251,10 @@ def tenths(amount: float) -> int:
 
 def test_halves_are_rounded_up():
     table = packaged_table(depth=dict.fromkeys(range(1, 6), 0.1))
-    allocated = [AdaptiveDepth(ScriptedModel(), table=table).allocate_ttl(profile(1), base) for base in (15, 25, 35)]
+    allocated = [
+        AdaptiveDepth(ScriptedModel(), table=table).allocate_ttl(profile(1), base)
+        for base in (15, 25, 35)
+    ]
     assert allocated == [2, 3, 4]
 
 
@@ -240,7 +272,10 @@ def test_a_band_and_a_level_of_ones_own_add_their_share():
     )
     adaptive = AdaptiveDepth(ScriptedModel(), table=table)
     encyclopaedic = {**profile().model_dump(), "output_breadth": "encyclopaedic"}
-    assert adaptive.allocate_ttl(TaskProfile.model_validate(encyclopaedic, context=OWN_LEVELS)) == 18 + 40
+    assert (
+        adaptive.allocate_ttl(TaskProfile.model_validate(encyclopaedic, context=OWN_LEVELS))
+        == 18 + 40
+    )
     for fields, more in (
         ({"information_sufficiency": 0.79}, 10),
         ({"information_sufficiency": 0.19}, 30),
@@ -254,6 +289,8 @@ def test_a_band_and_a_level_of_ones_own_add_their_share():
 
 
 def test_a_level_without_an_entry_has_no_budget():
-    unknown = TaskProfile.model_validate({**profile().model_dump(), "output_breadth": "vast"}, context=OWN_LEVELS)
+    unknown = TaskProfile.model_validate(
+        {**profile().model_dump(), "output_breadth": "vast"}, context=OWN_LEVELS
+    )
     with pytest.raises(ValueError, match="no entry for output_breadth 'vast'"):
         AdaptiveDepth(ScriptedModel()).allocate_ttl(unknown)

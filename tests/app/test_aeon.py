@@ -46,7 +46,9 @@ def test_a_task_goes_in_and_a_result_comes_out(aeon: Aeon):
 
 
 def test_overrides_and_their_provider_are_in_force():
-    with Aeon.from_config(["convergence.completeness=0.5", "provider=simulated"], environ={}) as made:
+    with Aeon.from_config(
+        ["convergence.completeness=0.5", "provider=simulated"], environ={}
+    ) as made:
         assert made.settings.convergence.completeness == 0.5
         assert made.settings.provider.kind == "simulated"
         assert made.synthetic
@@ -81,7 +83,9 @@ def test_task_and_inputs_reach_the_model_and_the_result_as_they_are():
     model = ScriptedModel()
     task, note = 'tea, "two" ${cups} {{ x }} #1 = \u2028 žluťoučký\n', "[milk] </input> $5"
     result = scripted(model).run(task, inputs={"note": note})
-    assert all(task in r.messages[1].content and note in r.messages[1].content for r in model.requests)
+    assert all(
+        task in r.messages[1].content and note in r.messages[1].content for r in model.requests
+    )
     assert result.task == task
     assert result.hashes.task == sha256(task)
     assert result.hashes.inputs == {"note": sha256(note)}
@@ -100,7 +104,9 @@ def test_arguments_are_not_changed_in_place():
     assert (inputs, context) == ({"note": "milk"}, {"guests": [{"name": "Ada"}]})
 
 
-def test_nothing_is_written_without_a_directory(aeon: Aeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_nothing_is_written_without_a_directory(
+    aeon: Aeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     aeon.run("make tea")
     assert list(tmp_path.iterdir()) == []
@@ -179,7 +185,9 @@ def test_an_observer_that_fails_or_is_slow_neither_fails_nor_slows_a_run(aeon: A
 def test_every_artefact_of_a_run_without_a_model_says_so(aeon: Aeon, tmp_path: Path):
     aeon.run("make tea", directory=tmp_path)
     for name in ("result.json", "history.json", "events.jsonl", "cycles.jsonl"):
-        assert '"synthetic":true' in (tmp_path / name).read_text(encoding="utf-8").replace(" ", ""), name
+        assert '"synthetic":true' in (tmp_path / name).read_text(encoding="utf-8").replace(
+            " ", ""
+        ), name
     assert (tmp_path / "answer.md").read_text(encoding="utf-8").startswith(SIMULATED_LINE)
 
 
@@ -191,7 +199,9 @@ def test_a_run_is_stopped_from_outside_and_gives_what_it_has():
             control.request_stop()
         return clear(f"output of {request.site.step_id}")
 
-    model = ScriptedModel(plan=plan("a", planned("b", "a"), planned("c", "b")), step=step, convergence=unfinished())
+    model = ScriptedModel(
+        plan=plan("a", planned("b", "a"), planned("c", "b")), step=step, convergence=unfinished()
+    )
     result = scripted(model).run("tea", control=control)
     assert result.termination_reason == "interrupted"
     assert result.exit_status == 130
@@ -202,7 +212,9 @@ def test_a_run_is_stopped_from_outside_and_gives_what_it_has():
 def test_a_failing_model_is_told_and_not_raised():
     from aeon.domain.errors import AuthenticationFailed
 
-    result = scripted(ScriptedModel(plan=AuthenticationFailed("no such key", hint="Set it."))).run("tea")
+    result = scripted(ScriptedModel(plan=AuthenticationFailed("no such key", hint="Set it."))).run(
+        "tea"
+    )
     assert (result.termination_reason, result.exit_status) == ("failed", 1)
     assert (result.error.type, result.error.message, result.error.hint) == (
         "AuthenticationFailed",
@@ -232,7 +244,9 @@ def test_a_person_is_asked_and_the_answer_is_in_the_result():
     asked = {"question": "Which?", "assumption": "Green.", "step_id": None}
     model = ScriptedModel(refinement=refinement(questions=[asked]))
     result = scripted(model).run("tea", ask=lambda question: f"{question.question} Black.")
-    assert [(q.question, q.answer) for q in result.follow_up_questions] == [("Which?", "Which? Black.")]
+    assert [(q.question, q.answer) for q in result.follow_up_questions] == [
+        ("Which?", "Which? Black.")
+    ]
 
 
 def test_what_no_model_said_says_so_in_its_first_line(aeon: Aeon):
@@ -293,7 +307,11 @@ def test_the_configuration_in_the_result_is_that_of_the_run_without_its_texts(ae
 def test_equal_configurations_have_equal_hashes_and_others_others(aeon: Aeon):
     first = aeon.run("make tea").hashes
     assert aeon.run("make coffee").hashes.configuration == first.configuration
-    other = Aeon.from_config((*SIMULATED, "convergence.completeness=0.5"), environ={}).run("make tea").hashes
+    other = (
+        Aeon.from_config((*SIMULATED, "convergence.completeness=0.5"), environ={})
+        .run("make tea")
+        .hashes
+    )
     assert other.configuration != first.configuration
     assert (other.prompts, other.schemas, other.task) == (first.prompts, first.schemas, first.task)
 
@@ -305,7 +323,10 @@ def test_versions_name_python_and_what_aeon_stands_on():
 def test_passes_are_told_as_they_begin(aeon: Aeon):
     seen: list[int] = []
     result = aeon.run(
-        "make tea", observers=[lambda r: seen.append(r.event.pass_number) if isinstance(r.event, PassStarted) else None]
+        "make tea",
+        observers=[
+            lambda r: seen.append(r.event.pass_number) if isinstance(r.event, PassStarted) else None
+        ],
     )
     assert seen == list(range(result.passes + 1))
 

@@ -21,7 +21,11 @@ def runs_under_way() -> int:
 def test_each_task_gives_one_result() -> None:
     tasks = [f"name {number} rivers" for number in range(10)]
     with Aeon.from_config(["provider=simulated"]) as aeon:
-        results = list(aeon.run_many([*tasks, {"task": "compare", "inputs": {"a": "A draft."}}], max_concurrency=4))
+        results = list(
+            aeon.run_many(
+                [*tasks, {"task": "compare", "inputs": {"a": "A draft."}}], max_concurrency=4
+            )
+        )
     assert sorted(result.task for result in results) == sorted([*tasks, "compare"])
     assert len({result.run_id for result in results}) == 11
 
@@ -51,12 +55,18 @@ def test_a_task_that_cannot_be_run_is_raised_and_ends_the_others() -> None:
 
 
 def test_a_single_task_is_no_list_of_letters() -> None:
-    with Aeon.from_config(["provider=simulated"]) as aeon, pytest.raises(TypeError, match="run_many takes several"):
+    with (
+        Aeon.from_config(["provider=simulated"]) as aeon,
+        pytest.raises(TypeError, match="run_many takes several"),
+    ):
         aeon.run_many("name three rivers")
 
 
 def test_at_least_one_run_must_be_under_way() -> None:
-    with Aeon.from_config(["provider=simulated"]) as aeon, pytest.raises(ValueError, match="max_concurrency is 0"):
+    with (
+        Aeon.from_config(["provider=simulated"]) as aeon,
+        pytest.raises(ValueError, match="max_concurrency is 0"),
+    ):
         next(aeon.run_many(["name three rivers"], max_concurrency=0))
 
 
@@ -71,7 +81,9 @@ def test_runs_are_awaited_together_without_blocking_the_loop() -> None:
                 await asyncio.sleep(0.01)
 
         ticking = asyncio.create_task(tick())
-        results = await asyncio.gather(*(aeon.arun(f"name {number} rivers") for number in range(16)))
+        results = await asyncio.gather(
+            *(aeon.arun(f"name {number} rivers") for number in range(16))
+        )
         ticking.cancel()
         return [result.task for result in results], ticks
 

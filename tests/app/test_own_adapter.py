@@ -30,7 +30,9 @@ class Closing(ScriptedModel):
         self.closed = True
 
 
-def test_an_object_answers_instead_of_the_configured_provider_and_stays_the_callers(tmp_path: Path) -> None:
+def test_an_object_answers_instead_of_the_configured_provider_and_stays_the_callers(
+    tmp_path: Path,
+) -> None:
     model = Closing()
     with Aeon.from_config(
         ["provider=openai", "provider.prices={scripted: {input: 1, output: 1}}"], adapter=model
@@ -46,7 +48,10 @@ def test_an_object_answers_instead_of_the_configured_provider_and_stays_the_call
     assert {request.parameters.model for request in model.requests} == {"mine-1"}
     origin = json.loads((tmp_path / "run" / "run.json").read_bytes())
     assert origin["provider"]["adapter"] == f"{__name__}:Closing"
-    assert origin["overrides"] == ["provider.prices={scripted: {input: 1, output: 1}}", "provider=custom"]
+    assert origin["overrides"] == [
+        "provider.prices={scripted: {input: 1, output: 1}}",
+        "provider=custom",
+    ]
 
 
 @pytest.mark.parametrize("settings", [None, compose(["provider=simulated", "limits.max_passes=1"])])
@@ -72,15 +77,21 @@ def test_an_object_and_a_configured_class_are_one_too_many() -> None:
         assert aeon.settings.provider.model == "named"
 
 
-def test_its_errors_are_what_they_are_in_the_tree_and_a_replay_raises_them_again(tmp_path: Path) -> None:
+def test_its_errors_are_what_they_are_in_the_tree_and_a_replay_raises_them_again(
+    tmp_path: Path,
+) -> None:
     model = ScriptedModel(plan=[Busy("busy"), AuthenticationFailed("no key")])
     with Aeon.from_config(FAST, adapter=model) as aeon:
         result = aeon.run("make tea", directory=tmp_path / "refused")
     assert (result.exit_status, result.error and result.error.message) == (1, "no key")
     assert len([request for request in model.requests if request.call == "plan"]) == 2
-    with Aeon.from_config([*FAST, "provider.retry.attempts=1"], adapter=ScriptedModel(plan=Busy("busy"))) as aeon:
+    with Aeon.from_config(
+        [*FAST, "provider.retry.attempts=1"], adapter=ScriptedModel(plan=Busy("busy"))
+    ) as aeon:
         first = aeon.run("make tea", directory=tmp_path / "busy")
-    with Aeon.from_config(["store.mode=replay", f"store.path={tmp_path / 'busy'}"], environ={}) as aeon:
+    with Aeon.from_config(
+        ["store.mode=replay", f"store.path={tmp_path / 'busy'}"], environ={}
+    ) as aeon:
         again = aeon.run("make tea")
     assert first.error is not None
     assert again.error is not None
@@ -89,7 +100,9 @@ def test_its_errors_are_what_they_are_in_the_tree_and_a_replay_raises_them_again
 
 def test_a_run_is_resumed_with_an_object_and_never_without(tmp_path: Path) -> None:
     first = ScriptedModel()
-    with Aeon.from_config(["provider=simulated", "provider.seed=3", "limits.max_llm_calls=3"], adapter=first) as aeon:
+    with Aeon.from_config(
+        ["provider=simulated", "provider.seed=3", "limits.max_llm_calls=3"], adapter=first
+    ) as aeon:
         aeon.run("make tea", directory=tmp_path / "run")
     resumed = [f"resume={tmp_path / 'run'}", "limits.max_llm_calls=100"]
     with pytest.raises(ConfigError, match="names no adapter") as caught:
@@ -112,6 +125,8 @@ def test_a_replay_of_it_needs_no_object(tmp_path: Path, composed: bool) -> None:
     made = Aeon.from_config(adapter=Closing()) if composed else Aeon(compose(), adapter=Closing())
     with made as aeon:
         first = aeon.run("make tea", directory=tmp_path / "run")
-    with Aeon.from_config(["store.mode=replay", f"store.path={tmp_path / 'run'}"], environ={}) as aeon:
+    with Aeon.from_config(
+        ["store.mode=replay", f"store.path={tmp_path / 'run'}"], environ={}
+    ) as aeon:
         again = aeon.run("make tea")
     assert (again.answer, again.exit_status) == (first.answer, 0)

@@ -15,7 +15,16 @@ from aeon.domain.request import CallName
 from tests.support.strict_subset import violations
 
 SIMULATED = "provider=simulated"
-SENT = ("task_profile", "plan", "semantic_validation", "refinement", "subplan", "step", "convergence", "repair")
+SENT = (
+    "task_profile",
+    "plan",
+    "semantic_validation",
+    "refinement",
+    "subplan",
+    "step",
+    "convergence",
+    "repair",
+)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +114,10 @@ def test_a_template_that_cannot_be_used_is_named_before_any_model_is_asked(
             "{{ previous_reason }}{{ answer_schema }}",
         ),
         ("convergence", "{{ criteria }}{{ memory }}{{ answer.text }}{{ issues }}"),
-        ("semantic_validation", "{{ artifact_type }}{{ memory }}{{ structural_findings }}{{ tools }}"),
+        (
+            "semantic_validation",
+            "{{ artifact_type }}{{ memory }}{{ structural_findings }}{{ tools }}",
+        ),
         ("refinement", "{{ reasons }}{{ issues }}{{ closed_steps }}{{ executed_step_ids }}"),
         ("task_profile", "{{ observed }}{{ context }}{{ tools }}"),
         ("subplan", "{{ parent.step_id }}{{ previous_output }}"),
@@ -140,14 +152,21 @@ def test_a_prompt_that_does_not_show_the_task_is_refused_with_its_file(tmp_path:
         "{% if ttl_remaining is none %}{{ step.description }}{% endif %}",
     ],
 )
-def test_a_workers_prompt_that_does_not_show_the_step_is_refused(tmp_path: Path, call: str, words: str):
+def test_a_workers_prompt_that_does_not_show_the_step_is_refused(
+    tmp_path: Path, call: str, words: str
+):
     override = own_prompts(tmp_path / "own", **{f"{call}_user": "{{ task }}" + words})
-    with pytest.raises(PromptError, match=rf"{call}\.user\.j2: a prompt of the call '{call}' does not show the step"):
+    with pytest.raises(
+        PromptError,
+        match=rf"{call}\.user\.j2: a prompt of the call '{call}' does not show the step",
+    ):
         Aeon.from_config([SIMULATED, override], environ={})
 
 
 def test_a_step_may_be_put_to_the_worker_in_other_words(tmp_path: Path):
-    override = own_prompts(tmp_path / "own", step_system="{{ task }}", step_user="Tu: {{ plan.steps | json }}")
+    override = own_prompts(
+        tmp_path / "own", step_system="{{ task }}", step_user="Tu: {{ plan.steps | json }}"
+    )
     Aeon.from_config([SIMULATED, override], environ={}).close()
 
 
@@ -156,9 +175,13 @@ def test_a_repair_need_not_show_the_task(tmp_path: Path):
     Aeon.from_config([SIMULATED, override], environ={}).close()
 
 
-def test_a_rehearsal_asks_no_model_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_rehearsal_asks_no_model_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
-    with Aeon.from_config(["provider=openai", "provider.base_url=http://127.0.0.1:9"], environ={"OPENAI_API_KEY": "k"}):
+    with Aeon.from_config(
+        ["provider=openai", "provider.base_url=http://127.0.0.1:9"], environ={"OPENAI_API_KEY": "k"}
+    ):
         pass
     assert list(tmp_path.iterdir()) == []
 

@@ -55,14 +55,18 @@ def test_a_folder_that_does_not_exist_is_said_at_once(tmp_path: Path) -> None:
         names(root=tmp_path / "missing")
 
 
-@pytest.mark.parametrize("host", ["", "http://a", "a/b", "u@a", "a b", "*.example.com", "a?b", "a#b"])
+@pytest.mark.parametrize(
+    "host", ["", "http://a", "a/b", "u@a", "a b", "*.example.com", "a?b", "a#b"]
+)
 def test_what_is_no_host_cannot_be_allowed(host: str) -> None:
     with pytest.raises(ConfigError, match=r"tools\.builtin\.allowed_hosts"):
         compose(["tools=builtin", f"tools.builtin.allowed_hosts=['{host}']"])
 
 
 def test_functions_of_ones_own_are_registered_by_configuration() -> None:
-    settings = compose(["tools=builtin", f"tools.functions.hi={HERE}:greet", f"tools.functions.loud={HERE}:shout"])
+    settings = compose(
+        ["tools=builtin", f"tools.functions.hi={HERE}:greet", f"tools.functions.loud={HERE}:shout"]
+    )
     registry = build(settings.tools, {})
     assert registry.names() == (*ALWAYS, "hi", "loud")
     assert ToolInvoker(registry).invoke("hi", {"name": "Ada"}).output == "Hello Ada"
@@ -90,7 +94,9 @@ def test_a_function_that_cannot_be_had_is_a_configuration_error(reference: str, 
 def test_a_function_is_found_in_the_folder_the_program_is_started_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "own_tools_of_a_person.py").write_text('def one() -> int:\n    """One."""\n    return 1\n')
+    (tmp_path / "own_tools_of_a_person.py").write_text(
+        'def one() -> int:\n    """One."""\n    return 1\n'
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     registry = build(ToolSettings(functions={"one": "own_tools_of_a_person:one"}), {})
@@ -107,8 +113,14 @@ def test_a_run_reads_and_searches_its_own_memory() -> None:
     memory.write("step/s1/output", {"n": 1})
     process = build(ToolSettings(builtin=BuiltinSettings()), {})
     calls = ToolInvoker(build_run_registry(process, memory))
-    assert calls.invoke("memory_read", {"key": "step/s1/output"}).output == {"found": True, "value": {"n": 1}}
-    assert calls.invoke("memory_read", {"key": "step/s2/output"}).output == {"found": False, "value": None}
+    assert calls.invoke("memory_read", {"key": "step/s1/output"}).output == {
+        "found": True,
+        "value": {"n": 1},
+    }
+    assert calls.invoke("memory_read", {"key": "step/s2/output"}).output == {
+        "found": False,
+        "value": None,
+    }
     assert calls.invoke("memory_search", {"prefix": "step/"}).output == {"step/s1/output": {"n": 1}}
     assert process.names() == ALWAYS
 
@@ -121,13 +133,17 @@ def test_a_run_reads_and_searches_its_own_memory() -> None:
         (BuiltinSettings(only=("echo",)), ()),
     ],
 )
-def test_memory_tools_come_with_the_built_in_ones(builtin: BuiltinSettings | None, offered: tuple[str, ...]) -> None:
+def test_memory_tools_come_with_the_built_in_ones(
+    builtin: BuiltinSettings | None, offered: tuple[str, ...]
+) -> None:
     settings = ToolSettings(builtin=builtin)
     run = build_run_registry(build(settings, {}), InMemory(), settings=settings)
     assert tuple(name for name in run.names() if name.startswith("memory")) == offered
 
 
-def test_every_built_in_example_is_as_its_schema_says_and_every_description_says_something(tmp_path: Path) -> None:
+def test_every_built_in_example_is_as_its_schema_says_and_every_description_says_something(
+    tmp_path: Path,
+) -> None:
     settings = ToolSettings(builtin=BuiltinSettings(root=tmp_path, allowed_hosts=("example.com",)))
     for made in build_run_registry(build(settings, {}), InMemory()).list():
         assert made.examples
@@ -146,7 +162,9 @@ def test_every_built_in_example_is_as_its_schema_says_and_every_description_says
     ],
 )
 def test_tools_are_chosen_one_or_several_at_once(overrides: list[str], builtin: bool) -> None:
-    settings = compose([*overrides, "tools.timeout_seconds=7", "tools.approval={calc*: ask, *: never}"]).tools
+    settings = compose(
+        [*overrides, "tools.timeout_seconds=7", "tools.approval={calc*: ask, *: never}"]
+    ).tools
     assert (settings.builtin is not None) == builtin
     assert settings.timeout_seconds == 7
     assert list(settings.approval.items()) == [("calc*", "ask"), ("*", "never")]
@@ -183,4 +201,6 @@ def test_the_tools_of_a_server_that_did_not_start_are_known_to_be_unavailable() 
     assert "no-such-command-anywhere" in reason
     present = next(name for name in run.names() if name.startswith("alive."))
     assert run.unavailable("dead_x") == reason
-    assert [run.unavailable(name) for name in (present, "alive.missing", "other.x", "x")] == [None] * 4
+    assert [run.unavailable(name) for name in (present, "alive.missing", "other.x", "x")] == [
+        None
+    ] * 4

@@ -36,7 +36,13 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BatchSer
 
 
 def aeon(url: str, *overrides: str) -> Aeon:
-    given = ["provider=openai", f"provider.base_url={url}", "provider.retry.initial_seconds=0.01", PRICES, *overrides]
+    given = [
+        "provider=openai",
+        f"provider.base_url={url}",
+        "provider.retry.initial_seconds=0.01",
+        PRICES,
+        *overrides,
+    ]
     return Aeon.from_config(given, environ={})
 
 
@@ -64,21 +70,37 @@ def test_a_run_is_the_same_at_half_the_price(server: BatchServer, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_failed_lines_and_an_expired_batch_leave_no_trace_in_the_result(server: BatchServer) -> None:
+def test_failed_lines_and_an_expired_batch_leave_no_trace_in_the_result(
+    server: BatchServer,
+) -> None:
     with aeon(server.url, *FAST) as one:
-        before = [result.answer for result in one.run_many(["plan a move", "plan a trip"], max_concurrency=2)]
+        before = [
+            result.answer
+            for result in one.run_many(["plan a move", "plan a trip"], max_concurrency=2)
+        ]
         server.fates = [Fate(seconds=0.05)] * len(server.batches)
-        server.fates += [Fate(seconds=0.05, failing={1: 500}), Fate("expired", 0.05, left=(2,)), Fate(lost=(1,))]
-        after = [result.answer for result in one.run_many(["plan a move", "plan a trip"], max_concurrency=2)]
+        server.fates += [
+            Fate(seconds=0.05, failing={1: 500}),
+            Fate("expired", 0.05, left=(2,)),
+            Fate(lost=(1,)),
+        ]
+        after = [
+            result.answer
+            for result in one.run_many(["plan a move", "plan a trip"], max_concurrency=2)
+        ]
     assert sorted(map(str, before)) == sorted(map(str, after))
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_goes_on_with_the_batch_that_was_under_way(server: BatchServer, tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_goes_on_with_the_batch_that_was_under_way(
+    server: BatchServer, tmp_path: Path
+) -> None:
     server.fates = [Fate(seconds=0.05), Fate(seconds=0.05), Fate(seconds=1.5)]
     control, directory = RunControl(), tmp_path / "stopped"
     with aeon(server.url, *FAST) as one:
-        stopper = threading.Thread(target=lambda: (_wait_for(lambda: len(server.batches) == 3), control.request_stop()))
+        stopper = threading.Thread(
+            target=lambda: (_wait_for(lambda: len(server.batches) == 3), control.request_stop())
+        )
         stopper.start()
         began: RunResult = one.run("plan a move", directory=directory, control=control)
         stopper.join()
@@ -94,7 +116,10 @@ def test_a_run_that_was_stopped_goes_on_with_the_batch_that_was_under_way(server
 def dataset(folder: Path, count: int) -> Path:
     path = folder / "tasks.jsonl"
     path.write_text(
-        "".join(json.dumps({"id": f"r{n}", "task": f"plan a move number {n}"}) + "\n" for n in range(count))
+        "".join(
+            json.dumps({"id": f"r{n}", "task": f"plan a move number {n}"}) + "\n"
+            for n in range(count)
+        )
     )
     return path
 
@@ -122,17 +147,26 @@ def test_rows_go_through_their_phases_together(
     assert main(command(server, tmp_path, 50)) == 0
     found, batches = rows(tmp_path / "out.jsonl"), [made.size for made in server.batches]
     assert {row["converged"] for row in found} == {True}
-    names = [{line["body"]["response_format"]["json_schema"]["name"] for line in made.lines} for made in server.batches]
+    names = [
+        {line["body"]["response_format"]["json_schema"]["name"] for line in made.lines}
+        for made in server.batches
+    ]
     assert [len(name) for name in names] == [1] * len(names)
     # Steps of a pass are one phase, and each pass has a review and an assessment behind its steps.
     assert len(batches) == 5 + 3 * max(row["passes"] for row in found)
     assert batches[0] == 50
     assert sum(batches) == sum(row["calls"] for row in found)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out.jsonl",
+        "out.jsonl.html",
+        "tasks.jsonl",
+    ]
     assert "batch_1: completed, 50 of 50 answered" in capfd.readouterr().err
 
 
-def test_an_out_file_of_a_plain_batch_goes_on_with_batches(server: BatchServer, tmp_path: Path) -> None:
+def test_an_out_file_of_a_plain_batch_goes_on_with_batches(
+    server: BatchServer, tmp_path: Path
+) -> None:
     assert main([*command(server, tmp_path, 2), "provider.batch=false"]) == 0
     before = (tmp_path / "out.jsonl").read_bytes()
     assert main(command(server, tmp_path, 2)) == 0
@@ -160,7 +194,9 @@ MOMENTS: dict[str, Callable[[BatchServer, int], Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_kill_loses_nothing_and_nothing_is_asked_twice(server: BatchServer, tmp_path: Path, moment: str) -> None:
+def test_a_kill_loses_nothing_and_nothing_is_asked_twice(
+    server: BatchServer, tmp_path: Path, moment: str
+) -> None:
     asked = [sys.executable, "-m", "aeon", *command(server, tmp_path, 6)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     server.seconds, server.slow = 0.3, 0.05
@@ -170,7 +206,9 @@ def test_a_kill_loses_nothing_and_nothing_is_asked_twice(server: BatchServer, tm
         _wait_for(lambda: MOMENTS[moment](server, number) or process.poll() is not None)  # noqa: B023
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL, (moment, number, before)
-    done = subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        asked, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path / "out.jsonl")
     assert sorted(row["id"] for row in found) == [f"r{n}" for n in range(6)]

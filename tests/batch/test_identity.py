@@ -38,7 +38,9 @@ def test_how_requests_travel_may_change_on_the_way(override: str) -> None:
 
 
 def test_how_those_of_a_fallback_travel_may_change_too() -> None:
-    before, after = (digests(FALLBACK % f"model: m, timeout_seconds: {seconds}")[0] for seconds in (5, 6))
+    before, after = (
+        digests(FALLBACK % f"model: m, timeout_seconds: {seconds}")[0] for seconds in (5, 6)
+    )
     assert after == before
 
 

@@ -35,7 +35,11 @@ def test_a_table_has_a_row_for_each(tmp_path: Path) -> None:
     with (tmp_path / "all.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == ["r1", "r2", "r3"]
-    assert (rows[0]["answer"], rows[0]["completeness_score"], rows[0]["error"]) == (FULL["answer"], "0.5", "why")
+    assert (rows[0]["answer"], rows[0]["completeness_score"], rows[0]["error"]) == (
+        FULL["answer"],
+        "0.5",
+        "why",
+    )
 
 
 def test_parquet_has_types(tmp_path: Path) -> None:
@@ -60,7 +64,10 @@ def test_gaps_doubles_and_other_batches_are_not_merged(
     tmp_path: Path, lines: list[dict[str, Any]], problem: str
 ) -> None:
     with pytest.raises(ConfigError, match=problem):
-        merge([file_of(tmp_path, "1", *lines[:2]), file_of(tmp_path, "2", *lines[2:])], tmp_path / "all.jsonl")
+        merge(
+            [file_of(tmp_path, "1", *lines[:2]), file_of(tmp_path, "2", *lines[2:])],
+            tmp_path / "all.jsonl",
+        )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
 
 

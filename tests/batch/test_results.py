@@ -26,7 +26,9 @@ def opened(path: Path, rows: Dataset, changed: str = "refuse") -> Results:
     return Results(path, "c", rows, changed, lambda _text: True)
 
 
-def line(row: int, ended: str = "converged", of: int = 3, configuration: str = "c", **more: Any) -> dict[str, Any]:
+def line(
+    row: int, ended: str = "converged", of: int = 3, configuration: str = "c", **more: Any
+) -> dict[str, Any]:
     return {
         "id": f"r{row}",
         "row": row,
@@ -46,7 +48,12 @@ def file_of(folder: Path, name: str, *lines: dict[str, Any], tail: str = "") -> 
 
 def test_rows_that_are_done_are_taken_over_and_the_others_are_left_out(tmp_path: Path) -> None:
     ends = ("converged", "stalled", "failed", "invalid")
-    path = file_of(tmp_path, "out", *(line(n, end) for n, end in enumerate(ends, start=1)), tail='{"id": "r5", "ro')
+    path = file_of(
+        tmp_path,
+        "out",
+        *(line(n, end) for n, end in enumerate(ends, start=1)),
+        tail='{"id": "r5", "ro',
+    )
     results = opened(path, dataset(tmp_path))
     assert list(results.done) == [0, 1, 1, 0, 0, 0]
     results.write(line(3, cost=0.5))
@@ -60,7 +67,9 @@ def test_rows_that_are_done_are_taken_over_and_the_others_are_left_out(tmp_path:
 def test_a_row_that_asks_for_something_else_is_not_taken_as_done(tmp_path: Path) -> None:
     path = file_of(tmp_path, "out", line(1), line(2))
     before, changed = path.read_bytes(), dataset(tmp_path, task="other")
-    with pytest.raises(ConfigError, match="2 rows that it has done, the first in line 2 of the dataset"):
+    with pytest.raises(
+        ConfigError, match="2 rows that it has done, the first in line 2 of the dataset"
+    ):
         opened(path, changed)
     assert path.read_bytes() == before
     results = opened(path, changed, "again")
@@ -73,14 +82,24 @@ def test_rows_may_be_added_to_a_dataset_and_moved_but_not_taken_out(tmp_path: Pa
     path = file_of(tmp_path, "out", line(1), line(2))
     (tmp_path / "tasks.csv").write_text("id,task\nnew,x\nr2,task 2\nr1,task 1\n")
     results = Results(
-        path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", lambda _text: True
+        path,
+        "c",
+        open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()),
+        "refuse",
+        lambda _text: True,
     )
     results.close()
     assert list(results.done) == [0, 0, 1, 1]
     assert [json.loads(text)["row"] for text in path.read_text().splitlines()] == [3, 2]
     (tmp_path / "tasks.csv").write_text("id,task\nr1,task 1\n")
     with pytest.raises(ConfigError, match="it has 1 row that the dataset has not"):
-        Results(path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", lambda _text: True)
+        Results(
+            path,
+            "c",
+            open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()),
+            "refuse",
+            lambda _text: True,
+        )
 
 
 def test_one_process_writes_a_file(tmp_path: Path) -> None:
@@ -123,7 +142,9 @@ def test_a_link_goes_on_leading_to_the_results(tmp_path: Path) -> None:
         ("text\n", "out: line 1 is no result"),
     ],
 )
-def test_a_file_of_something_else_is_refused_and_stays(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_file_of_something_else_is_refused_and_stays(
+    tmp_path: Path, text: str, problem: str
+) -> None:
     path = tmp_path / "out"
     path.write_text(text)
     with pytest.raises(ConfigError, match=problem):

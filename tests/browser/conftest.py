@@ -69,7 +69,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         folder = tmp_path_factory.mktemp("run")
         scenario = folder / "scenario.yaml"
         scenario.write_text(yaml.safe_dump({"calls": calls}), encoding="utf-8")
-        with Aeon.from_config(["provider=simulated", f"provider.scenario={scenario}", *overrides]) as aeon:
+        with Aeon.from_config(
+            ["provider=simulated", f"provider.scenario={scenario}", *overrides]
+        ) as aeon:
             aeon.run(task, directory=folder / "run")
         return folder / "run" / "report.html"
 
@@ -82,6 +84,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded") / "run"
     cassette = Path(__file__).parents[2] / "examples" / "cassettes" / "web-architecture.aeon"
     replay = ["store.mode=replay", f"store.path={cassette}", "store.match=order"]
-    done = subprocess.run([sys.executable, "-m", "aeon", *replay, f"hydra.run.dir={folder}"], capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "aeon", *replay, f"hydra.run.dir={folder}"], capture_output=True
+    )
     assert done.returncode == 0, done.stderr.decode()
     return folder / "report.html"

@@ -40,7 +40,9 @@ def names(tab: Opened) -> list[str]:
     return tab.page.locator("#table tbody tr:visible th").all_inner_texts()
 
 
-def test_it_opens_alone_without_a_word_from_the_browser(several: Path, pair: Path, opened: Show) -> None:
+def test_it_opens_alone_without_a_word_from_the_browser(
+    several: Path, pair: Path, opened: Show
+) -> None:
     for path, head in ((several, "2 of 4 runs converged"), (pair, "2 of 2 runs converged")):
         tab = opened(path)
         assert tab.said == []
@@ -54,7 +56,8 @@ def test_it_sorts_by_any_column_and_back_with_the_keyboard_too(several: Path, op
     head.get_by_role("button").focus()
     tab.page.keyboard.press("Enter")
     tokens = [
-        int(text.replace(",", "")) for text in tab.page.locator("#table td:nth-last-child(3) span").all_inner_texts()
+        int(text.replace(",", ""))
+        for text in tab.page.locator("#table td:nth-last-child(3) span").all_inner_texts()
     ]
     assert tokens == sorted(tokens)
     assert head.get_attribute("aria-sort") == "ascending"
@@ -93,11 +96,17 @@ def test_a_failed_run_leads_to_its_error_and_a_run_to_its_page(several: Path, op
 
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_grave(several: Path, pair: Path, opened: Show, width: int, scheme: str) -> None:
+def test_axe_finds_nothing_grave(
+    several: Path, pair: Path, opened: Show, width: int, scheme: str
+) -> None:
     for path in (several, pair):
         page = opened(path, width=width, scheme=scheme).page
         found = Axe().run(page).response["violations"]
-        assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in GRAVE] == []
+        assert [
+            (each["id"], each["nodes"][0]["html"][:200])
+            for each in found
+            if each["impact"] in GRAVE
+        ] == []
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
@@ -109,7 +118,9 @@ def test_two_runs_show_what_differs_in_their_plans(pair: Path, opened: Show) -> 
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_no_text_of_a_run_does_anything(several: Path, tmp_path: Path, opened: Show, count: int) -> None:
+def test_no_text_of_a_run_does_anything(
+    several: Path, tmp_path: Path, opened: Show, count: int
+) -> None:
     for number in (0, 1):
         with Aeon.from_config(["provider=simulated", f"provider.seed={number}"]) as aeon:
             aeon.run(f"{HOSTILE} {number} {LONG}", directory=tmp_path / str(number))
@@ -133,7 +144,9 @@ def test_no_text_of_a_run_does_anything(several: Path, tmp_path: Path, opened: S
     assert tab.page.evaluate("window.hacked") is None
     assert tab.said == []
     assert len(tab.asked) == 1
-    addresses = tab.page.evaluate("[...document.querySelectorAll('a[href]')].map((each) => each.getAttribute('href'))")
+    addresses = tab.page.evaluate(
+        "[...document.querySelectorAll('a[href]')].map((each) => each.getAttribute('href'))"
+    )
     assert [each for each in addresses if not each.startswith(("#", "0/report", "1/report"))] == []
     assert tab.page.locator("img, iframe, object").count() == 0
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 360

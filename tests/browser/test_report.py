@@ -68,7 +68,10 @@ def test_a_slider_says_where_it_would_have_converged_and_how(recorded: Path, ope
     page.locator("[data-threshold=completeness]").fill("0.99")
     assert "no pass would have converged" in page.locator("#what-if").inner_text()
     page.locator("[data-threshold=completeness]").fill("0.2")
-    assert page.locator("#what-if").inner_text() == "With these thresholds it would have converged in pass 1."
+    assert (
+        page.locator("#what-if").inner_text()
+        == "With these thresholds it would have converged in pass 1."
+    )
     assert "convergence.completeness=0.2" in page.locator("#what-if-command code").inner_text()
 
 
@@ -110,9 +113,16 @@ def test_the_script_and_the_program_come_to_the_same_verdict(recorded: Path, ope
     names = ("completeness", "coherence", "consistency")
     cases, expected = [], []
     for _ in range(2_000):
-        scores, bars = ({name: chance.choice((0.0, 0.5, 0.89, 0.9, 0.95, 1.0)) for name in names} for _ in range(2))
-        criteria = [(name, chance.random() < 0.7) for name in ("cited", "short")[: chance.randrange(3)]]
-        kinds = chance.choices(("contradiction", "omission", "hallucination", "other"), k=chance.choice((0, 0, 1, 3)))
+        scores, bars = (
+            {name: chance.choice((0.0, 0.5, 0.89, 0.9, 0.95, 1.0)) for name in names}
+            for _ in range(2)
+        )
+        criteria = [
+            (name, chance.random() < 0.7) for name in ("cited", "short")[: chance.randrange(3)]
+        ]
+        kinds = chance.choices(
+            ("contradiction", "omission", "hallucination", "other"), k=chance.choice((0, 0, 1, 3))
+        )
         cases.append([scores, bars, criteria, kinds])
         converged, codes = verdict(
             ConvergenceScores(**{f"{name}_score": value for name, value in scores.items()}),
@@ -121,7 +131,10 @@ def test_the_script_and_the_program_come_to_the_same_verdict(recorded: Path, ope
             kinds,
         )
         expected.append([converged, list(codes)])
-    assert opened(recorded).page.evaluate("cases => cases.map((each) => verdict(...each))", cases) == expected
+    assert (
+        opened(recorded).page.evaluate("cases => cases.map((each) => verdict(...each))", cases)
+        == expected
+    )
 
 
 @pytest.mark.parametrize("width", [1280, 360])
@@ -130,7 +143,9 @@ def test_axe_finds_nothing_grave(recorded: Path, opened: Show, width: int, schem
     page = opened(recorded, "#call-2", width=width, scheme=scheme).page
     page.click("#judge-2 summary")
     found = Axe().run(page).response["violations"]
-    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in GRAVE] == []
+    assert [
+        (each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in GRAVE
+    ] == []
 
 
 GRAVE = ("serious", "critical")
@@ -143,7 +158,9 @@ def test_a_narrow_screen_is_not_wider_than_it_is(recorded: Path, opened: Show, w
     assert page.locator(".top nav").evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
-def test_without_scripts_it_says_what_is_missing_and_shows_the_rest(recorded: Path, browser: Browser) -> None:
+def test_without_scripts_it_says_what_is_missing_and_shows_the_rest(
+    recorded: Path, browser: Browser
+) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto(recorded.as_uri())
     assert "the passes before it need JavaScript" in page.locator("#plan").inner_text()
@@ -152,13 +169,21 @@ def test_without_scripts_it_says_what_is_missing_and_shows_the_rest(recorded: Pa
     page.close()
 
 
-def test_criteria_and_a_judge_that_contradicts_itself_stand_by_pass_and_call(run: Run, opened: Show) -> None:
+def test_criteria_and_a_judge_that_contradicts_itself_stand_by_pass_and_call(
+    run: Run, opened: Show
+) -> None:
     judged = dict.fromkeys(("completeness_score", "coherence_score", "consistency_score"), 0.95)
     criterion = {"name": "cited", "met": False, "reason": "No source."}
-    first = {**judged, "completeness_score": 0.7, "explanation": "It is thin.", "criteria": [criterion]}
+    first = {
+        **judged,
+        "completeness_score": 0.7,
+        "explanation": "It is thin.",
+        "criteria": [criterion],
+    }
     met = [{**criterion, "met": True}]
     second, last = (
-        {**judged, "completeness_score": score, "explanation": "It is whole.", "criteria": met} for score in (0.9, 1)
+        {**judged, "completeness_score": score, "explanation": "It is whole.", "criteria": met}
+        for score in (0.9, 1)
     )
     step = {"step_id": "write", "description": "Write it."}
     refined = [
@@ -191,7 +216,12 @@ def test_criteria_and_a_judge_that_contradicts_itself_stand_by_pass_and_call(run
         "refinement": [*refined, {"answer": {"actions": []}}],
     }
     page = opened(run("write a guide", calls, "convergence.criteria.cited=It cites.")).page
-    assert page.locator("#scores tbody tr").inner_text().split("\t") == ["cited", "not met", "met", "met"]
+    assert page.locator("#scores tbody tr").inner_text().split("\t") == [
+        "cited",
+        "not met",
+        "met",
+        "met",
+    ]
     said = page.locator(".causes li", has_text="contradicts itself: completeness")
     assert "Pass 1: " in said.inner_text()
     assert "It is thin." in said.inner_text()
@@ -207,7 +237,10 @@ def test_a_command_shows_what_is_to_be_filled_in(run: Run, opened: Show) -> None
     assert command.locator("mark").all_inner_texts() == ["NAME", '"..."']
     command.locator("button").click()
     expect(command.locator("button")).not_to_have_text("Copy")
-    assert command.locator("button").inner_text() in ('Copied: fill in NAME and "..."', "Press Ctrl-C")
+    assert command.locator("button").inner_text() in (
+        'Copied: fill in NAME and "..."',
+        "Press Ctrl-C",
+    )
     assert "any name" in page.locator(".next").inner_text()
 
 
@@ -219,14 +252,19 @@ def test_the_legend_has_the_kinds_of_the_calls(recorded: Path, opened: Show) -> 
     assert [kind for kind in kinds if kind not in known] == []
 
 
-def test_names_are_code_and_commands_come_before_scores_on_a_narrow_screen(run: Run, opened: Show) -> None:
+def test_names_are_code_and_commands_come_before_scores_on_a_narrow_screen(
+    run: Run, opened: Show
+) -> None:
     lacking = {"step_output": "", "clarity_state": "BLOCKED", "clarity_reason": "No figures."}
-    plan = {"answer": {"goal": "A guide", "steps": [{"step_id": "write", "description": "Write it."}]}}
+    plan = {
+        "answer": {"goal": "A guide", "steps": [{"step_id": "write", "description": "Write it."}]}
+    }
     path = run("write a guide", {"plan": plan, "step": {"answer": lacking}}, "limits.max_passes=1")
     page = opened(path, width=390).page
     assert page.locator(".causes a code", has_text="write").count() > 0
     places = [
-        page.locator(f"h2:text-is('{name}')").bounding_box() for name in ("What to try next", "Scores at the end")
+        page.locator(f"h2:text-is('{name}')").bounding_box()
+        for name in ("What to try next", "Scores at the end")
     ]
     assert [box is not None for box in places] == [True, True]
     assert places[0]["y"] < places[1]["y"]  # type: ignore[index]
@@ -244,28 +282,48 @@ def test_all_passes_are_printed(recorded: Path, opened: Show) -> None:
 SCRIPT = '<script>window.hacked = 1</script></script><img src=x onerror="window.hacked = 1">'
 LINKS = "[a](javascript:window.hacked=1) [b](JaVaScRiPt:window.hacked=1) [c](data:text/html,x) <javascript:alert(1)>"
 PICTURE = "![picture](http://127.0.0.1:9/pixel.png)"
-HOSTILE = (
-    f'{SCRIPT} " onfocus="window.hacked=1" autofocus x=\' {LINKS} {PICTURE} \u202egnp.exe\u202c \u2028 {{{{ 7*7 }}}}'
-)
+HOSTILE = f'{SCRIPT} " onfocus="window.hacked=1" autofocus x=\' {LINKS} {PICTURE} \u202egnp.exe\u202c \u2028 {{{{ 7*7 }}}}'
 LONG = "x" * 200_000
 
 
 @pytest.fixture(scope="module")
 def hostile(run: Run) -> Path:
-    issue = {"type": "consistency", "severity": "CRITICAL", "description": HOSTILE, "location": {"step_id": SCRIPT}}
+    issue = {
+        "type": "consistency",
+        "severity": "CRITICAL",
+        "description": HOSTILE,
+        "location": {"step_id": SCRIPT},
+    }
     step = {"step_id": SCRIPT, "description": HOSTILE, "dependencies": []}
     blocking = {"kind": "other", "description": HOSTILE, "blocking": True}
     changes = [
-        {"action_type": "ADD", "new_step": {**step, "step_id": f"{SCRIPT}2"}, "justification": HOSTILE},
-        {"action_type": "MODIFY", "target_step_id": SCRIPT, "new_step": step, "justification": HOSTILE},
+        {
+            "action_type": "ADD",
+            "new_step": {**step, "step_id": f"{SCRIPT}2"},
+            "justification": HOSTILE,
+        },
+        {
+            "action_type": "MODIFY",
+            "target_step_id": SCRIPT,
+            "new_step": step,
+            "justification": HOSTILE,
+        },
     ]
     convergence = {"completeness_score": 0.1, "explanation": HOSTILE, "issues": [blocking]}
     calls: dict[str, object] = {
         "plan": {
-            "answer": {"goal": HOSTILE, "steps": [step], "questions": [{"question": HOSTILE, "assumption": HOSTILE}]}
+            "answer": {
+                "goal": HOSTILE,
+                "steps": [step],
+                "questions": [{"question": HOSTILE, "assumption": HOSTILE}],
+            }
         },
         "step": {
-            "answer": {"step_output": f"{HOSTILE}\n\n{LONG}", "clarity_state": "CLEAR", "clarity_reason": HOSTILE}
+            "answer": {
+                "step_output": f"{HOSTILE}\n\n{LONG}",
+                "clarity_state": "CLEAR",
+                "clarity_reason": HOSTILE,
+            }
         },
         "semantic_validation": {"answer": {"issues": [{"issue_id": SCRIPT, **issue}]}},
         "convergence": {"answer": convergence},
@@ -284,7 +342,9 @@ def test_no_text_of_a_model_does_anything(hostile: Path, opened: Show) -> None:
     assert page.evaluate("window.hacked") is None
     assert tab.said == []
     assert tab.asked == [f"{hostile.as_uri()}#call-2"] or tab.asked == [hostile.as_uri()]
-    addresses = page.evaluate("[...document.querySelectorAll('a[href]')].map((each) => each.getAttribute('href'))")
+    addresses = page.evaluate(
+        "[...document.querySelectorAll('a[href]')].map((each) => each.getAttribute('href'))"
+    )
     assert [each for each in addresses if not each.startswith(("#", "http://127.0.0.1:9/"))] == []
     assert page.locator("script").count() == 2
     assert page.locator("img, iframe, object, style:not(head style)").count() == 0
@@ -293,16 +353,31 @@ def test_no_text_of_a_model_does_anything(hostile: Path, opened: Show) -> None:
 
 
 def words(chance: random.Random, number: int) -> str:
-    known = ("plan", "step", "answer", "review", "service", "queue", "index", "cache", "token", "storage", "login")
+    known = (
+        "plan",
+        "step",
+        "answer",
+        "review",
+        "service",
+        "queue",
+        "index",
+        "cache",
+        "token",
+        "storage",
+        "login",
+    )
     return " ".join(
-        chance.choice(known) + chance.choice(("", "", ".", f"{chance.randrange(99)}\n")) for _ in range(number)
+        chance.choice(known) + chance.choice(("", "", ".", f"{chance.randrange(99)}\n"))
+        for _ in range(number)
     )
 
 
 def test_ten_passes_of_twenty_steps_are_small_and_quick(run: Run, opened: Show) -> None:
     chance = random.Random(1)
     names = [f"step-{number:02}" for number in range(20)]
-    steps = [{"step_id": name, "description": words(chance, 14), "dependencies": []} for name in names]
+    steps = [
+        {"step_id": name, "description": words(chance, 14), "dependencies": []} for name in names
+    ]
     calls: dict[str, list[object]] = {name: [] for name in ("step", "convergence", "refinement")}
     calls["refinement"].append({"when": {"pass_number": 0}, "answer": {"actions": []}})
     for number in range(1, 11):
@@ -310,8 +385,13 @@ def test_ten_passes_of_twenty_steps_are_small_and_quick(run: Run, opened: Show) 
         for name in names:
             output = {"step_output": words(chance, 180), "clarity_reason": words(chance, 15)}
             state = "BLOCKED" if number < 10 else "CLEAR"
-            calls["step"].append({"when": {**when, "step_id": name}, "answer": {**output, "clarity_state": state}})
-        scores = {f"{name}_score": 0.5 + number / 22 for name in ("completeness", "coherence", "consistency")}
+            calls["step"].append(
+                {"when": {**when, "step_id": name}, "answer": {**output, "clarity_state": state}}
+            )
+        scores = {
+            f"{name}_score": 0.5 + number / 22
+            for name in ("completeness", "coherence", "consistency")
+        }
         calls["convergence"].append(
             {"when": when, "answer": {**scores, "explanation": words(chance, 50), "issues": []}}
         )
@@ -327,7 +407,11 @@ def test_ten_passes_of_twenty_steps_are_small_and_quick(run: Run, opened: Show) 
         calls["refinement"].append({"when": when, "answer": {"actions": changes}})
     review = {"answer": {"issues": []}}
     plan = {"answer": {"goal": "A design", "steps": steps}}
-    limits = ["refinement.max_attempts_per_fragment=99", "refinement.max_attempts_total=99", "limits.max_passes=10"]
+    limits = [
+        "refinement.max_attempts_per_fragment=99",
+        "refinement.max_attempts_total=99",
+        "limits.max_passes=10",
+    ]
     answers = {**calls, "plan": plan, "semantic_validation": review}
     path = run("design a large system", answers, *limits, "ttl.base=600", "ttl.limit=2000")
     assert path.stat().st_size <= MOST_BYTES

@@ -33,7 +33,9 @@ def logging_restored() -> Iterator[None]:
 
 
 @pytest.fixture
-def aeon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunAeon:
+def aeon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> RunAeon:
     """Runs the program in this process and in an empty directory: `aeon("task=x", "progress=none")`."""
     monkeypatch.chdir(tmp_path)
     for name in ENVIRONMENT:

@@ -23,7 +23,13 @@ steps:
   - {id: a, description: say it back, tool: echo, arguments: {text: hello}}
   - {id: b, description: d, depends_on: [a], tool: calculator, arguments: {expression: 1 + 1}}
 """
-ASKS = ("tools=builtin", "+tools.approval={echo: ask}", "provider=simulated", "mode=core", "plan_file=plan.yaml")
+ASKS = (
+    "tools=builtin",
+    "+tools.approval={echo: ask}",
+    "provider=simulated",
+    "mode=core",
+    "plan_file=plan.yaml",
+)
 
 
 class Terminal(io.StringIO):
@@ -45,7 +51,9 @@ def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("plan_file", "at_terminal")
 @pytest.mark.parametrize("answer", ["y\n", "YES\n", " y \n"])
-def test_the_person_is_asked_and_may_say_yes(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+def test_the_person_is_asked_and_may_say_yes(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     ended = aeon(*ASKS)
     assert ended.status == 0
@@ -59,7 +67,9 @@ def test_the_person_is_asked_and_may_say_yes(aeon: RunAeon, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("plan_file", "at_terminal")
 @pytest.mark.parametrize("answer", ["n\n", "\n", "yeah\n", ""])
-def test_anything_else_is_no_and_the_step_fails(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+def test_anything_else_is_no_and_the_step_fails(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     ended = aeon(*ASKS)
     assert ended.status == 3
@@ -68,7 +78,9 @@ def test_anything_else_is_no_and_the_step_fails(aeon: RunAeon, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("plan_file")
-def test_without_a_terminal_it_is_refused_and_nothing_waits(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_it_is_refused_and_nothing_waits(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     ended = aeon(*ASKS)
     assert ended.status == 3
@@ -77,7 +89,9 @@ def test_without_a_terminal_it_is_refused_and_nothing_waits(aeon: RunAeon, monke
 
 
 @pytest.mark.usefixtures("plan_file", "at_terminal")
-def test_a_tool_that_is_never_approved_is_not_asked_for(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_is_never_approved_is_not_asked_for(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     ended = aeon(*ASKS, "++tools.approval.echo=never")
     assert "tools.approval refuses it" in ended.err
@@ -124,7 +138,14 @@ def test_of_several_patterns_the_first_given_decides(aeon: RunAeon) -> None:
 @pytest.mark.usefixtures("plan_file")
 def test_policies_of_a_pattern_can_be_swept(aeon: RunAeon, tmp_path: Path) -> None:
     swept = "tools.approval.e*=always,never"
-    ended = aeon("tools=builtin", "provider=simulated", "mode=core", "plan_file=plan.yaml", swept, "--multirun")
+    ended = aeon(
+        "tools=builtin",
+        "provider=simulated",
+        "mode=core",
+        "plan_file=plan.yaml",
+        swept,
+        "--multirun",
+    )
     assert ended.status == 3
     results = [json.loads(path.read_text()) for path in sorted(tmp_path.rglob("result.json"))]
     assert {result["termination_reason"] for result in results} == {"completed", "step_failed"}

@@ -38,7 +38,12 @@ steps:
     depends_on: [first]
 """
 ASKED = ("provider=simulated", "provider.seed=7", "interaction=ask")
-APPROVED = ("provider=simulated", "plan_file=flow.yaml", "tools=builtin", "tools.approval={echo: ask}")
+APPROVED = (
+    "provider=simulated",
+    "plan_file=flow.yaml",
+    "tools=builtin",
+    "tools.approval={echo: ask}",
+)
 
 
 class Terminal:
@@ -75,13 +80,21 @@ def _owning() -> None:
 
 
 @contextmanager
-def at_a_terminal(directory: Path, *arguments: str, shown: str | None = "none") -> Iterator[Terminal]:
+def at_a_terminal(
+    directory: Path, *arguments: str, shown: str | None = "none"
+) -> Iterator[Terminal]:
     end, other = pty.openpty()
     kind = [f"progress={shown}"] if shown else []
     command = [sys.executable, "-m", "aeon", *kind, "hydra.run.dir=run", *arguments]
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
     with subprocess.Popen(
-        command, cwd=directory, env=environ, stdin=other, stderr=other, stdout=subprocess.PIPE, preexec_fn=_owning
+        command,
+        cwd=directory,
+        env=environ,
+        stdin=other,
+        stderr=other,
+        stdout=subprocess.PIPE,
+        preexec_fn=_owning,
     ) as process:
         os.close(other)
         try:
@@ -93,7 +106,9 @@ def at_a_terminal(directory: Path, *arguments: str, shown: str | None = "none") 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "prompt"), [(("task=x", *ASKED), "Your answer"), (APPROVED, "May it be called?")], ids=("ask", "tool")
+    ("arguments", "prompt"),
+    [(("task=x", *ASKED), "Your answer"), (APPROVED, "May it be called?")],
+    ids=("ask", "tool"),
 )
 def test_the_first_ctrl_c_ends_the_run_with_what_it_has(
     tmp_path: Path, arguments: tuple[str, ...], prompt: str
@@ -136,7 +151,9 @@ def test_a_question_is_given_up_when_the_run_is_to_stop_and_keeps_its_assumption
     assert asking.ask(QUESTION, lambda: next(looked)) is None
 
 
-def test_once_the_run_is_to_stop_no_further_question_is_put(capsys: pytest.CaptureFixture[str]) -> None:
+def test_once_the_run_is_to_stop_no_further_question_is_put(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert asking.ask(QUESTION, lambda: True) is None
     assert capsys.readouterr().err == ""
 

@@ -25,7 +25,11 @@ def loaded_by(arguments: list[str], folder: Path) -> set[str]:
         "print('loaded', *(name for name in sys.modules if '.' not in name), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return set(done.stderr.partition("loaded")[2].split())
 
@@ -44,18 +48,24 @@ def loaded_by(arguments: list[str], folder: Path) -> set[str]:
     ],
     ids=" ".join,
 )
-def test_what_needs_no_configuration_loads_nothing_that_takes_time(arguments: list[str], tmp_path: Path) -> None:
+def test_what_needs_no_configuration_loads_nothing_that_takes_time(
+    arguments: list[str], tmp_path: Path
+) -> None:
     assert loaded_by(arguments, tmp_path).isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(arguments.split(), id=arguments, marks=() if "bass" in arguments else pytest.mark.slow)
+        pytest.param(
+            arguments.split(), id=arguments, marks=() if "bass" in arguments else pytest.mark.slow
+        )
         for arguments in ("task=x ttl.bass=1", "provider=nothing", "", "--cfg job")
     ],
 )
-def test_a_mistake_in_the_configuration_does_not_load_the_engine(arguments: list[str], tmp_path: Path) -> None:
+def test_a_mistake_in_the_configuration_does_not_load_the_engine(
+    arguments: list[str], tmp_path: Path
+) -> None:
     loaded = loaded_by(arguments, tmp_path)
     assert "hydra" in loaded
     assert loaded.isdisjoint(ENGINE)
@@ -94,7 +104,9 @@ def test_help_lists_the_options_of_a_folder_of_ones_own(aeon: RunAeon, tmp_path:
     assert "acme" not in aeon("--help").out
 
 
-@pytest.mark.parametrize("task", ["name three rivers", "limits.max_passes=3, or what?", "- milk\n- 'eggs'"])
+@pytest.mark.parametrize(
+    "task", ["name three rivers", "limits.max_passes=3, or what?", "- milk\n- 'eggs'"]
+)
 def test_ask_takes_a_task_as_it_is(aeon: RunAeon, task: str) -> None:
     assert yaml.safe_load(aeon("ask", task, "--cfg", "job", "ttl=small").out)["task"] == task
 
@@ -109,7 +121,9 @@ def test_ask_takes_a_task_as_it_is(aeon: RunAeon, task: str) -> None:
         (["ask", "x", "task=y"], "the task is given twice"),
     ],
 )
-def test_ask_says_what_it_needs(aeon: RunAeon, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_ask_says_what_it_needs(
+    aeon: RunAeon, tmp_path: Path, arguments: list[str], said: str
+) -> None:
     ended = aeon(*arguments)
     assert ended.status == 2
     assert said in ended.err
@@ -144,7 +158,9 @@ def candidates(aeon: RunAeon, *words: str) -> list[str]:
         (["+mode=c"], ["+mode=core"]),
     ],
 )
-def test_completion_offers_what_may_stand_there(aeon: RunAeon, words: list[str], offered: list[str]) -> None:
+def test_completion_offers_what_may_stand_there(
+    aeon: RunAeon, words: list[str], offered: list[str]
+) -> None:
     assert candidates(aeon, *words) == offered
 
 
@@ -168,7 +184,9 @@ def test_the_script_for_a_shell_can_be_had_both_ways(aeon: RunAeon, shell: str) 
 
 def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     """The words of a command line, typed so far, as bash hands them to the script."""
-    (tmp_path / "aeon").write_text(f'#!/bin/sh\nexec {sys.executable} -m aeon "$@"\n', encoding="utf-8")
+    (tmp_path / "aeon").write_text(
+        f'#!/bin/sh\nexec {sys.executable} -m aeon "$@"\n', encoding="utf-8"
+    )
     (tmp_path / "aeon").chmod(0o755)
     script = """
         eval "$(aeon completion bash)"
@@ -199,12 +217,19 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
         (["check", "--nonsense"], True),
     ],
 )
-def test_a_pipe_that_nobody_reads_is_silent(arguments: list[str], both: bool, tmp_path: Path) -> None:
+def test_a_pipe_that_nobody_reads_is_silent(
+    arguments: list[str], both: bool, tmp_path: Path
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     errors = writing if both else subprocess.PIPE
     done = subprocess.run(
-        [sys.executable, "-m", "aeon", *arguments], stdout=writing, stderr=errors, cwd=tmp_path, check=False, text=True
+        [sys.executable, "-m", "aeon", *arguments],
+        stdout=writing,
+        stderr=errors,
+        cwd=tmp_path,
+        check=False,
+        text=True,
     )
     os.close(writing)
     assert done.returncode in (0, 2, 3)
@@ -221,6 +246,8 @@ with own_streams(), contextlib.suppress(OSError):
 """
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([sys.executable, "-c", program], stdout=writing, stderr=writing, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=writing, stderr=writing, check=False
+    )
     os.close(writing)
     assert done.returncode == 0

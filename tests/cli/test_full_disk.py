@@ -42,7 +42,9 @@ def artefacts_full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("artefacts_full")
-def test_an_answer_that_cannot_be_written_is_printed_and_the_run_ends_with_1(aeon: RunAeon, tmp_path: Path) -> None:
+def test_an_answer_that_cannot_be_written_is_printed_and_the_run_ends_with_1(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     ended = aeon("task=secret-word", *QUIET)
     assert ended.status == 1
     assert ended.out.startswith(SIMULATED_LINE)
@@ -54,7 +56,10 @@ def test_an_answer_that_cannot_be_written_is_printed_and_the_run_ends_with_1(aeo
 
 @pytest.mark.usefixtures("artefacts_full")
 def test_from_python_the_error_holds_the_result(tmp_path: Path) -> None:
-    with Aeon(compose(["provider=simulated", "experiment=quick"]), {}) as aeon, pytest.raises(ArtefactError) as raised:
+    with (
+        Aeon(compose(["provider=simulated", "experiment=quick"]), {}) as aeon,
+        pytest.raises(ArtefactError) as raised,
+    ):
         aeon.run("x", directory=tmp_path)
     assert raised.value.result.answer.startswith(SIMULATED_LINE)
 
@@ -71,7 +76,14 @@ def test_a_run_goes_on_without_journals_and_says_so_once(aeon: RunAeon, tmp_path
 
 @pytest.mark.usefixtures("artefacts_full")
 def test_in_a_multirun_every_answer_is_printed(aeon: RunAeon) -> None:
-    ended = aeon("-m", "task=x", "ttl.base=9,10", "hydra.sweep.dir=sweep", "provider=simulated", "progress=none")
+    ended = aeon(
+        "-m",
+        "task=x",
+        "ttl.base=9,10",
+        "hydra.sweep.dir=sweep",
+        "provider=simulated",
+        "progress=none",
+    )
     assert ended.status == 1
     assert ended.out.count(SIMULATED_LINE) == 2
     assert "Error executing job" not in ended.err

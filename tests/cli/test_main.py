@@ -17,7 +17,9 @@ def run_directories(root: Path) -> list[Path]:
     return sorted((root / "outputs").glob("*/*"))
 
 
-def test_a_run_prints_the_answer_alone_and_writes_its_artefacts(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_run_prints_the_answer_alone_and_writes_its_artefacts(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     ended = aeon("task=compare, 'a' and ${b}", *QUIET)
     (directory,) = run_directories(tmp_path)
     result = json.loads((directory / "result.json").read_text(encoding="utf-8"))
@@ -26,7 +28,15 @@ def test_a_run_prints_the_answer_alone_and_writes_its_artefacts(aeon: RunAeon, t
     assert ended.out.rstrip("\n") == result["answer"].rstrip("\n")
     assert result["task"] == "compare, 'a' and ${b}"
     assert str(directory) in ended.err
-    names = {"result.json", "history.json", "cycles.jsonl", "events.jsonl", "answer.md", "run.json", "store.sqlite"}
+    names = {
+        "result.json",
+        "history.json",
+        "cycles.jsonl",
+        "events.jsonl",
+        "answer.md",
+        "run.json",
+        "store.sqlite",
+    }
     names |= {".hydra", "report.html"}
     assert {path.name for path in directory.iterdir()} == names
 
@@ -45,7 +55,9 @@ def test_a_run_that_did_not_converge_ends_with_3_and_its_reason(aeon: RunAeon) -
     assert "ttl_expired" in ended.err
 
 
-def test_a_run_whose_provider_fails_ends_with_1_and_says_why(aeon: RunAeon, scenario: Path, tmp_path: Path) -> None:
+def test_a_run_whose_provider_fails_ends_with_1_and_says_why(
+    aeon: RunAeon, scenario: Path, tmp_path: Path
+) -> None:
     ended = aeon("task=x", f"provider.scenario={scenario}", *QUIET)
     assert ended.status == 1
     assert "Error: " in ended.err
@@ -67,12 +79,18 @@ def test_a_run_whose_provider_fails_ends_with_1_and_says_why(aeon: RunAeon, scen
         (("task=x", "inputs.a=b\udcff"), "inputs.a is not valid UTF-8"),
         (("task=x", "convergence.completness=1"), "did you mean `completeness`?"),
         (("task=x", "convergence.coherence=1.7"), "less than or equal to 1"),
-        (("task=x", "batch.parallel=2"), "batch.parallel is read by `aeon batch` alone\nDid you mean sweep.parallel?"),
+        (
+            ("task=x", "batch.parallel=2"),
+            "batch.parallel is read by `aeon batch` alone\nDid you mean sweep.parallel?",
+        ),
         (
             ("batch", "sweep.max_cost=2"),
             "sweep.max_cost is read by a sweep (-m) alone\nDid you mean limits.max_cost or ",
         ),
-        (("batch", "+sweep.fail_fast=true"), "sweep.fail_fast is read by a sweep (-m) alone\nLeave it out."),
+        (
+            ("batch", "+sweep.fail_fast=true"),
+            "sweep.fail_fast is read by a sweep (-m) alone\nLeave it out.",
+        ),
         (("task=x", "provider=opnai"), "did you mean provider=openai?"),
         (("task=x", "ttl=20"), "ttl=20"),
         (("task=x", "convergence={"), "convergence={"),
@@ -112,7 +130,9 @@ def test_what_cannot_be_used_ends_with_2_before_any_directory_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_template_names_its_file_and_line_before_any_directory_is_made(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_broken_template_names_its_file_and_line_before_any_directory_is_made(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     template = tmp_path / "mine" / "default" / "plan.user.j2"
     template.parent.mkdir(parents=True)
     template.write_text("one\n{{ nothing_like_it }}\n", encoding="utf-8")
@@ -122,7 +142,9 @@ def test_a_broken_template_names_its_file_and_line_before_any_directory_is_made(
     assert not (tmp_path / "outputs").exists()
 
 
-def test_an_output_directory_that_cannot_be_written_ends_with_2(aeon: RunAeon, tmp_path: Path) -> None:
+def test_an_output_directory_that_cannot_be_written_ends_with_2(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     ended = aeon("task=x", "hydra.run.dir=file/run", *QUIET)
     assert ended.status == 2
@@ -139,7 +161,9 @@ def test_a_directory_that_holds_a_run_is_not_used_again(aeon: RunAeon, tmp_path:
     assert (tmp_path / "mine" / "result.json").read_bytes() == written
 
 
-def test_a_traceback_is_shown_only_to_who_asks_for_it(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_traceback_is_shown_only_to_who_asks_for_it(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     ended = aeon("task=x", "ttl.base=0")
     assert ended.status == 2
@@ -157,7 +181,9 @@ def test_a_task_comes_from_standard_input_byte_for_byte(
     assert json.loads((directory / "result.json").read_text(encoding="utf-8"))["task"] == text
 
 
-def test_standard_input_that_is_not_utf8_names_the_offset(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_that_is_not_utf8_names_the_offset(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ok \xe9"), encoding="latin-1"))
     ended = aeon("task=-")
     assert ended.status == 2
@@ -174,8 +200,12 @@ def test_inputs_reach_the_prompts_literally(aeon: RunAeon, tmp_path: Path) -> No
 
 def test_inputs_are_hashed_into_the_result(aeon: RunAeon, tmp_path: Path) -> None:
     (tmp_path / "b.md").write_bytes(b"file\r\n")
-    result = json.loads(aeon("task=x", "inputs.a=text", "input_files.b=b.md", "output=json", *QUIET).out)
-    expected = {name: sha256(text).hexdigest() for name, text in (("a", b"text"), ("b", b"file\r\n"))}
+    result = json.loads(
+        aeon("task=x", "inputs.a=text", "input_files.b=b.md", "output=json", *QUIET).out
+    )
+    expected = {
+        name: sha256(text).hexdigest() for name, text in (("a", b"text"), ("b", b"file\r\n"))
+    }
     assert result["hashes"]["inputs"] == expected
 
 
@@ -188,11 +218,26 @@ def test_flags_and_overrides_may_be_mixed(aeon: RunAeon) -> None:
 def test_help_says_what_aeon_does_and_names_the_ten_overrides_that_matter(aeon: RunAeon) -> None:
     ended = aeon("--help")
     assert ended.status == 0
-    listed = ended.out.split("The ten overrides that matter")[1].split("Examples")[0].strip().splitlines()
+    listed = (
+        ended.out.split("The ten overrides that matter")[1]
+        .split("Examples")[0]
+        .strip()
+        .splitlines()
+    )
     assert len(listed) == 10
-    for override in ("task=", "provider=", "convergence.completeness=", "ttl.base=", "limits.max_passes="):
+    for override in (
+        "task=",
+        "provider=",
+        "convergence.completeness=",
+        "ttl.base=",
+        "limits.max_passes=",
+    ):
         assert override in ended.out
-    for group in ("provider: anthropic, auto, azure", "experiment: none, quick, thorough", "env: ci, dev, prod"):
+    for group in (
+        "provider: anthropic, auto, azure",
+        "experiment: none, quick, thorough",
+        "env: ci, dev, prod",
+    ):
         assert group in ended.out
     assert all(f"aeon {command}" in ended.out for command in COMMANDS)
 
@@ -245,7 +290,9 @@ def test_render_shows_prompt_schema_and_the_file_each_comes_from(aeon: RunAeon) 
         assert part in ended.out
 
 
-def test_an_unexpected_failure_is_one_sentence_and_status_1(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_failure_is_one_sentence_and_status_1(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def explode(_arguments: object) -> int:
         raise RuntimeError("out of paper")
 
@@ -265,7 +312,9 @@ TABLES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [(), ("-m", "hydra.sweep.dir=sweep", "ttl.base=9,10")])
-def test_keys_that_a_table_has_not_yet_are_added_without_a_plus(aeon: RunAeon, how: tuple[str, ...]) -> None:
+def test_keys_that_a_table_has_not_yet_are_added_without_a_plus(
+    aeon: RunAeon, how: tuple[str, ...]
+) -> None:
     ended = aeon("task=x", "provider=simulated", "progress=none", "output=json", *TABLES, *how)
     results = [json.loads(line) for line in ended.out.splitlines()]
     assert ended.status == 0
@@ -276,8 +325,18 @@ def test_keys_that_a_table_has_not_yet_are_added_without_a_plus(aeon: RunAeon, h
 
 
 def test_a_key_that_a_table_has_not_yet_can_be_swept_over(aeon: RunAeon) -> None:
-    ended = aeon("-m", "task=x", "tools.approval.echo=ask,never", "hydra.sweep.dir=sweep", "output=json", *QUIET)
-    found = [json.loads(line)["configuration"]["tools"]["approval"]["echo"] for line in ended.out.splitlines()]
+    ended = aeon(
+        "-m",
+        "task=x",
+        "tools.approval.echo=ask,never",
+        "hydra.sweep.dir=sweep",
+        "output=json",
+        *QUIET,
+    )
+    found = [
+        json.loads(line)["configuration"]["tools"]["approval"]["echo"]
+        for line in ended.out.splitlines()
+    ]
     assert found == ["ask", "never"]
 
 

@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("make") is None or not (ROOT / "Makefile").is_file(), reason="needs make and a checkout"
+    shutil.which("make") is None or not (ROOT / "Makefile").is_file(),
+    reason="needs make and a checkout",
 )
 
 
@@ -19,7 +20,9 @@ def workshop(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path)
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "$@" > arguments\ncat > task\nexit "${STATUS:-0}"\n', encoding="utf-8")
+    python.write_text(
+        '#!/bin/sh\necho "$@" > arguments\ncat > task\nexit "${STATUS:-0}"\n', encoding="utf-8"
+    )
     python.chmod(0o755)
     for name in ("installed", "installed-dev"):
         stamp = tmp_path / ".venv" / name
@@ -32,7 +35,9 @@ def workshop(tmp_path: Path) -> Path:
 def make(workshop: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = ["make", "--no-print-directory", *arguments]
     variables = {"PATH": os.environ["PATH"], **environment}
-    return subprocess.run(command, cwd=workshop, env=variables, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=workshop, env=variables, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,9 @@ def test_any_task_text_survives_make(workshop: Path, task: str) -> None:
     ended = make(workshop, "run", f"task={task}", "args=convergence=strict ttl.base=5")
     assert ended.returncode == 0
     assert (workshop / "task").read_bytes() == task.encode()
-    assert (workshop / "arguments").read_text(encoding="utf-8") == "-m aeon task=- convergence=strict ttl.base=5\n"
+    assert (workshop / "arguments").read_text(
+        encoding="utf-8"
+    ) == "-m aeon task=- convergence=strict ttl.base=5\n"
     assert not (workshop / "pwned").exists()
 
 
@@ -80,7 +87,9 @@ def test_slow_tests_have_a_target_of_their_own_and_local_ones_are_in_neither(
 
 def test_bytecode_is_kept_whatever_the_environment_says(workshop: Path) -> None:
     python = workshop / ".venv" / "bin" / "python"
-    python.write_text('#!/bin/sh\necho "${PYTHONDONTWRITEBYTECODE-unset}" > arguments\n', encoding="utf-8")
+    python.write_text(
+        '#!/bin/sh\necho "${PYTHONDONTWRITEBYTECODE-unset}" > arguments\n', encoding="utf-8"
+    )
     assert make(workshop, "test", PYTHONDONTWRITEBYTECODE="1").returncode == 0
     assert (workshop / "arguments").read_text(encoding="utf-8") == "unset\n"
 
@@ -105,7 +114,9 @@ def test_a_run_without_a_task_says_how_to_give_one(workshop: Path) -> None:
 
 def test_a_task_may_come_from_a_file_that_the_arguments_name(workshop: Path) -> None:
     assert make(workshop, "run", "args=task_file=x.md ttl.base=5").returncode == 0
-    assert (workshop / "arguments").read_text(encoding="utf-8") == "-m aeon task_file=x.md ttl.base=5\n"
+    assert (workshop / "arguments").read_text(
+        encoding="utf-8"
+    ) == "-m aeon task_file=x.md ttl.base=5\n"
 
 
 def test_blanks_before_a_task_survive_in_the_environment(workshop: Path) -> None:

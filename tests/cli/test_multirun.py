@@ -18,7 +18,8 @@ QUIET = ("provider=simulated", "progress=none")
 
 def results(root: Path) -> list[dict[str, Any]]:
     return [
-        json.loads(path.read_text(encoding="utf-8")) for path in sorted((root / "multirun").glob("*/*/*/result.json"))
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted((root / "multirun").glob("*/*/*/result.json"))
     ]
 
 
@@ -36,7 +37,10 @@ def test_a_sweep_over_task_files_runs_a_job_for_each(aeon: RunAeon, tmp_path: Pa
 @pytest.mark.parametrize("flag", ["--multirun", "-m", "hydra.mode=MULTIRUN"])
 def test_free_text_is_one_job_in_a_multirun_too(aeon: RunAeon, tmp_path: Path, flag: str) -> None:
     text = "a,b 'c' \"d\" [e,f] {g: h} #i ${j} k=l \\ \n日本語"
-    assert aeon(flag, f"task={text}", f"inputs.more={text}", "experiment=quick", *QUIET).status in (0, 3)
+    assert aeon(flag, f"task={text}", f"inputs.more={text}", "experiment=quick", *QUIET).status in (
+        0,
+        3,
+    )
     (result,) = results(tmp_path)
     assert result["task"] == text
 
@@ -49,7 +53,9 @@ def test_every_job_runs_and_the_worst_ending_is_the_status(aeon: RunAeon, tmp_pa
     assert [json.loads(line)["converged"] for line in ended.out.splitlines()] == [False, True]
 
 
-def test_a_failing_job_does_not_keep_the_next_from_running(aeon: RunAeon, scenario: Path, tmp_path: Path) -> None:
+def test_a_failing_job_does_not_keep_the_next_from_running(
+    aeon: RunAeon, scenario: Path, tmp_path: Path
+) -> None:
     ended = aeon("--multirun", "task=x", f"provider.scenario={scenario},null", *QUIET)
     assert ended.status == FAILED
     assert [result["termination_reason"] for result in results(tmp_path)] == ["failed", "converged"]
@@ -88,7 +94,10 @@ def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
     ],
 )
 def test_the_worst_of_statuses(statuses: list[int], expected: int) -> None:
-    assert worst([Job(number, {}, Path(), status) for number, status in enumerate(statuses)]) == expected
+    assert (
+        worst([Job(number, {}, Path(), status) for number, status in enumerate(statuses)])
+        == expected
+    )
 
 
 def test_statuses_are_left_where_the_jobs_were(tmp_path: Path) -> None:
@@ -117,16 +126,22 @@ def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -
     assert [row["ended"] for row in rows] == [result["termination_reason"] for result in left]
     assert [row["converged"] for row in rows] == ["no", "yes"]
     assert [row["passes"] for row in rows] == [str(result["passes"]) for result in left]
-    assert [row["calls"] for row in rows] == [str(result["usage"]["total"]["requests"]) for result in left]
+    assert [row["calls"] for row in rows] == [
+        str(result["usage"]["total"]["requests"]) for result in left
+    ]
     assert rows[1]["completeness"] == f"{left[1]['scores']['completeness_score']:.2f}"
     assert [row["exit"] for row in rows] == ["3", "0"]
     assert [(tmp_path / row["directory"] / "result.json").exists() for row in rows] == [True, True]
-    assert ended.err.splitlines()[-2] == "2 jobs, 1 converged. Exit status 3, the worst of the jobs."
+    assert (
+        ended.err.splitlines()[-2] == "2 jobs, 1 converged. Exit status 3, the worst of the jobs."
+    )
 
 
 @pytest.mark.slow
 def test_each_job_is_told_by_its_number_before_its_end(aeon: RunAeon) -> None:
-    lines = aeon("--multirun", "task=x", "provider.seed=0,1", "ttl=small", "provider=simulated").err.splitlines()
+    lines = aeon(
+        "--multirun", "task=x", "provider.seed=0,1", "ttl=small", "provider=simulated"
+    ).err.splitlines()
     for number in (0, 1):
         own = [line for line in lines if line.startswith(f"job {number}  ")]
         assert own[0] == f"job {number}  seed={number}  started"
@@ -141,7 +156,10 @@ def test_a_sweep_of_a_resumed_run_tells_what_was_saved(aeon: RunAeon, tmp_path: 
     ended = aeon("-m", f"resume={recorded}", "convergence.completeness=0.2,0.9", "progress=none")
     rows = table(ended.err)
     saved = [str(result["parent"]["saved"]["model_calls"]) for result in results(tmp_path)]
-    assert [row["overrides"] for row in rows] == ["convergence.completeness=0.2", "convergence.completeness=0.9"]
+    assert [row["overrides"] for row in rows] == [
+        "convergence.completeness=0.2",
+        "convergence.completeness=0.9",
+    ]
     assert [row["saved"] for row in rows] == saved
     assert rows[1]["saved"] == rows[1]["calls"] != "0"
 
@@ -158,7 +176,12 @@ def calls(root: Path) -> list[tuple[int, int]]:
 @pytest.mark.slow
 def test_what_the_jobs_of_a_multirun_ask_alike_is_asked_once(aeon: RunAeon, tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
-        provider = ("provider=openai", f"provider.base_url={server.url}", "provider.require_key=false", "progress=none")
+        provider = (
+            "provider=openai",
+            f"provider.base_url={server.url}",
+            "provider.require_key=false",
+            "progress=none",
+        )
         ended = aeon("-m", "task=x", "limits.max_passes=1,2", *provider)
         bodies = [json.dumps(request.body, sort_keys=True) for request in server.requests]
         assert len(bodies) == len(set(bodies))
@@ -178,7 +201,10 @@ def test_jobs_that_are_to_ask_for_themselves_do(aeon: RunAeon, tmp_path: Path, m
     if more.endswith("false"):
         assert [job["parent"] for job in jobs] == [None, None]
     else:
-        asked, saved = ([job["usage"]["total"]["requests"] for job in jobs], [saved_of(job) for job in jobs])
+        asked, saved = (
+            [job["usage"]["total"]["requests"] for job in jobs],
+            [saved_of(job) for job in jobs],
+        )
         assert sum(saved) * 2 == sum(asked)
 
 
@@ -192,8 +218,17 @@ def test_a_shared_store_that_cannot_be_used_costs_no_job(aeon: RunAeon, tmp_path
 
 
 @pytest.mark.slow
-def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(aeon: RunAeon, tmp_path: Path) -> None:
-    aeon("-m", "task=x", "ttl.base=1,10", "convergence=lenient,strict", "hydra.sweep.dir=sweep", *QUIET)
+def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    aeon(
+        "-m",
+        "task=x",
+        "ttl.base=1,10",
+        "convergence=lenient,strict",
+        "hydra.sweep.dir=sweep",
+        *QUIET,
+    )
     with (tmp_path / "sweep" / "summary.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     left = [json.loads((Path(row["directory"]) / "result.json").read_text()) for row in rows]
@@ -204,17 +239,24 @@ def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(aeon: RunAeon,
         ("10", "strict"),
     ]
     assert [row["ended"] for row in rows] == [result["termination_reason"] for result in left]
-    names = [f"{row['job']}-base={row['ttl.base']},convergence={row['convergence']}" for row in rows]
+    names = [
+        f"{row['job']}-base={row['ttl.base']},convergence={row['convergence']}" for row in rows
+    ]
     assert [row["directory"] for row in rows] == [str(tmp_path / "sweep" / name) for name in names]
     compared = aeon("compare", "sweep").out.splitlines()
     assert [line.split()[:3] for line in compared[1:5]] == [
         [row["job"], *spread]
         for row, spread in zip(
-            rows, [("1", "lenient"), ("1", "strict"), ("10", "lenient"), ("10", "strict")], strict=True
+            rows,
+            [("1", "lenient"), ("1", "strict"), ("10", "lenient"), ("10", "strict")],
+            strict=True,
         )
     ]
     scores = left[2]["scores"]["completeness_score"]
-    assert (float(rows[2]["completeness"]), float(rows[2]["seconds"])) == (scores, left[2]["timings"]["total_seconds"])
+    assert (float(rows[2]["completeness"]), float(rows[2]["seconds"])) == (
+        scores,
+        left[2]["timings"]["total_seconds"],
+    )
     assert (rows[0]["completeness"], rows[0]["converged"], rows[2]["cost"]) == ("", "false", "0.0")
 
 
@@ -234,18 +276,29 @@ def test_the_table_fits_the_terminal(aeon: RunAeon, tmp_path: Path) -> None:
 def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) -> None:
     hydra = tmp_path / "0" / ".hydra"
     hydra.mkdir(parents=True)
-    (hydra / "hydra.yaml").write_text("hydra: {job: {num: 0}, overrides: {task: ['a=1', 'b=${none}']}}\n")
+    (hydra / "hydra.yaml").write_text(
+        "hydra: {job: {num: 0}, overrides: {task: ['a=1', 'b=${none}']}}\n"
+    )
     write_status(tmp_path / "0", USAGE)
     jobs = read_jobs(tmp_path, [["a=1", "b=${none}"], ["a=1", "b=2"]])
     first, second = {"a": "1", "b": "${none}"}, {"a": "1", "b": "2"}
     assert jobs == [Job(0, first, tmp_path / "0", USAGE, {"ended": "no result"}), Job(1, second)]
     began, never = table(f"\n\n{summary(jobs, USAGE)}")
-    assert (began["ended"], began["exit"], began["directory"]) == ("no result", "2", str(tmp_path / "0"))
+    assert (began["ended"], began["exit"], began["directory"]) == (
+        "no result",
+        "2",
+        str(tmp_path / "0"),
+    )
     assert (never["ended"], never["exit"], never["directory"]) == ("not started", "-", "-")
 
 
-def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their_directories(tmp_path: Path) -> None:
+def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their_directories(
+    tmp_path: Path,
+) -> None:
     for number in (10, 9):
         (tmp_path / str(number)).mkdir()
         write_status(tmp_path / str(number), DONE)
-    assert [(job.number, job.overrides, job.status) for job in read_jobs(tmp_path)] == [(9, {}, 0), (10, {}, 0)]
+    assert [(job.number, job.overrides, job.status) for job in read_jobs(tmp_path)] == [
+        (9, {}, 0),
+        (10, {}, 0),
+    ]

@@ -76,7 +76,12 @@ class NoAdapter:
 def function(): ...
 '''
 CUSTOM = ("provider=custom", "provider.adapter=my_models:Mine")
-RUN = ("task=plan a move", "progress=none", "provider.retry.initial_seconds=0", "provider.retry.jitter_seconds=0")
+RUN = (
+    "task=plan a move",
+    "progress=none",
+    "provider.retry.initial_seconds=0",
+    "provider.retry.jitter_seconds=0",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +154,9 @@ def test_an_adapter_that_says_so_calls_no_model(aeon: RunAeon, module: Path) -> 
         ("my_models:Coroutine", "complete is a coroutine function"),
     ],
 )
-def test_what_is_no_adapter_is_refused_before_any_call(aeon: RunAeon, module: Path, reference: str, said: str) -> None:
+def test_what_is_no_adapter_is_refused_before_any_call(
+    aeon: RunAeon, module: Path, reference: str, said: str
+) -> None:
     ended = aeon(*RUN, "provider=custom", f"provider.adapter={reference}")
     assert ended.status == 2
     assert f"provider.adapter={reference}: {said}" in ended.err
@@ -160,11 +167,16 @@ def test_what_is_no_adapter_is_refused_before_any_call(aeon: RunAeon, module: Pa
     ("overrides", "said"),
     [
         ([], "names no adapter"),
-        (["provider.adapter=my_models:Mine", "provider.options.sed=1"], "cannot be made: TypeError"),
+        (
+            ["provider.adapter=my_models:Mine", "provider.options.sed=1"],
+            "cannot be made: TypeError",
+        ),
         (["provider.adapter=my_models:Mine", "provider.modle=x"], "provider.modle"),
     ],
 )
-def test_what_is_missing_or_wrong_around_it_is_said(aeon: RunAeon, overrides: list[str], said: str) -> None:
+def test_what_is_missing_or_wrong_around_it_is_said(
+    aeon: RunAeon, overrides: list[str], said: str
+) -> None:
     ended = aeon(*RUN, "provider=custom", *overrides)
     assert (ended.status, said in ended.err) == (2, True), ended.err
 
@@ -182,7 +194,9 @@ def test_it_is_no_fallback(aeon: RunAeon) -> None:
         ("ReturnsText", "TypeError: complete returned str, not an LLMResponse"),
     ],
 )
-def test_an_adapter_that_breaks_ends_the_run_and_is_named(aeon: RunAeon, module: Path, name: str, said: str) -> None:
+def test_an_adapter_that_breaks_ends_the_run_and_is_named(
+    aeon: RunAeon, module: Path, name: str, said: str
+) -> None:
     ended = aeon(*RUN, "provider=custom", f"provider.adapter=my_models:{name}")
     assert ended.status == 1
     assert f"provider.adapter=my_models:{name}: {said}" in ended.err
@@ -246,11 +260,16 @@ def test_another_class_or_other_options_are_asked_anew(aeon: RunAeon, module: Pa
     assert counts == [once, once, 2 * once, 3 * once]
 
 
-def test_a_project_may_name_it_and_it_is_shown_before_it_is_loaded(aeon: RunAeon, module: Path) -> None:
-    (module / "aeon.yaml").write_text("config_dir: conf\noverrides: {provider: mine}\n", encoding="utf-8")
+def test_a_project_may_name_it_and_it_is_shown_before_it_is_loaded(
+    aeon: RunAeon, module: Path
+) -> None:
+    (module / "aeon.yaml").write_text(
+        "config_dir: conf\noverrides: {provider: mine}\n", encoding="utf-8"
+    )
     (module / "conf" / "provider").mkdir(parents=True)
     (module / "conf" / "provider" / "mine.yaml").write_text(
-        "defaults: [custom, _self_]\nadapter: my_models:Mine\noptions: {seed: 1}\n", encoding="utf-8"
+        "defaults: [custom, _self_]\nadapter: my_models:Mine\noptions: {seed: 1}\n",
+        encoding="utf-8",
     )
     ended = aeon(*RUN)
     assert ended.status == 0, ended.err

@@ -24,7 +24,10 @@ def write(path: Path, text: str) -> None:
 
 
 def project(folder: Path, overrides: str = "", config_dir: str = "") -> None:
-    write(folder / "aeon.yaml", (f"config_dir: {config_dir}\n" if config_dir else "") + f"overrides: {{{overrides}}}\n")
+    write(
+        folder / "aeon.yaml",
+        (f"config_dir: {config_dir}\n" if config_dir else "") + f"overrides: {{{overrides}}}\n",
+    )
 
 
 def composed(aeon: RunAeon, *arguments: str) -> dict[str, object]:
@@ -38,7 +41,9 @@ def composed(aeon: RunAeon, *arguments: str) -> dict[str, object]:
 def test_a_project_file_is_used_shown_and_can_be_left_out(aeon: RunAeon, tmp_path: Path) -> None:
     project(
         tmp_path,
-        "convergence: strict, ttl.base: 7, convergence.criteria.cited: 'Sources, always: ${x}'".replace("${x}", "yes"),
+        "convergence: strict, ttl.base: 7, convergence.criteria.cited: 'Sources, always: ${x}'".replace(
+            "${x}", "yes"
+        ),
     )
     ended = aeon(*SHOW)
     values = yaml.safe_load(ended.out)
@@ -73,11 +78,15 @@ def test_a_project_file_is_found_up_to_the_root_of_the_repository(
     assert composed(aeon)["ttl"]["base"] == 10
 
 
-def test_what_init_leaves_needs_no_flags(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_init_leaves_needs_no_flags(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert aeon("init", "mine").status == 0
     write(tmp_path / "mine" / "conf" / "limits" / "default.yaml", "max_passes: 1\n")
     template = tmp_path / "mine" / "prompts" / "default" / "plan.system.j2"
-    template.write_text(template.read_text(encoding="utf-8") + "\nMind the gap.\n", encoding="utf-8")
+    template.write_text(
+        template.read_text(encoding="utf-8") + "\nMind the gap.\n", encoding="utf-8"
+    )
     (tmp_path / "mine" / "inner").mkdir()
     (tmp_path / "mine" / ".git").mkdir()
     monkeypatch.chdir(tmp_path / "mine" / "inner")
@@ -86,7 +95,9 @@ def test_what_init_leaves_needs_no_flags(aeon: RunAeon, tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("command", ["doctor", "tools", "plan", "verify", "render", "check"])
-def test_every_command_that_is_configured_takes_the_project(aeon: RunAeon, tmp_path: Path, command: str) -> None:
+def test_every_command_that_is_configured_takes_the_project(
+    aeon: RunAeon, tmp_path: Path, command: str
+) -> None:
     project(tmp_path, "ttl.base: nothing")
     write(tmp_path / "plan.yaml", "goal: g\nsteps: []\n")
     words = {"render": ["plan"], "check": ["plan.yaml"], "plan": ["task=x"]}
@@ -151,14 +162,19 @@ def test_a_project_can_not_point_at_secrets_nor_change_how_the_program_starts(
         ("conf/ttl/default.yaml", "# @package provider\nname: x\n"),
         ("conf/ttl/mine.yaml", "defaults: [limits@provider.extra_headers_env: x]\n"),
         ("conf/config.yaml", "hydra: {searchpath: ['pkg://evil']}\n"),
-        ("conf/experiment/x.yaml", "# @package _global_\nhydra: {callbacks: {x: {_target_: os.system}}}\n"),
+        (
+            "conf/experiment/x.yaml",
+            "# @package _global_\nhydra: {callbacks: {x: {_target_: os.system}}}\n",
+        ),
         ("conf/hydra/job_logging/aeon.yaml", "handlers: {x: {'()': os.system}}\n"),
         ("conf/config.yaml", "defaults: [override hydra/launcher: other]\n"),
         ("conf/config.yaml", "inputs: {x: '${oc.env:AWS_SECRET_ACCESS_KEY}'}\n"),
         ("conf/config.yaml", "input_files: {x: ../secret}\n"),
     ],
 )
-def test_nor_can_its_folder_of_configuration(aeon: RunAeon, tmp_path: Path, file: str, text: str) -> None:
+def test_nor_can_its_folder_of_configuration(
+    aeon: RunAeon, tmp_path: Path, file: str, text: str
+) -> None:
     project(tmp_path, config_dir="conf")
     write(tmp_path / file, text)
     ended = aeon(*SHOW)
@@ -182,21 +198,28 @@ def test_a_folder_that_a_person_names_themselves_is_theirs(aeon: RunAeon, tmp_pa
 
 def test_what_may_start_programs_is_shown(aeon: RunAeon, tmp_path: Path) -> None:
     project(tmp_path, "tools.functions.price: 'shop:price'", config_dir="conf")
-    write(tmp_path / "conf" / "tools" / "mine.yaml", "mcp: {servers: {files: {command: [rm, -rf, x]}}}\n")
+    write(
+        tmp_path / "conf" / "tools" / "mine.yaml",
+        "mcp: {servers: {files: {command: [rm, -rf, x]}}}\n",
+    )
     err = aeon(*SHOW, "tools=mine").err
     assert "tools.functions.price=shop:price" in aeon(*SHOW).err
     assert "conf/tools/mine.yaml: mcp.servers.files.command=rm" in err
 
 
 @pytest.mark.parametrize("said", ['"a\\e[31m": 5', 'provider.base_url: "http://x.example/\\e[31m"'])
-def test_what_is_refused_cannot_steer_the_terminal(aeon: RunAeon, tmp_path: Path, said: str) -> None:
+def test_what_is_refused_cannot_steer_the_terminal(
+    aeon: RunAeon, tmp_path: Path, said: str
+) -> None:
     project(tmp_path, said)
     ended = aeon(*SHOW)
     assert (ended.status, "\x1b" in ended.err) == (2, False)
 
 
 def test_names_that_a_person_gives_may_be_of_several_words(aeon: RunAeon, tmp_path: Path) -> None:
-    project(tmp_path, "convergence.criteria: {'well cited': every claim}, tools.approval.kind_*: never")
+    project(
+        tmp_path, "convergence.criteria: {'well cited': every claim}, tools.approval.kind_*: never"
+    )
     values = composed(aeon)
     assert values["convergence"]["criteria"] == {"well cited": "every claim"}  # type: ignore[index]
 
@@ -205,7 +228,10 @@ def test_paths_of_a_project_are_relative_to_its_file(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".git").mkdir()
-    project(tmp_path, "answer.schema: report.json, input_files.notes: notes.md, memory: sqlite, memory.path: m.sqlite")
+    project(
+        tmp_path,
+        "answer.schema: report.json, input_files.notes: notes.md, memory: sqlite, memory.path: m.sqlite",
+    )
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path / "inner")
     values = composed(aeon)
@@ -225,7 +251,9 @@ def test_paths_of_a_project_are_relative_to_its_file(
         ("overrides: {ttl.bass: 1}\n", "did you mean `base`?"),
     ],
 )
-def test_a_project_file_that_cannot_be_used_is_named(aeon: RunAeon, tmp_path: Path, text: str, said: str) -> None:
+def test_a_project_file_that_cannot_be_used_is_named(
+    aeon: RunAeon, tmp_path: Path, text: str, said: str
+) -> None:
     write(tmp_path / "aeon.yaml", text)
     ended = aeon(*SHOW)
     assert ended.status == 2
@@ -239,7 +267,9 @@ def test_an_empty_project_file_sets_nothing(aeon: RunAeon, tmp_path: Path) -> No
 
 
 def test_a_run_that_is_resumed_brings_its_own_overrides(aeon: RunAeon, tmp_path: Path) -> None:
-    assert aeon("task=x", "provider=simulated", "progress=none", "ttl.base=9", "hydra.run.dir=first").status in (0, 3)
+    assert aeon(
+        "task=x", "provider=simulated", "progress=none", "ttl.base=9", "hydra.run.dir=first"
+    ).status in (0, 3)
     project(tmp_path, "ttl.base: 7")
     ended = aeon(*SHOW, "resume=first")
     assert yaml.safe_load(ended.out)["ttl"]["base"] == 9
@@ -269,7 +299,11 @@ def path_fields(model: type[BaseModel]) -> Iterator[str]:
             if node.get("format") == "path":
                 yield name
             for key, value in node.items():
-                inner = value.items() if key in ("properties", "$defs") and isinstance(value, dict) else [(name, value)]
+                inner = (
+                    value.items()
+                    if key in ("properties", "$defs") and isinstance(value, dict)
+                    else [(name, value)]
+                )
                 for child, part in inner:
                     yield from walk(part, str(child))
         elif isinstance(node, list):

@@ -10,8 +10,12 @@ from tests.support.openai_server import Failure
 
 def test_the_command_line_says_once_what_was_found_out(aeon: RunAeon) -> None:
     answers = script()
-    with AbleServer({**answers, "repair": answers["task_profile"]}, shape=servers.ignoring) as server:
-        done = aeon("task=do it", *overrides(server.url), "provider.require_key=false", "progress=none")
+    with AbleServer(
+        {**answers, "repair": answers["task_profile"]}, shape=servers.ignoring
+    ) as server:
+        done = aeon(
+            "task=do it", *overrides(server.url), "provider.require_key=false", "progress=none"
+        )
     assert done.status == 0, done.err
     [warning] = [line for line in done.err.splitlines() if line.startswith("Warning:")]
     assert "the schema goes into the prompt too" in warning
@@ -19,8 +23,12 @@ def test_the_command_line_says_once_what_was_found_out(aeon: RunAeon) -> None:
 
 
 def test_the_command_line_names_a_server_that_answers_nothing_but_errors(aeon: RunAeon) -> None:
-    with AbleServer(script(), forms=set(), says=Failure(200, body={"error": "the model is not loaded"})) as server:
-        done = aeon("task=do it", *overrides(server.url), "provider.require_key=false", "progress=none")
+    with AbleServer(
+        script(), forms=set(), says=Failure(200, body={"error": "the model is not loaded"})
+    ) as server:
+        done = aeon(
+            "task=do it", *overrides(server.url), "provider.require_key=false", "progress=none"
+        )
     assert done.status == 1
     assert "the model is not loaded" in done.err
     assert "Traceback" not in done.err

@@ -14,7 +14,9 @@ from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
 @pytest.mark.slow
 def test_a_terminal_shows_that_the_program_is_starting_until_there_is_more(tmp_path: Path) -> None:
-    with at_a_terminal(tmp_path, "task=x", "provider=simulated", "progress=live", shown=None) as terminal:
+    with at_a_terminal(
+        tmp_path, "task=x", "provider=simulated", "progress=live", shown=None
+    ) as terminal:
         terminal.wait_for("Aeon  x")
         assert terminal.shown.startswith("Aeon is starting ...\r\n")
 
@@ -28,7 +30,9 @@ def test_nothing_but_what_was_asked_for_is_shown_without_a_run(tmp_path: Path) -
 @pytest.mark.slow
 def test_a_task_that_is_read_from_a_terminal_is_asked_for(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "task=-", "provider=simulated") as terminal:
-        terminal.wait_for("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
+        terminal.wait_for(
+            "Reading the task from this terminal: type it, then Ctrl-D on a line of its own."
+        )
         terminal.type("name three rivers\n\x04")
         terminal.wait_for("Artefacts:")
         terminal.process.wait(timeout=15)
@@ -38,7 +42,9 @@ def test_a_task_that_is_read_from_a_terminal_is_asked_for(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_run_on_a_terminal_ends_with_its_card(tmp_path: Path) -> None:
-    with at_a_terminal(tmp_path, "task=x", "provider=simulated", "limits.max_passes=1", "progress=live") as terminal:
+    with at_a_terminal(
+        tmp_path, "task=x", "provider=simulated", "limits.max_passes=1", "progress=live"
+    ) as terminal:
         terminal.wait_for("resume=run limits.max_passes=2")
         terminal.process.wait(timeout=15)
         time.sleep(0.1)

@@ -33,9 +33,18 @@ steps:
 def test_a_process_that_a_tool_starts_writes_to_standard_error(tmp_path: Path):
     (tmp_path / "owntools.py").write_text(TOOL)
     (tmp_path / "plan.yaml").write_text(WORKFLOW)
-    command = ["plan_file=plan.yaml", "mode=core", "provider=simulated", "tools.functions.noisy=owntools:noisy"]
+    command = [
+        "plan_file=plan.yaml",
+        "mode=core",
+        "provider=simulated",
+        "tools.functions.noisy=owntools:noisy",
+    ]
     ended = subprocess.run(
-        [sys.executable, "-m", "aeon", *command], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "aeon", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     assert "noise of a process" not in ended.stdout
@@ -56,11 +65,20 @@ def noisy() -> str:
 '''
 
 
-@pytest.mark.parametrize("closing", [pytest.param("sys.stderr.close()", marks=pytest.mark.slow), "os.close(2)"])
-def test_a_tool_that_closes_standard_error_does_not_silence_the_program(tmp_path: Path, closing: str):
+@pytest.mark.parametrize(
+    "closing", [pytest.param("sys.stderr.close()", marks=pytest.mark.slow), "os.close(2)"]
+)
+def test_a_tool_that_closes_standard_error_does_not_silence_the_program(
+    tmp_path: Path, closing: str
+):
     (tmp_path / "owntools.py").write_text(SILENCER.format(closing=closing))
     (tmp_path / "plan.yaml").write_text(WORKFLOW)
-    command = ["plan_file=plan.yaml", "mode=core", "provider=simulated", "tools.functions.noisy=owntools:noisy"]
+    command = [
+        "plan_file=plan.yaml",
+        "mode=core",
+        "provider=simulated",
+        "tools.functions.noisy=owntools:noisy",
+    ]
     ended = subprocess.run(
         [sys.executable, "-m", "aeon", *command, "progress=plain"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
@@ -87,14 +105,26 @@ def quiet() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "first"), [((), "[SIMULATED"), (("plan",), "# SIMULATED")], ids=("run", "plan"))
+@pytest.mark.parametrize(
+    ("command", "first"), [((), "[SIMULATED"), (("plan",), "# SIMULATED")], ids=("run", "plan")
+)
 def test_a_module_of_tools_that_is_noisy_when_imported_spoils_neither(
     tmp_path: Path, command: tuple[str, ...], first: str
 ):
     (tmp_path / "owntools.py").write_text(IMPORTED)
-    given = (*command, "task=x", "provider=simulated", "progress=none", "tools.functions.quiet=owntools:quiet")
+    given = (
+        *command,
+        "task=x",
+        "provider=simulated",
+        "progress=none",
+        "tools.functions.quiet=owntools:quiet",
+    )
     ended = subprocess.run(
-        [sys.executable, "-m", "aeon", *given], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "aeon", *given],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith(first)
@@ -159,7 +189,15 @@ def with_tools(folder: Path, tools: str, *arguments: str) -> subprocess.Complete
     """The program with tools of one's own, in a folder of its own."""
     (folder / "owntools.py").write_text(TAKERS)
     given = (f"tools.functions.{name}=owntools:{name}" for name in tools.split())
-    command = [sys.executable, "-m", "aeon", *arguments, "provider=simulated", "provider.seed=1", *given]
+    command = [
+        sys.executable,
+        "-m",
+        "aeon",
+        *arguments,
+        "provider=simulated",
+        "provider.seed=1",
+        *given,
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -225,7 +263,9 @@ def quiet() -> str:
     [
         (("tools", "--json"), '"quiet"'),
         pytest.param(("check", "plan.yaml"), "Tools: quiet", marks=pytest.mark.slow),
-        pytest.param(("plan", "task=x", "provider=simulated"), "# SIMULATED", marks=pytest.mark.slow),
+        pytest.param(
+            ("plan", "task=x", "provider=simulated"), "# SIMULATED", marks=pytest.mark.slow
+        ),
         pytest.param(("verify", "provider=simulated"), "came to an end", marks=pytest.mark.slow),
         pytest.param(("doctor", "provider=simulated"), "Every role works", marks=pytest.mark.slow),
     ],
@@ -235,10 +275,16 @@ def test_a_module_of_tools_that_takes_standard_output_away_does_not_take_what_a_
     tmp_path: Path, command: tuple[str, ...], said: str, taken: str
 ):
     (tmp_path / "owntools.py").write_text(TAKEN_WHEN_IMPORTED.format(taken))
-    (tmp_path / "plan.yaml").write_text("goal: g\nsteps: [{id: a, description: d, tool: quiet, arguments: {}}]\n")
+    (tmp_path / "plan.yaml").write_text(
+        "goal: g\nsteps: [{id: a, description: d, tool: quiet, arguments: {}}]\n"
+    )
     given = (*command, "tools.functions.quiet=owntools:quiet")
     ended = subprocess.run(
-        [sys.executable, "-m", "aeon", *given], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "aeon", *given],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     assert said in ended.stdout

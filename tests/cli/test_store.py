@@ -18,11 +18,21 @@ def run(aeon: RunAeon, directory: Path, *more: str) -> None:
     assert aeon(*QUIET, f"hydra.run.dir={directory}", *more).status == 0
 
 
-def test_a_run_can_be_replayed_and_a_miss_shows_the_difference(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_run_can_be_replayed_and_a_miss_shows_the_difference(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     run(aeon, tmp_path / "a")
     run(aeon, tmp_path / "b", "store=replay", "store.path=a")
-    assert (tmp_path / "a" / "answer.md").read_bytes() == (tmp_path / "b" / "answer.md").read_bytes()
-    given = ("provider=simulated", "progress=none", "task=make coffee", "store=replay", "store.path=a")
+    assert (tmp_path / "a" / "answer.md").read_bytes() == (
+        tmp_path / "b" / "answer.md"
+    ).read_bytes()
+    given = (
+        "provider=simulated",
+        "progress=none",
+        "task=make coffee",
+        "store=replay",
+        "store.path=a",
+    )
     ended = aeon(*given, "hydra.run.dir=c")
     assert ended.status == 1
     assert "\n-make tea\n+make coffee\n" in ended.err
@@ -57,13 +67,19 @@ def test_a_run_that_is_to_record_elsewhere_is_refused_before_a_directory_is_made
 ) -> None:
     ended = aeon(*more, *QUIET, "store.mode=record", "store.path=x.sqlite")
     assert ended.status == 2
-    assert "store.mode=record store.path=x.sqlite: a run records its answers in its own directory" in ended.err
+    assert (
+        "store.mode=record store.path=x.sqlite: a run records its answers in its own directory"
+        in ended.err
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_from_python_it_is_refused_too(tmp_path: Path) -> None:
     overrides = ["provider=simulated", f"store.path={tmp_path / 'x.sqlite'}"]
-    with Aeon.from_config(overrides, environ={}) as made, pytest.raises(ConfigError, match="in its own directory"):
+    with (
+        Aeon.from_config(overrides, environ={}) as made,
+        pytest.raises(ConfigError, match="in its own directory"),
+    ):
         made.run("x", directory=tmp_path / "a")
     assert not list(tmp_path.iterdir())
 

@@ -39,7 +39,9 @@ def bodies(server: OpenAIServer) -> Counter[str]:
 
 def results(root: Path) -> dict[int, dict[str, Any]]:
     found = root.glob("sweep/[0-9]*/result.json")
-    return {int(path.parent.name.partition("-")[0]): json.loads(path.read_bytes()) for path in found}
+    return {
+        int(path.parent.name.partition("-")[0]): json.loads(path.read_bytes()) for path in found
+    }
 
 
 @pytest.mark.slow
@@ -56,8 +58,15 @@ def test_what_jobs_ask_alike_at_the_same_moment_is_asked_once(
 
 
 @pytest.mark.slow
-def test_jobs_of_several_models_keep_the_limit_of_their_one_server(aeon: RunAeon, server: OpenAIServer) -> None:
-    asked = (*at(server), "provider.model=a,b,c,d", "limits.max_passes=1", "provider.max_concurrency=2")
+def test_jobs_of_several_models_keep_the_limit_of_their_one_server(
+    aeon: RunAeon, server: OpenAIServer
+) -> None:
+    asked = (
+        *at(server),
+        "provider.model=a,b,c,d",
+        "limits.max_passes=1",
+        "provider.max_concurrency=2",
+    )
     assert aeon(*asked).status == 3
     assert {request.body["model"] for request in server.requests} == set("abcd")
     assert server.max_in_flight == 2
@@ -79,11 +88,15 @@ def test_a_cap_on_calls_holds_for_all_jobs_together_and_the_rest_is_done_by_goin
     assert {job["termination_reason"] for job in results(tmp_path).values()} == {"interrupted"}
     assert aeon("sweep.resume=sweep", "sweep.max_llm_calls=null").status == 0
     assert [job["converged"] for _, job in sorted(results(tmp_path).items())] == [True] * 4
-    assert max(bodies(server).values()) == 4  # as often as there are samples, which the server does not see
+    assert (
+        max(bodies(server).values()) == 4
+    )  # as often as there are samples, which the server does not see
 
 
 def test_a_cap_on_cost_needs_prices(aeon: RunAeon, server: OpenAIServer, tmp_path: Path) -> None:
-    ended = aeon(*at(server), "ttl.base=9,10", "sweep.max_cost=1", "provider.model=nobody-sells-this")
+    ended = aeon(
+        *at(server), "ttl.base=9,10", "sweep.max_cost=1", "provider.model=nobody-sells-this"
+    )
     assert ended.status == 2
     assert "sweep.max_cost=1: no price is configured for nobody-sells-this" in ended.err
     assert "or set sweep.max_cost to null" in ended.err
@@ -96,12 +109,16 @@ def test_a_cap_on_cost_stops_all_jobs_once_they_have_spent_it(
     aeon: RunAeon, server: OpenAIServer, tmp_path: Path
 ) -> None:
     prices = "provider.prices={*: {input: 0, output: 1000}}"  # 0.02 a call
-    ended = aeon(*at(server), "store.sample=0,1,2,3", "sweep.max_cost=0.3", "sweep.parallel=2", prices)
+    ended = aeon(
+        *at(server), "store.sample=0,1,2,3", "sweep.max_cost=0.3", "sweep.parallel=2", prices
+    )
     assert ended.status == 3
     assert "Stopping: sweep.max_cost=0.3 is reached (0.3" in ended.err
     assert re.search(r"^0  .* sweep\.max_cost +no ", ended.err, re.MULTILINE)
     cost = sum(job["usage"]["total"]["cost"] for job in results(tmp_path).values())
-    assert 0.3 <= cost <= 0.3 + 2 * 8 * 0.02  # what was under way: of each of two jobs, at most its steps
+    assert (
+        0.3 <= cost <= 0.3 + 2 * 8 * 0.02
+    )  # what was under way: of each of two jobs, at most its steps
     assert len(results(tmp_path)) == 2
 
 
@@ -109,14 +126,25 @@ def test_a_cap_on_cost_stops_all_jobs_once_they_have_spent_it(
 def test_jobs_go_through_the_providers_batches_together(aeon: RunAeon, tmp_path: Path) -> None:
     with BatchServer(simulated()) as server:
         server.seconds = 0.05
-        words = (*SWEEP, "provider=openai", f"provider.base_url={server.url}", "provider.batch=true")
-        words += ("provider.batch_wait_seconds=2", "provider.batch_poll_seconds=0.1", "sweep.parallel=3")
+        words = (
+            *SWEEP,
+            "provider=openai",
+            f"provider.base_url={server.url}",
+            "provider.batch=true",
+        )
+        words += (
+            "provider.batch_wait_seconds=2",
+            "provider.batch_poll_seconds=0.1",
+            "sweep.parallel=3",
+        )
         ended = aeon(*words, "store.sample=0,1,2")
         sizes = [made.size for made in server.batches]
     assert ended.status == 0
     jobs = results(tmp_path).values()
     assert sum(sizes) == sum(job["usage"]["total"]["requests"] for job in jobs)
-    assert len(sizes) <= max(job["usage"]["total"]["requests"] for job in jobs)  # and not as many for each
+    assert len(sizes) <= max(
+        job["usage"]["total"]["requests"] for job in jobs
+    )  # and not as many for each
 
 
 @pytest.mark.slow
@@ -131,10 +159,16 @@ def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_
     assert set(results(tmp_path)) == {0}
     server.script["plan"] = good
     assert aeon("sweep.resume=sweep").status == 0
-    before = len(server.requests), {number: job["run_id"] for number, job in results(tmp_path).items()}
+    before = (
+        len(server.requests),
+        {number: job["run_id"] for number, job in results(tmp_path).items()},
+    )
     again = aeon("sweep.resume=sweep")
     assert again.status == 0
-    assert (len(server.requests), {number: job["run_id"] for number, job in results(tmp_path).items()}) == before
+    assert (
+        len(server.requests),
+        {number: job["run_id"] for number, job in results(tmp_path).items()},
+    ) == before
     assert "Every job is done: nothing is run." in again.err
     assert "3 jobs, 3 converged. Exit status 0" in again.err
     assert (tmp_path / "sweep" / ".before").is_dir()
@@ -143,7 +177,9 @@ def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_
 def test_without_fail_fast_the_others_go_on_and_the_error_is_told_with_its_job(
     aeon: RunAeon, scenario: Path, tmp_path: Path
 ) -> None:
-    ended = aeon("-m", "task=x", "provider=simulated", f"provider.scenario={scenario},null", "progress=plain")
+    ended = aeon(
+        "-m", "task=x", "provider=simulated", f"provider.scenario={scenario},null", "progress=plain"
+    )
     assert ended.status == 1
     lines = ended.err.splitlines()
     assert "job 0  Error: simulated by the scenario: auth" in lines
@@ -154,8 +190,15 @@ def test_without_fail_fast_the_others_go_on_and_the_error_is_told_with_its_job(
 def test_a_multirun_that_was_killed_goes_on_and_no_answered_call_is_made_again(
     aeon: RunAeon, server: OpenAIServer, tmp_path: Path
 ) -> None:
-    arguments = (*at(server), "ttl.base=9,10,11,12,13,14", "store.share_in_multirun=false", "sweep.parallel=2")
-    with subprocess.Popen([sys.executable, "-m", "aeon", *arguments], cwd=tmp_path, stderr=subprocess.PIPE) as process:
+    arguments = (
+        *at(server),
+        "ttl.base=9,10,11,12,13,14",
+        "store.share_in_multirun=false",
+        "sweep.parallel=2",
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "aeon", *arguments], cwd=tmp_path, stderr=subprocess.PIPE
+    ) as process:
         while len(server.requests) < 60 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
@@ -168,16 +211,26 @@ def test_a_multirun_that_was_killed_goes_on_and_no_answered_call_is_made_again(
     assert {number: left[number]["run_id"] for number in done} == done
     assert [job["converged"] for _, job in sorted(left.items())] == [True] * 6
     whole = sum(job["usage"]["total"]["requests"] for job in left.values())
-    assert asked <= len(server.requests) <= whole + 2 * 8  # what was in flight: of each of two jobs, at most a batch
+    assert (
+        asked <= len(server.requests) <= whole + 2 * 8
+    )  # what was in flight: of each of two jobs, at most a batch
 
 
-def test_a_multirun_that_another_process_carries_out_is_left_to_it(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_multirun_that_another_process_carries_out_is_left_to_it(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     assert aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10").status == 0
-    assert f"A multirun goes on with sweep.resume={tmp_path}/sweep. Did you mean resume=" in aeon("resume=sweep").err
+    assert (
+        f"A multirun goes on with sweep.resume={tmp_path}/sweep. Did you mean resume="
+        in aeon("resume=sweep").err
+    )
     with lock(tmp_path / "sweep" / "multirun.yaml", "", ""):
         ended = aeon("sweep.resume=sweep")
     assert ended.status == 2
-    assert f"sweep.resume={tmp_path}/sweep: another process is writing it\nWait for its end" in ended.err
+    assert (
+        f"sweep.resume={tmp_path}/sweep: another process is writing it\nWait for its end"
+        in ended.err
+    )
 
 
 def test_a_multirun_stopped_before_its_first_job_leaves_nothing_and_promises_nothing(
@@ -231,32 +284,60 @@ def test_ctrl_c_stops_all_jobs_and_says_how_to_go_on(server: OpenAIServer, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-m", "task=x", "sweep.parallel=1,2"), "sweep.parallel: it holds for all jobs, and takes one value"),
+        (
+            ("-m", "task=x", "sweep.parallel=1,2"),
+            "sweep.parallel: it holds for all jobs, and takes one value",
+        ),
         (("-m", "task=x", "ttl.base=9,10", "sweep.parallel=0"), "sweep.parallel=0"),
-        (("-m", "task=x", "ttl.base=9,10", "hydra/launcher=basic", "sweep.max_cost=1"), "sweep.max_cost: only the"),
-        (("-m", "task=x", "ttl.base=9,10", "hydra.job.chdir=true"), "hydra.job.chdir: the jobs of this launcher"),
+        (
+            ("-m", "task=x", "ttl.base=9,10", "hydra/launcher=basic", "sweep.max_cost=1"),
+            "sweep.max_cost: only the",
+        ),
+        (
+            ("-m", "task=x", "ttl.base=9,10", "hydra.job.chdir=true"),
+            "hydra.job.chdir: the jobs of this launcher",
+        ),
         (("sweep.resume=nowhere",), "this is no multirun's directory (No such file or directory)"),
         (("sweep.resume=no=where",), "no=where: this is no multirun's directory"),
         (("sweep.resume=.", "ttl.base=3"), "ttl.base=3: a multirun goes on as it was configured"),
     ],
 )
-def test_what_cannot_be_is_told_with_status_2(aeon: RunAeon, arguments: tuple[str, ...], said: str) -> None:
-    ended = aeon(*arguments, *(() if arguments[0].startswith("sweep.") else ("provider=simulated", "progress=none")))
+def test_what_cannot_be_is_told_with_status_2(
+    aeon: RunAeon, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = aeon(
+        *arguments,
+        *(() if arguments[0].startswith("sweep.") else ("provider=simulated", "progress=none")),
+    )
     assert ended.status == 2
     assert said in ended.err
     assert "Traceback" not in ended.err
 
 
 @pytest.mark.slow
-def test_jobs_one_after_the_other_in_directories_of_their_own_are_still_hydras(aeon: RunAeon, tmp_path: Path) -> None:
-    arguments = ("-m", "task=x", "hydra/launcher=basic", "hydra.sweep.dir=sweep", "ttl.base=1,10", "progress=none")
+def test_jobs_one_after_the_other_in_directories_of_their_own_are_still_hydras(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    arguments = (
+        "-m",
+        "task=x",
+        "hydra/launcher=basic",
+        "hydra.sweep.dir=sweep",
+        "ttl.base=1,10",
+        "progress=none",
+    )
     assert aeon(*arguments, "provider=simulated").status == 3
-    assert sorted(path.name for path in (tmp_path / "sweep").glob("*-*")) == ["0-base=1", "1-base=10"]
+    assert sorted(path.name for path in (tmp_path / "sweep").glob("*-*")) == [
+        "0-base=1",
+        "1-base=10",
+    ]
 
 
 def test_a_key_of_sweeps_does_not_change_the_hash_of_the_configuration(aeon: RunAeon) -> None:
     one, other = (
-        json.loads(aeon("task=x", "provider=simulated", "output=json", "progress=none", *more).out)["hashes"]
+        json.loads(aeon("task=x", "provider=simulated", "output=json", "progress=none", *more).out)[
+            "hashes"
+        ]
         for more in ((), ("sweep.parallel=9", "sweep.max_cost=3"))
     )
     assert one["configuration"] == other["configuration"]

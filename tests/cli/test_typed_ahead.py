@@ -18,7 +18,13 @@ steps:
   - {id: one, description: say it, tool: echo, arguments: {text: first}}
   - {id: two, description: say it, depends_on: [one], tool: echo, arguments: {text: second}}
 """
-ASKS = ("provider=simulated", "mode=core", "plan_file=flow.yaml", "tools=builtin", "tools.approval={echo: ask}")
+ASKS = (
+    "provider=simulated",
+    "mode=core",
+    "plan_file=flow.yaml",
+    "tools=builtin",
+    "tools.approval={echo: ask}",
+)
 
 
 @pytest.mark.slow
@@ -44,4 +50,6 @@ def test_what_is_piped_in_is_no_typing_ahead(monkeypatch: pytest.MonkeyPatch, eo
     os.close(writing)
     with open(reading, encoding="utf-8") as stream:  # noqa: PTH123
         monkeypatch.setattr(sys, "stdin", stream)
-        assert asking.ask(FollowUpQuestion(question="q", assumption="a")) == (None if eof else "Yen")
+        assert asking.ask(FollowUpQuestion(question="q", assumption="a")) == (
+            None if eof else "Yen"
+        )

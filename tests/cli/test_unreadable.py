@@ -16,7 +16,10 @@ QUIET = ("provider=simulated", "progress=none", "experiment=quick")
     ("content", "said"),
     [
         (b"# fine\nbase: [\n", "ttl/mine.yaml:3: expected the node content"),
-        (b"base: 3\nlimit: 9\nbase: 4\n", "ttl/mine.yaml:3: `base` stands here again; it is on line 1 already"),
+        (
+            b"base: 3\nlimit: 9\nbase: 4\n",
+            "ttl/mine.yaml:3: `base` stands here again; it is on line 1 already",
+        ),
         (b"# fine\nbase: 3 # \xe9\n", "ttl/mine.yaml:2: not UTF-8 text"),
         (b"base: 3\n\x00", "ttl/mine.yaml:1: not YAML: unacceptable character"),
         (b"base: *nothing\n", "ttl/mine.yaml:1: found undefined alias"),
@@ -43,7 +46,9 @@ def test_a_file_of_another_search_path_is_named_too(aeon: RunAeon, tmp_path: Pat
     assert "far/ttl/mine.yaml:1: not UTF-8" in ended.err
 
 
-@pytest.mark.parametrize("content", [b"GOOD=1\nOPENAI_API_KEY=sk-secret\xe9\n", b"GOOD=1\nA=sk-secret\x00\n"])
+@pytest.mark.parametrize(
+    "content", [b"GOOD=1\nOPENAI_API_KEY=sk-secret\xe9\n", b"GOOD=1\nA=sk-secret\x00\n"]
+)
 def test_a_dotenv_file_that_cannot_be_read_is_named_and_nothing_of_it_shown(
     aeon: RunAeon, tmp_path: Path, content: bytes
 ) -> None:
@@ -59,7 +64,9 @@ def shell(directory: Path, redirected: str, *arguments: str) -> subprocess.Compl
     """The program as a shell starts it, with some of its streams redirected or closed."""
     environment = {**os.environ, "AEON": sys.executable}
     command = ["/bin/sh", "-c", f'"$AEON" -m aeon "$@" {redirected}', "aeon", *arguments]
-    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no /dev/full")
@@ -115,17 +122,23 @@ def test_with_standard_error_closed_nothing_but_the_answer_is_printed(tmp_path: 
         ),
     ],
 )
-def test_what_is_shown_into_a_full_device_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_what_is_shown_into_a_full_device_is_one_sentence(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     ended = shell(tmp_path, "> /dev/full", *arguments)
     assert ended.returncode == 1
     assert ended.stderr == "Error: standard output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize("arguments", [("--cfg", "job"), ("--help",)])
-def test_a_reader_that_goes_away_is_no_error_whatever_is_shown(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_reader_that_goes_away_is_no_error_whatever_is_shown(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "aeon", *arguments]
-    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, check=False, text=True)
+    ended = subprocess.run(
+        command, stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, check=False, text=True
+    )
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -23,13 +23,23 @@ def copies(aeon: RunAeon, tmp_path: Path) -> Path:
     "wrong",
     [
         *(["prompts.dir=mine"], ["prompts.dir=mine/prompts/default"], ["prompts.dir=mine/schemas"]),
-        *(["schemas.dir=mine"], ["schemas.dir=mine/schemas/artefacts"], ["schemas.dir=mine/prompts"]),
-        *(["--config-dir", "mine"], ["--config-dir", "mine/conf/ttl"], ["--config-dir", "mine/empty"]),
+        *(
+            ["schemas.dir=mine"],
+            ["schemas.dir=mine/schemas/artefacts"],
+            ["schemas.dir=mine/prompts"],
+        ),
+        *(
+            ["--config-dir", "mine"],
+            ["--config-dir", "mine/conf/ttl"],
+            ["--config-dir", "mine/empty"],
+        ),
         *(["prompts.dir=empty"], ["schemas.dir=empty"], ["--config-dir", "empty"]),
     ],
     ids=" ".join,
 )
-def test_a_wrong_folder_is_refused_with_what_to_do(aeon: RunAeon, copies: Path, wrong: list[str]) -> None:
+def test_a_wrong_folder_is_refused_with_what_to_do(
+    aeon: RunAeon, copies: Path, wrong: list[str]
+) -> None:
     ended = aeon(*RUN, *wrong)
     assert ended.status == 2
     assert " ".join(wrong) in ended.err.replace(f"{copies}/", "")
@@ -48,13 +58,17 @@ def test_a_configuration_folder_that_is_not_there_is_refused_with_what_to_do(aeo
     assert "there is no such configuration folder\n`aeon init DIR` copies" in ended.err
 
 
-def test_a_wrong_folder_is_refused_where_only_something_is_shown(aeon: RunAeon, copies: Path) -> None:
+def test_a_wrong_folder_is_refused_where_only_something_is_shown(
+    aeon: RunAeon, copies: Path
+) -> None:
     ended = aeon("--cfg", "job", "--config-dir", "mine")
     assert ended.status == 2
     assert "it holds no configuration" in ended.err
 
 
-def test_a_folder_without_the_set_that_is_chosen_names_one_that_it_has(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_folder_without_the_set_that_is_chosen_names_one_that_it_has(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     (tmp_path / "own" / "terse").mkdir(parents=True)
     (tmp_path / "own" / "terse" / "plan.system.j2").write_text("Be brief.", encoding="utf-8")
     ended = aeon(*RUN, "prompts.dir=own")
@@ -62,7 +76,9 @@ def test_a_folder_without_the_set_that_is_chosen_names_one_that_it_has(aeon: Run
     assert "there is no prompt set 'default'; there are: terse" in ended.err
 
 
-def test_folders_that_hold_one_file_or_a_group_of_ones_own_are_used(aeon: RunAeon, tmp_path: Path) -> None:
+def test_folders_that_hold_one_file_or_a_group_of_ones_own_are_used(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     for name in ("one/ttl/mine.yaml", "own/customer/acme.yaml", "named/mine.yaml"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("base: 7\n", encoding="utf-8")

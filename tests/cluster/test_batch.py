@@ -32,7 +32,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def dataset(folder: Path, rows: int) -> Path:
     path = folder / "tasks.jsonl"
-    lines = ({"id": f"row{number}", "task": f"name {number} rivers of {folder.name}"} for number in range(rows))
+    lines = (
+        {"id": f"row{number}", "task": f"name {number} rivers of {folder.name}"}
+        for number in range(rows)
+    )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
@@ -57,7 +60,12 @@ def wait_for_rows(out: Path, count: int) -> None:
 def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_there_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    tasks, out, chance, kills = dataset(tmp_path, 40), tmp_path / "out.jsonl", random.Random(4), list[float]()
+    tasks, out, chance, kills = (
+        dataset(tmp_path, 40),
+        tmp_path / "out.jsonl",
+        random.Random(4),
+        list[float](),
+    )
 
     def begin() -> subprocess.Popen[str]:
         return cluster.batch(tasks, out, "batch.parallel=6")
@@ -74,10 +82,16 @@ def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_th
     assert rows_of(out) == sorted(f"row{number}" for number in range(40))
     answered_again, _, _ = repeated(cluster.asked(), kills)
     assert answered_again == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out.jsonl",
+        "out.jsonl.html",
+        "tasks.jsonl",
+    ]
 
 
-def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     tasks, out, before = dataset(tmp_path, 8), tmp_path / "out.jsonl", len(cluster.asked())
     status, said = ended(cluster.batch(tasks, out, "batch.max_llm_calls=20"))
     assert status == 3
@@ -97,7 +111,11 @@ def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(
     secrets = {"OPENAI_API_KEY": "key-of-the-batch", "TEAM": "header-of-the-batch"}
     for name, secret in secrets.items():
         monkeypatch.setenv(name, secret)
-    words = ("provider=openai", f"provider.base_url={cluster.url}", "+provider.extra_headers_env.X-Team=TEAM")
+    words = (
+        "provider=openai",
+        f"provider.base_url={cluster.url}",
+        "+provider.extra_headers_env.X-Team=TEAM",
+    )
     (row,) = open_dataset(dataset(tmp_path, 1), BatchColumns(), Common()).rows()
     sent = ray.cloudpickle.dumps((job_of(parse(list(words)), tmp_path, monkeypatch), row))
     assert cluster.url.encode() in sent
@@ -110,15 +128,22 @@ def job_of(composition: Composition, folder: Path, monkeypatch: pytest.MonkeyPat
     for name, replaced in {"connect": Mock(), "start_actor": Mock(), "Nodes": nodes}.items():
         monkeypatch.setattr(of_batch, name, replaced)
     with open_aeon(composition) as aeon:
-        of_batch.Cluster(RowRunner(aeon, composition, 1, identify(aeon), Running(folder / "running")), BatchSettings())
+        of_batch.Cluster(
+            RowRunner(aeon, composition, 1, identify(aeon), Running(folder / "running")),
+            BatchSettings(),
+        )
     job: Job = nodes.call_args.args[1]
     return job
 
 
-def test_a_node_without_the_key_is_named_before_anything_is_asked(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_node_without_the_key_is_named_before_anything_is_asked(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     tasks, before = dataset(tmp_path, 2), len(cluster.asked())
     more = ("provider.api_key_env=KEY_OF_THE_BATCH_ALONE",)
-    status, said = ended(cluster.batch(tasks, tmp_path / "out.jsonl", *more, KEY_OF_THE_BATCH_ALONE="secret-key"))
+    status, said = ended(
+        cluster.batch(tasks, tmp_path / "out.jsonl", *more, KEY_OF_THE_BATCH_ALONE="secret-key")
+    )
     assert status == 2
     assert f"node {cluster.places[1].address}: " in said
     assert "KEY_OF_THE_BATCH_ALONE" in said
@@ -137,9 +162,13 @@ def test_a_node_without_the_key_is_named_before_anything_is_asked(cluster: Clust
 def test_where_no_ray_is_the_batch_ends_within_seconds(
     cluster: Cluster, tmp_path: Path, address: str, problem: str
 ) -> None:
-    address = cluster.url.removeprefix("http://").removesuffix("/v1") if address == "SERVER" else address
+    address = (
+        cluster.url.removeprefix("http://").removesuffix("/v1") if address == "SERVER" else address
+    )
     began = time.monotonic()
-    status, said = ended(cluster.batch(dataset(tmp_path, 1), tmp_path / "o.jsonl", f"batch.ray.address={address}"))
+    status, said = ended(
+        cluster.batch(dataset(tmp_path, 1), tmp_path / "o.jsonl", f"batch.ray.address={address}")
+    )
     assert status == 2
     assert f"batch.ray.address={address}: {problem}" in said
     assert "Traceback" not in said

@@ -36,7 +36,9 @@ def test_a_file_is_what_kubernetes_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "template"), list(pods()), ids=[name for name, _ in pods()])
-def test_a_pod_is_what_kubernetes_takes_and_has_no_key_in_it(name: str, template: dict[str, Any]) -> None:
+def test_a_pod_is_what_kubernetes_takes_and_has_no_key_in_it(
+    name: str, template: dict[str, Any]
+) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, **template}
     kubernetes_validate.validate(pod, VERSION, strict=True)
     for container in template["spec"]["containers"]:
@@ -49,15 +51,21 @@ def test_the_cluster_has_the_version_of_ray_that_is_tested() -> None:
 
 def test_the_command_of_the_cluster_runs_a_batch(tmp_path: Path) -> None:
     (tmp_path / "tasks.jsonl").write_text('{"task": "name three lakes"}\n')
-    entrypoint = read("cluster.yaml")["spec"]["entrypoint"].replace("address=auto", "address=null provider=simulated")
+    entrypoint = read("cluster.yaml")["spec"]["entrypoint"].replace(
+        "address=auto", "address=null provider=simulated"
+    )
     run(["sh", "-c", entrypoint], tmp_path)
     assert json.loads((tmp_path / "results.jsonl").read_text())["ended"] == "converged"
 
 
 def test_the_shards_of_the_array_and_their_merge_give_every_row_once(tmp_path: Path) -> None:
-    lines = (json.dumps({"id": f"row{number}", "task": f"name {number} lakes"}) for number in range(8))
+    lines = (
+        json.dumps({"id": f"row{number}", "task": f"name {number} lakes"}) for number in range(8)
+    )
     (tmp_path / "tasks.jsonl").write_text("\n".join(lines))
-    shard, merge = (read(name)["spec"]["template"]["spec"]["containers"][0]["command"] for name in JOBS)
+    shard, merge = (
+        read(name)["spec"]["template"]["spec"]["containers"][0]["command"] for name in JOBS
+    )
     count = read("shards.yaml")["spec"]["completions"]
     for index in range(count):
         run(
@@ -76,4 +84,10 @@ JOBS = ("shards.yaml", "merge.yaml")
 def run(command: list[str], folder: Path, **environ: str) -> None:
     words = [word.replace("/batch", str(folder)) for word in command]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run(words, check=True, cwd=folder, env={**os.environ, "PATH": path, **environ}, capture_output=True)
+    subprocess.run(
+        words,
+        check=True,
+        cwd=folder,
+        env={**os.environ, "PATH": path, **environ},
+        capture_output=True,
+    )

@@ -15,7 +15,10 @@ from tests.support.simulated_server import simulated
 LAUNCHERS = {
     "joblib": ("hydra.launcher.n_jobs=2",),
     "submitit_local": (),
-    "ray": ("+hydra.launcher.ray.init.address=local", "+hydra.launcher.ray.init.include_dashboard=false"),
+    "ray": (
+        "+hydra.launcher.ray.init.address=local",
+        "+hydra.launcher.ray.init.include_dashboard=false",
+    ),
 }
 
 
@@ -23,7 +26,9 @@ def sweep(root: Path, server: OpenAIServer, *arguments: str) -> subprocess.Compl
     fixed = ("task=x", "hydra.sweep.dir=sweep", "progress=none", "output=json", "provider=openai")
     at = (f"provider.base_url={server.url}", "provider.require_key=false")
     command = [sys.executable, "-m", "aeon", "-m", *fixed, *at, *arguments]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(
+        command, cwd=root, capture_output=True, text=True, timeout=110, check=False
+    )
 
 
 def results(root: Path) -> dict[str, dict[str, Any]]:
@@ -32,9 +37,13 @@ def results(root: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_launcher_of_hydras_runs_the_jobs_in_processes_of_their_own(tmp_path: Path, launcher: str) -> None:
+def test_a_launcher_of_hydras_runs_the_jobs_in_processes_of_their_own(
+    tmp_path: Path, launcher: str
+) -> None:
     with OpenAIServer(simulated()) as server:
-        ended = sweep(tmp_path, server, f"hydra/launcher={launcher}", *LAUNCHERS[launcher], "ttl.base=1,10")
+        ended = sweep(
+            tmp_path, server, f"hydra/launcher={launcher}", *LAUNCHERS[launcher], "ttl.base=1,10"
+        )
         asked = len(server.requests)
     assert ended.returncode == 3, ended.stderr
     found = results(tmp_path)
@@ -49,7 +58,9 @@ def test_a_launcher_of_hydras_runs_the_jobs_in_processes_of_their_own(tmp_path: 
 
 
 @pytest.mark.parametrize("storage", ["null", "sqlite:///study.db"])
-def test_optuna_searches_for_the_best_value_with_jobs_in_this_process(tmp_path: Path, storage: str) -> None:
+def test_optuna_searches_for_the_best_value_with_jobs_in_this_process(
+    tmp_path: Path, storage: str
+) -> None:
     search = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=4", "hydra.sweeper.n_jobs=2")
     what = ("convergence.completeness=interval(0.2,0.9)", "hydra.sweeper.direction=maximize")
     with OpenAIServer(simulated()) as server:
@@ -60,13 +71,19 @@ def test_optuna_searches_for_the_best_value_with_jobs_in_this_process(tmp_path: 
     assert len(bodies) == len(set(bodies))
     scores = [job["scores"]["completeness_score"] for job in results(tmp_path).values()]
     assert len(scores) == 4
-    best = yaml.safe_load((tmp_path / "sweep" / "optimization_results.yaml").read_text(encoding="utf-8"))
+    best = yaml.safe_load(
+        (tmp_path / "sweep" / "optimization_results.yaml").read_text(encoding="utf-8")
+    )
     assert best["best_value"] == max(scores)
     assert len(ended.stdout.splitlines()) == 4
 
 
 def test_an_objective_that_no_result_has_is_told(tmp_path: Path) -> None:
-    search = ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=2", "convergence.completeness=interval(0.2,0.9)")
+    search = (
+        "hydra/sweeper=optuna",
+        "hydra.sweeper.n_trials=2",
+        "convergence.completeness=interval(0.2,0.9)",
+    )
     with OpenAIServer(simulated()) as server:
         ended = sweep(tmp_path, server, *search, "sweep.objective=scores.beauty")
     assert ended.returncode == 2
@@ -75,7 +92,12 @@ def test_an_objective_that_no_result_has_is_told(tmp_path: Path) -> None:
 
 def test_caps_and_going_on_are_of_the_launcher_in_this_process_alone(tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
-        ended = sweep(tmp_path, server, "hydra/launcher=joblib", "ttl.base=1,10", "sweep.max_llm_calls=3")
+        ended = sweep(
+            tmp_path, server, "hydra/launcher=joblib", "ttl.base=1,10", "sweep.max_llm_calls=3"
+        )
         assert not server.requests
     assert ended.returncode == 2
-    assert "sweep.max_llm_calls: only the launcher that runs all jobs in one process has it" in ended.stderr
+    assert (
+        "sweep.max_llm_calls: only the launcher that runs all jobs in one process has it"
+        in ended.stderr
+    )

@@ -48,7 +48,9 @@ def two_namespaces() -> Iterator[tuple[Place, Place]]:
             _ip("-n", name, "address", "add", f"{address}/24", "dev", end)
             for device in (end, "lo"):
                 _ip("-n", name, "link", "set", device, "up")
-        one, other = (Place(("ip", "netns", "exec", n), a) for n, a in zip(names, addresses, strict=True))
+        one, other = (
+            Place(("ip", "netns", "exec", n), a) for n, a in zip(names, addresses, strict=True)
+        )
         yield one, other
 
 
@@ -83,13 +85,18 @@ class Node:
         command = ["start", own, *bounds, "--disable-usage-stats", "--block", *arguments]
         with (self.folder / "nodes.log").open("ab") as log:
             whole = [*self.place.prefix, sys.executable, "-m", "ray.scripts.scripts", *command]
-            self.process = subprocess.Popen(whole, stdout=log, stderr=log, env=self.environ, cwd=self.folder)
+            self.process = subprocess.Popen(
+                whole, stdout=log, stderr=log, env=self.environ, cwd=self.folder
+            )
 
     def kill(self) -> None:
         """Kill all its processes."""
         if self.process is None:
             return
-        processes = [*psutil.Process(self.process.pid).children(recursive=True), psutil.Process(self.process.pid)]
+        processes = [
+            *psutil.Process(self.process.pid).children(recursive=True),
+            psutil.Process(self.process.pid),
+        ]
         for process in processes:
             process.suspend() if process.is_running() else None
         for process in processes:
@@ -126,7 +133,9 @@ class Cluster:
             str(self.seconds),
         ]
         environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.server = subprocess.Popen([*place.prefix, *command], stdin=subprocess.PIPE, env=environ)
+        self.server = subprocess.Popen(
+            [*place.prefix, *command], stdin=subprocess.PIPE, env=environ
+        )
         environ = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
         environ |= self.token | ({"OPENAI_API_KEY": self.key} if self.key else {})
         self.nodes = [Node(place, self.folder, environ) for place in self.places]
@@ -159,11 +168,27 @@ class Cluster:
 
     def batch(self, dataset: Path, out: Path, *more: str, **environ: str) -> subprocess.Popen[str]:
         """A batch that was begun on the first node."""
-        words = [f"dataset={dataset}", f"out={out}", "batch.backend=ray", f"batch.ray.address={self.address}"]
+        words = [
+            f"dataset={dataset}",
+            f"out={out}",
+            "batch.backend=ray",
+            f"batch.ray.address={self.address}",
+        ]
         provider = ["provider=openai", f"provider.base_url={self.url}", "provider.model=scripted-1"]
         environ = {**os.environ, **self.token, "OPENAI_API_KEY": "of-the-batch", **environ}
-        command = [*self.places[0].prefix, sys.executable, "-m", "aeon", "batch", *words, *provider, *more]
-        return subprocess.Popen(command, cwd=self.folder, env=environ, stderr=subprocess.PIPE, text=True)
+        command = [
+            *self.places[0].prefix,
+            sys.executable,
+            "-m",
+            "aeon",
+            "batch",
+            *words,
+            *provider,
+            *more,
+        ]
+        return subprocess.Popen(
+            command, cwd=self.folder, env=environ, stderr=subprocess.PIPE, text=True
+        )
 
     def asked(self) -> list[tuple[float, str, str]]:
         """What the server has written down: when, asked or answered, and what."""
@@ -177,7 +202,12 @@ class Cluster:
     def _answers(self) -> bool:
         place = self.places[0]
         test = f"import socket; socket.create_connection(('{place.address}', {self.port}), 1)"
-        return subprocess.run([*place.prefix, sys.executable, "-c", test], capture_output=True).returncode == 0
+        return (
+            subprocess.run(
+                [*place.prefix, sys.executable, "-c", test], capture_output=True
+            ).returncode
+            == 0
+        )
 
 
 def repeated(log: list[tuple[float, str, str]], kills: list[float]) -> tuple[int, int, int]:
@@ -190,10 +220,16 @@ def repeated(log: list[tuple[float, str, str]], kills: list[float]) -> tuple[int
             continue
         earlier = sent.setdefault(request, [])
         if earlier:
-            was_on_its_way = any(_at_once(call, kill) for call in earlier for kill in kills if kill < at)
+            was_on_its_way = any(
+                _at_once(call, kill) for call in earlier for kill in kills if kill < at
+            )
             again, on_its_way = again + (not was_on_its_way), on_its_way + was_on_its_way
         earlier.append([at, inf])
-    return again, on_its_way, sum(_at_once(call, kill) for calls in sent.values() for call in calls for kill in kills)
+    return (
+        again,
+        on_its_way,
+        sum(_at_once(call, kill) for calls in sent.values() for call in calls for kill in kills),
+    )
 
 
 def _at_once(call: list[float], kill: float) -> bool:

@@ -97,7 +97,10 @@ def test_azure_needs_the_address_of_its_resource() -> None:
     azure = compose(["provider=azure", "provider.model=mine"])
     with pytest.raises(ConfigError, match="AZURE_OPENAI_BASE_URL"):
         resolve_provider(azure, {"AZURE_OPENAI_API_KEY": "k"})
-    environ = {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_BASE_URL": "https://r.openai.azure.com/openai/v1/"}
+    environ = {
+        "AZURE_OPENAI_API_KEY": "k",
+        "AZURE_OPENAI_BASE_URL": "https://r.openai.azure.com/openai/v1/",
+    }
     assert resolve_provider(azure, environ).provider.base_url == environ["AZURE_OPENAI_BASE_URL"]
 
 

@@ -29,8 +29,18 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def origin(*overrides: str, **more: object) -> Origin:
     provider = ProviderOrigin(kind="simulated")
-    values = {"run_id": "r", "overrides": overrides, "task": "t", "provider": provider, "synthetic": True}
-    elsewhere = {"store_mode": "record", "working_directory": "/elsewhere", "started": "2026-11-22T10:00:00+00:00"}
+    values = {
+        "run_id": "r",
+        "overrides": overrides,
+        "task": "t",
+        "provider": provider,
+        "synthetic": True,
+    }
+    elsewhere = {
+        "store_mode": "record",
+        "working_directory": "/elsewhere",
+        "started": "2026-11-22T10:00:00+00:00",
+    }
     return Origin.model_validate({**values, **elsewhere, **more})
 
 
@@ -39,18 +49,28 @@ def test_settings_are_composed_once(composed: list[str]) -> None:
     assert composed == ["config"]
 
 
-def test_a_recorded_run_is_composed_once_with_todays_overrides_after_its_own(composed: list[str]) -> None:
-    again = recompose(origin("ttl.base=7", "ttl.limit=9"), Composition(overrides=("ttl.base=8",)), "resume=DIR")
+def test_a_recorded_run_is_composed_once_with_todays_overrides_after_its_own(
+    composed: list[str],
+) -> None:
+    again = recompose(
+        origin("ttl.base=7", "ttl.limit=9"), Composition(overrides=("ttl.base=8",)), "resume=DIR"
+    )
     settings = compose_settings(again)
     assert (settings.ttl.base, settings.ttl.limit) == (8, 9)
     assert composed == ["config"]
 
 
 def test_recorded_paths_are_absolute_but_for_those_that_are_set_today(tmp_path: Path) -> None:
-    paths = {"convergence.criteria_file": "/elsewhere/criteria.yaml", "memory.path": "/elsewhere/memory.sqlite"}
+    paths = {
+        "convergence.criteria_file": "/elsewhere/criteria.yaml",
+        "memory.path": "/elsewhere/memory.sqlite",
+    }
     recorded = origin("convergence.criteria_file=criteria.yaml", paths=paths)
     again = recompose(recorded, Composition(overrides=("memory=in_memory",)), "resume=DIR")
-    recorded_first = ("convergence.criteria_file=criteria.yaml", "convergence.criteria_file='/elsewhere/criteria.yaml'")
+    recorded_first = (
+        "convergence.criteria_file=criteria.yaml",
+        "convergence.criteria_file='/elsewhere/criteria.yaml'",
+    )
     assert again.overrides == (*recorded_first, "memory=in_memory")
 
 
@@ -59,9 +79,17 @@ def test_nothing_is_composed_to_find_out_what_is_to_be_composed(composed: list[s
     assert composed == []
 
 
-def test_what_holds_a_secret_or_an_address_stays_behind_and_is_named_if_a_replay_would_miss_it() -> None:
+def test_what_holds_a_secret_or_an_address_stays_behind_and_is_named_if_a_replay_would_miss_it() -> (
+    None
+):
     kept = ["mode=core", "progress=none", "~limits.max_cost"]
-    missed = ["convergence.criteria.a='it has sk-plain'", "provider={kind: openai, base_url: http://10.0.0.7/v1}"]
-    not_missed = ["provider.base_url=http://10.0.0.7/v1", "provider.fallbacks=[{name: a, base_url: http://a/v1}]"]
+    missed = [
+        "convergence.criteria.a='it has sk-plain'",
+        "provider={kind: openai, base_url: http://10.0.0.7/v1}",
+    ]
+    not_missed = [
+        "provider.base_url=http://10.0.0.7/v1",
+        "provider.fallbacks=[{name: a, base_url: http://a/v1}]",
+    ]
     made = make_portable([*kept, *missed, *not_missed], lambda text: "sk-" in text)
     assert made == (kept, ["convergence.criteria.a", "provider"])

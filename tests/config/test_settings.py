@@ -20,8 +20,30 @@ CONF = packaged_config_dir()
 OPTIONS = sorted(path.relative_to(CONF) for path in CONF.rglob("*.yaml"))
 GROUP_OPTIONS = [path for path in OPTIONS if path.parent != Path() and path.parts[0] != "hydra"]
 GROUPS = [
-    *("provider", "roles", "reasoning", "mode", "convergence", "ttl", "limits", "refinement", "execution", "answer"),
-    *("prompts", "schemas", "tools", "memory", "store", "observability", "progress", "interaction", "sweep", "env"),
+    *(
+        "provider",
+        "roles",
+        "reasoning",
+        "mode",
+        "convergence",
+        "ttl",
+        "limits",
+        "refinement",
+        "execution",
+        "answer",
+    ),
+    *(
+        "prompts",
+        "schemas",
+        "tools",
+        "memory",
+        "store",
+        "observability",
+        "progress",
+        "interaction",
+        "sweep",
+        "env",
+    ),
     "experiment",
 ]
 
@@ -44,7 +66,9 @@ def test_every_option_of_every_group_composes_and_validates(option: Path) -> Non
 
 @pytest.mark.parametrize("environment_name", ["dev", "prod", "ci"])
 @pytest.mark.parametrize("experiment", ["none", "quick", "thorough"])
-def test_environments_and_experiments_compose_together(environment_name: str, experiment: str) -> None:
+def test_environments_and_experiments_compose_together(
+    environment_name: str, experiment: str
+) -> None:
     assert compose([f"env={environment_name}", f"experiment={experiment}"]).env == environment_name
 
 
@@ -62,12 +86,24 @@ def test_every_file_and_every_key_is_commented(option: Path) -> None:
         key = line.strip().split(":")[0]
         if not line.startswith(" "):
             inside = key
-        if option.parts[0] in ("hydra", "config.yaml") or not line.strip() or line.strip().startswith(("#", "- ")):
+        if (
+            option.parts[0] in ("hydra", "config.yaml")
+            or not line.strip()
+            or line.strip().startswith(("#", "- "))
+        ):
             continue
         entry_of_a_commented_table = line.startswith(" ") and inside in (*tables, "params")
-        if inside != "defaults" and not entry_of_a_commented_table and not before.strip().startswith("#"):
+        if (
+            inside != "defaults"
+            and not entry_of_a_commented_table
+            and not before.strip().startswith("#")
+        ):
             uncommented.append((inside, line))
-    headings = {"limits", "refinement", "roles", "grader", "mode", "ttl"} if option.parts[0] in GLOBAL else set()
+    headings = (
+        {"limits", "refinement", "roles", "grader", "mode", "ttl"}
+        if option.parts[0] in GLOBAL
+        else set()
+    )
     assert [line for _, line in uncommented if line.strip().rstrip(":") not in headings] == []
 
 
@@ -75,19 +111,32 @@ def test_what_the_files_say_is_what_the_code_defaults_to() -> None:
     composed, default = compose().model_dump(), Settings().model_dump()
     modes = composed.pop("reasoning")
     default.pop("reasoning")
-    assert composed["provider"].pop("models"), "what OpenAI's models take is known to its file alone"
+    assert composed["provider"].pop("models"), (
+        "what OpenAI's models take is known to its file alone"
+    )
     assert default["provider"].pop("models") == ()
     assert composed == default
-    assert [modes[mode]["effort"] for mode in ("shallow", "balanced", "deep")] == ["low", "medium", "high"]
+    assert [modes[mode]["effort"] for mode in ("shallow", "balanced", "deep")] == [
+        "low",
+        "medium",
+        "high",
+    ]
 
 
-VARIANTS = [path for path in sorted(CONF.glob("*/*.yaml")) if (path.parent / "default.yaml").is_file()]
-VARIANTS = [path for path in VARIANTS if path.stem not in ("default", "none")]  # `none` clears every key for certain
+VARIANTS = [
+    path for path in sorted(CONF.glob("*/*.yaml")) if (path.parent / "default.yaml").is_file()
+]
+VARIANTS = [
+    path for path in VARIANTS if path.stem not in ("default", "none")
+]  # `none` clears every key for certain
 
 
 @pytest.mark.parametrize("path", VARIANTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_variant_of_the_default_holds_only_what_differs(path: Path) -> None:
-    usual, own = (yaml.safe_load(file.read_text(encoding="utf-8")) for file in (path.with_stem("default"), path))
+    usual, own = (
+        yaml.safe_load(file.read_text(encoding="utf-8"))
+        for file in (path.with_stem("default"), path)
+    )
     assert own.pop("defaults") == ["default", "_self_"]
     assert own
     assert [name for name, value in own.items() if value == usual[name]] == []
@@ -98,11 +147,17 @@ def test_a_variant_composes_to_the_default_with_its_differences() -> None:
     changed = {"max_seconds": 120, "max_tokens": 200_000, "max_llm_calls": 60, "max_passes": 5}
     assert small.limits == usual.limits.model_copy(update=changed)
     strict = {"completeness": 0.98, "coherence": 0.95, "consistency": 0.95}
-    assert compose(["convergence=strict"]).convergence == usual.convergence.model_copy(update=strict)
-    assert compose(["execution=sequential"]).execution == usual.execution.model_copy(update={"max_parallel": 1})
+    assert compose(["convergence=strict"]).convergence == usual.convergence.model_copy(
+        update=strict
+    )
+    assert compose(["execution=sequential"]).execution == usual.execution.model_copy(
+        update={"max_parallel": 1}
+    )
 
 
-@pytest.mark.parametrize("path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize(
+    "path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
 def test_no_file_holds_a_key_that_settings_do_not_have(path: Path) -> None:
     section = getattr(Settings(), path.parent.name, None)
     if not hasattr(section, "model_dump") or path.parent.name == "provider":
@@ -130,7 +185,11 @@ def test_short_paths_reach_their_settings() -> None:
         ]
     )
     assert (found.convergence.completeness, found.ttl.base, found.limits.max_passes) == (0.5, 20, 3)
-    assert (found.refinement.max_attempts_total, found.execution.max_parallel, found.execution.max_steps) == (5, 4, 7)
+    assert (
+        found.refinement.max_attempts_total,
+        found.execution.max_parallel,
+        found.execution.max_steps,
+    ) == (5, 4, 7)
     assert (found.reasoning.deep.effort, found.provider.model, found.roles.grader.model) == (
         "xhigh",
         "some-model",
@@ -142,15 +201,24 @@ def test_short_paths_reach_their_settings() -> None:
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
-        ("convergence.completness=0.9", "convergence.completness: unknown key; did you mean `completeness`?"),
+        (
+            "convergence.completness=0.9",
+            "convergence.completness: unknown key; did you mean `completeness`?",
+        ),
         ("completeness=0.9", "did you mean convergence.completeness?"),
-        ("max_llm_calls=9", "did you mean limits.max_llm_calls or batch.max_llm_calls or sweep.max_llm_calls?"),
+        (
+            "max_llm_calls=9",
+            "did you mean limits.max_llm_calls or batch.max_llm_calls or sweep.max_llm_calls?",
+        ),
         ("provider.modle=x", "did you mean `model`?"),
         ("limits.max_pases=3", "did you mean `max_passes`?"),
         ("roles.grader.modell=x", "did you mean `model`?"),
         ("+tasks=x", "did you mean `task`?"),
         ("answer.shema=x", "did you mean `schema`?"),
-        ("provider.fallbacks=[{provider: groq, modle: m}]", "provider.fallbacks.0.modle: unknown key; did you mean"),
+        (
+            "provider.fallbacks=[{provider: groq, modle: m}]",
+            "provider.fallbacks.0.modle: unknown key; did you mean",
+        ),
     ],
 )
 def test_an_unknown_key_names_the_nearest_known_one(override: str, meant: str) -> None:
@@ -179,7 +247,9 @@ def test_an_unknown_option_names_the_nearest_and_all_there_are() -> None:
         ("mode.kind=wild", "mode.kind=wild", "'adaptive'"),
     ],
 )
-def test_a_bad_value_names_its_path_and_what_is_allowed(override: str, path: str, allowed: str) -> None:
+def test_a_bad_value_names_its_path_and_what_is_allowed(
+    override: str, path: str, allowed: str
+) -> None:
     message = error_of(override)
     assert path in message
     assert allowed in message
@@ -188,7 +258,10 @@ def test_a_bad_value_names_its_path_and_what_is_allowed(override: str, path: str
 def test_all_problems_are_told_at_once() -> None:
     message = error_of("convergence.coherence=1.7", "ttl.base=0", "provder.model=x", "output=xml")
     assert "4 problems" in message
-    assert all(part in message for part in ("convergence.coherence=1.7", "ttl.base=0", "provder", "output=xml"))
+    assert all(
+        part in message
+        for part in ("convergence.coherence=1.7", "ttl.base=0", "provder", "output=xml")
+    )
 
 
 @pytest.mark.parametrize("override", ["convergence={", "limits.max_passes=[1", "ttl.base=1,2"])
@@ -215,7 +288,9 @@ def test_composing_leaves_hydra_as_it_was() -> None:
     assert VersionBase.instance().getbase() is version
 
 
-def test_a_folder_of_ones_own_comes_before_the_packaged_one_and_need_not_be_complete(tmp_path: Path) -> None:
+def test_a_folder_of_ones_own_comes_before_the_packaged_one_and_need_not_be_complete(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "ttl").mkdir()
     (tmp_path / "ttl" / "mine.yaml").write_text("base: 3\n", encoding="utf-8")
     (tmp_path / "limits").mkdir()
@@ -229,7 +304,9 @@ def test_ones_own_search_path_stays_in_front_of_the_packaged_one(tmp_path: Path)
     (tmp_path / "first" / "limits" / "mine.yaml").write_text("max_passes: 4\n", encoding="utf-8")
     (tmp_path / "second" / "ttl").mkdir(parents=True)
     (tmp_path / "second" / "ttl" / "mine.yaml").write_text("base: 4\n", encoding="utf-8")
-    found = compose([f"hydra.searchpath=[file://{tmp_path / 'second'}]", "ttl=mine"], tmp_path / "first")
+    found = compose(
+        [f"hydra.searchpath=[file://{tmp_path / 'second'}]", "ttl=mine"], tmp_path / "first"
+    )
     assert found.ttl.base == 4
 
 
@@ -247,7 +324,9 @@ def test_a_file_that_has_changed_is_composed_as_it_is_now_and_hydra_s_own_way_of
     registered = dict(SourcesRegistry.instance().types)
     for passes in (3, 4):
         own.write_text(f"defaults: [default]\nmax_passes: {passes}\n")
-        assert [compose(["limits=mine"], tmp_path).limits.max_passes for _ in range(2)] == [passes] * 2
+        assert [compose(["limits=mine"], tmp_path).limits.max_passes for _ in range(2)] == [
+            passes
+        ] * 2
     assert SourcesRegistry.instance().types == registered
 
 
@@ -262,7 +341,11 @@ def test_free_text_survives_composition_byte_for_byte(texts: list[str]) -> None:
     named = {f"text-{index}": text for index, text in enumerate(texts)}
     overrides = [f"inputs.{name}={text}" for name, text in named.items()]
     found = compose([f"task={texts[0]}", f"convergence.criteria.mine=.{texts[-1]}", *overrides])
-    assert (found.task, found.convergence.criteria["mine"], found.inputs) == (texts[0], f".{texts[-1]}", named)
+    assert (found.task, found.convergence.criteria["mine"], found.inputs) == (
+        texts[0],
+        f".{texts[-1]}",
+        named,
+    )
 
 
 @pytest.mark.parametrize("prefix", ["", "+", "++"])
@@ -308,7 +391,10 @@ def test_one_task_must_be_given_and_only_one(tmp_path: Path) -> None:
 def test_inputs_come_as_text_and_from_files_under_different_names(tmp_path: Path) -> None:
     path = tmp_path / "b"
     path.write_bytes(b"from file\r\n")
-    assert read_inputs(Settings(inputs={"a": "text"}, input_files={"b": path})) == {"a": "text", "b": "from file\r\n"}
+    assert read_inputs(Settings(inputs={"a": "text"}, input_files={"b": path})) == {
+        "a": "text",
+        "b": "from file\r\n",
+    }
     with pytest.raises(ConfigError, match="both"):
         read_inputs(Settings(inputs={"a": "text"}, input_files={"a": path}))
 
@@ -344,7 +430,9 @@ def test_auto_passes_its_keys_on_to_the_provider_it_becomes() -> None:
 def test_the_address_in_the_environment_is_the_providers_unless_one_is_configured() -> None:
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "k"}
     found = resolve_provider(compose(["provider=openai"]), environ).provider
-    own = resolve_provider(compose(["provider=openai", "provider.base_url='http://127.0.0.1:2/v1'"]), environ).provider
+    own = resolve_provider(
+        compose(["provider=openai", "provider.base_url='http://127.0.0.1:2/v1'"]), environ
+    ).provider
     assert isinstance(found, OpenAIProvider)
     assert isinstance(own, OpenAIProvider)
     assert (found.base_url, own.base_url) == ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1")
@@ -385,7 +473,9 @@ def test_a_server_on_this_machine_needs_no_key(address: str, needed: bool) -> No
             resolve_provider(settings, {})
     else:
         assert isinstance(resolve_provider(settings, {}).provider, OpenAIProvider)
-    from_environment = resolve_provider(compose(["provider=openai"]), {"OPENAI_BASE_URL": "http://localhost:1/v1"})
+    from_environment = resolve_provider(
+        compose(["provider=openai"]), {"OPENAI_BASE_URL": "http://localhost:1/v1"}
+    )
     assert isinstance(from_environment.provider, OpenAIProvider)
 
 
@@ -402,10 +492,17 @@ def test_a_cap_on_cost_needs_a_price_for_every_model() -> None:
     with pytest.raises(ConfigError, match="judge") as caught:
         resolve_provider(capped, environ)
     assert "gpt-5-mini" not in caught.value.message
-    assert resolve_provider(compose(["provider=openai", "limits.max_cost=1", prices]), environ).limits.max_cost == 1
+    assert (
+        resolve_provider(
+            compose(["provider=openai", "limits.max_cost=1", prices]), environ
+        ).limits.max_cost
+        == 1
+    )
 
 
-def test_dotenv_fills_in_what_the_environment_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dotenv_fills_in_what_the_environment_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("AEON_TEST_NEW", "AEON_TEST_OLD"):
         monkeypatch.setenv(name, "process")
     monkeypatch.delenv("AEON_TEST_NEW")
@@ -416,9 +513,16 @@ def test_dotenv_fills_in_what_the_environment_does_not_have(tmp_path: Path, monk
 
 def test_criteria_come_from_the_configuration_and_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "criteria.yaml"
-    path.write_text("cited: Every claim names its source.\nshort: from the file\n", encoding="utf-8")
-    found = compose([f"convergence.criteria_file={path}", "convergence.criteria.short=At most, say, a page."])
-    assert found.convergence.criteria == {"cited": "Every claim names its source.", "short": "At most, say, a page."}
+    path.write_text(
+        "cited: Every claim names its source.\nshort: from the file\n", encoding="utf-8"
+    )
+    found = compose(
+        [f"convergence.criteria_file={path}", "convergence.criteria.short=At most, say, a page."]
+    )
+    assert found.convergence.criteria == {
+        "cited": "Every claim names its source.",
+        "short": "At most, say, a page.",
+    }
 
 
 @pytest.mark.parametrize("text", ["- a list", "name: 3", "a: [", ""])
@@ -453,7 +557,16 @@ def test_a_schema_file_that_is_no_schema_names_where(tmp_path: Path, text: str, 
 
 def test_the_configuration_hash_depends_on_what_configures_the_engine_alone(tmp_path: Path) -> None:
     base = compose()
-    same = compose(["task=x", "inputs.a=b", "output=json", "progress=none", "store=cache", f"prompts.dir={tmp_path}"])
+    same = compose(
+        [
+            "task=x",
+            "inputs.a=b",
+            "output=json",
+            "progress=none",
+            "store=cache",
+            f"prompts.dir={tmp_path}",
+        ]
+    )
     assert configuration_hash(same) == configuration_hash(base)
     assert configuration_hash(compose(["convergence.coherence=0.5"])) != configuration_hash(base)
     assert len(configuration_hash(base)) == 64
@@ -475,7 +588,9 @@ def test_true_and_false_are_no_numbers() -> None:
 
 
 def test_true_and_false_are_kept_where_they_may_be() -> None:
-    found = compose(["provider=openai", "provider.require_key=false", "provider.extra_body.stream=true"])
+    found = compose(
+        ["provider=openai", "provider.require_key=false", "provider.extra_body.stream=true"]
+    )
     assert isinstance(found.provider, OpenAIProvider)
     assert (found.provider.require_key, found.provider.extra_body) == (False, {"stream": True})
 
@@ -485,12 +600,17 @@ def test_true_and_false_are_kept_where_they_may_be() -> None:
     [
         ("mine", "", "says nothing"),
         ("mine", " \t", "says nothing"),
-        *((name, "words", "reason code") for name in ("complete", "incoherent", "consistency", "blocking_issue")),
+        *(
+            (name, "words", "reason code")
+            for name in ("complete", "incoherent", "consistency", "blocking_issue")
+        ),
         ("evaluation_unavailable", "words", "reason code"),
         ("omission_detected", "words", "reason code"),
     ],
 )
-def test_a_criterion_says_something_and_has_a_name_of_its_own(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_a_criterion_says_something_and_has_a_name_of_its_own(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
     assert said in error_of(f"convergence.criteria.{name}={text}")
     path = tmp_path / "criteria.yaml"
     path.write_text(f'{name}: "{text}"\n'.replace("\t", "\\t"), encoding="utf-8")
@@ -500,14 +620,18 @@ def test_a_criterion_says_something_and_has_a_name_of_its_own(tmp_path: Path, na
 
 def test_auto_that_becomes_simulated_waits_as_briefly_unless_told_otherwise() -> None:
     usual = resolve_provider(compose(), {}).provider
-    own = resolve_provider(compose(["provider.retry.initial_seconds=7", "provider.retry.attempts=2"]), {}).provider
+    own = resolve_provider(
+        compose(["provider.retry.initial_seconds=7", "provider.retry.attempts=2"]), {}
+    ).provider
     assert usual.retry == compose(["provider=simulated"]).provider.retry
     assert (own.retry.initial_seconds, own.retry.attempts, own.retry.max_seconds) == (7, 2, 1)
 
 
 def test_a_reference_that_leads_nowhere_names_the_schema_file(tmp_path: Path) -> None:
     path = tmp_path / "answer.json"
-    path.write_text('{"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}', encoding="utf-8")
+    path.write_text(
+        '{"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}', encoding="utf-8"
+    )
     with pytest.raises(SchemaFileError) as caught:
         compose([f"answer.schema={path}"])
     assert f"{path}#/properties/a/$ref" in caught.value.message

@@ -38,16 +38,22 @@ def a_plan() -> Plan:
         step_output="output of a",
         clarity_state="CLEAR",
     )
-    waiting = PlanStep(step_id="b", description="do b", step_index=2, total_steps=2, dependencies=("a",))
+    waiting = PlanStep(
+        step_id="b", description="do b", step_index=2, total_steps=2, dependencies=("a",)
+    )
     return Plan(goal="the goal", task="make tea", steps=(done, waiting))
 
 
 def an_issue() -> ValidationIssue:
-    return ValidationIssue(issue_id="i1", type="specificity", severity="HIGH", description="b is vague")
+    return ValidationIssue(
+        issue_id="i1", type="specificity", severity="HIGH", description="b is vague"
+    )
 
 
 def a_report() -> SemanticValidationReport:
-    return SemanticValidationReport(validation_id="v1", artifact_type="cross_phase", issues=(an_issue(),))
+    return SemanticValidationReport(
+        validation_id="v1", artifact_type="cross_phase", issues=(an_issue(),)
+    )
 
 
 def a_profile() -> TaskProfile:
@@ -56,7 +62,10 @@ def a_profile() -> TaskProfile:
 
 ANSWERS: dict[str, Any] = {
     "plan": plan("a", planned("b", "a")),
-    "subplan": {"subplan_goal": "b in detail", "substeps": [planned("first"), planned("second", "first")]},
+    "subplan": {
+        "subplan_goal": "b in detail",
+        "substeps": [planned("first"), planned("second", "first")],
+    },
     "refinement": refinement(modify("b", "a", addresses_issues=["i1"])),
     "semantic_validation": report(issue("i1", "b", "HIGH")),
     "convergence": assessment(0.4),

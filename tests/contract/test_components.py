@@ -10,12 +10,28 @@ import pytest
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.domain.errors import LLMError, PlanError, RateLimited, ServerFailed, Truncated, ValidationError
+from aeon.domain.errors import (
+    LLMError,
+    PlanError,
+    RateLimited,
+    ServerFailed,
+    Truncated,
+    ValidationError,
+)
 from aeon.domain.refinement import RefinementAction
 from aeon.plan.recursive import RecursivePlanner
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.semantic import SemanticValidator
-from tests.contract.components import ANSWERS, METHODS, Method, a_plan, a_profile, a_report, an_issue, script
+from tests.contract.components import (
+    ANSWERS,
+    METHODS,
+    Method,
+    a_plan,
+    a_profile,
+    a_report,
+    an_issue,
+    script,
+)
 from tests.support.scripted_model import ScriptedModel, planned, report
 
 every_method = pytest.mark.parametrize("method", METHODS, ids=str)
@@ -51,7 +67,9 @@ def test_no_argument_is_changed_in_place(method: Method):
 
 
 @every_method
-@pytest.mark.parametrize("error", [ServerFailed("500"), RateLimited("429"), Truncated("cut off")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [ServerFailed("500"), RateLimited("429"), Truncated("cut off")], ids=repr
+)
 def test_an_error_of_the_model_passes_and_is_not_repaired(method: Method, error: LLMError):
     model = script(**{method.call: error})
     with pytest.raises(LLMError) as raised:
@@ -82,10 +100,14 @@ def test_an_answer_that_a_repair_puts_right_is_used(method: Method):
 
 def _comparable(value: Any) -> Any:
     """A report without its id: it is unique."""
-    return value.model_copy(update={"validation_id": ""}) if hasattr(value, "validation_id") else value
+    return (
+        value.model_copy(update={"validation_id": ""}) if hasattr(value, "validation_id") else value
+    )
 
 
-@pytest.mark.parametrize("component", [ConvergenceEngine, AdaptiveDepth, SemanticValidator, RecursivePlanner])
+@pytest.mark.parametrize(
+    "component", [ConvergenceEngine, AdaptiveDepth, SemanticValidator, RecursivePlanner]
+)
 def test_a_model_alone_makes_a_component(component: type):
     component(llm=ScriptedModel())
     component(ScriptedModel())
@@ -105,7 +127,9 @@ def test_a_registry_is_shown_to_whoever_is_given_it():
 
 
 def test_a_tool_that_does_not_exist_is_pointed_out_to_the_model():
-    model = script(plan={"goal": "g", "steps": [planned("a", tool="samovar")]}, semantic_validation=report())
+    model = script(
+        plan={"goal": "g", "steps": [planned("a", tool="samovar")]}, semantic_validation=report()
+    )
     plan = RecursivePlanner(model, kettle()).generate_plan("make tea")
     SemanticValidator(model, kettle()).validate("plan", plan)
     (prompt,) = model.prompts("semantic_validation")
@@ -158,7 +182,10 @@ def test_refine_plan_gives_the_actions():
 )
 def test_without_all_three_signals_the_profile_stays_and_nothing_is_asked(failure, issues, states):
     model = script()
-    assert AdaptiveDepth(model).update_task_profile(a_profile(), failure, issues, states, "make tea") is None
+    assert (
+        AdaptiveDepth(model).update_task_profile(a_profile(), failure, issues, states, "make tea")
+        is None
+    )
     assert model.calls == []
 
 
@@ -179,5 +206,7 @@ def test_no_allocation_is_above_the_limit(cap: int):
 
 
 def test_a_cap_on_calls_caps_the_allocation():
-    adaptive = AdaptiveDepth(ScriptedModel(), global_resource_caps={"max_llm_calls": 7, "max_tokens": None})
+    adaptive = AdaptiveDepth(
+        ScriptedModel(), global_resource_caps={"max_llm_calls": 7, "max_tokens": None}
+    )
     assert adaptive.allocate_ttl(a_profile()) == 7

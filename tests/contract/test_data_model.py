@@ -7,8 +7,20 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, TTLExpirationResponse, TTLExpiredMetadata
-from aeon.domain.history import ExecutionHistory, ExecutionPass, FinalResult, Phase, Statistics, Timing
+from aeon.domain.assessment import (
+    ConvergenceAssessment,
+    ConvergenceScores,
+    TTLExpirationResponse,
+    TTLExpiredMetadata,
+)
+from aeon.domain.history import (
+    ExecutionHistory,
+    ExecutionPass,
+    FinalResult,
+    Phase,
+    Statistics,
+    Timing,
+)
 from aeon.domain.plan import ClarityState, FollowUpQuestion, Plan, PlanStep, StepStatus, Subplan
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import ActionType, RefinementAction, SupervisorAssessment
@@ -25,9 +37,23 @@ PROFILE = {
     "confidence_requirement": "low",
     "raw_inference": "because",
 }
-DEPTH = {"detected_complexity": "moderate", "allocated_ttl": 10, "reasoning_mode": "deep", "adjustment_reason": "why"}
-ISSUE = {"issue_id": "i1", "type": "relevance", "severity": "LOW", "description": "beside the point"}
-TIMING = {"start_time": "2025-01-01T00:00:00+00:00", "end_time": "2025-01-01T00:00:01+00:00", "duration_seconds": 1.0}
+DEPTH = {
+    "detected_complexity": "moderate",
+    "allocated_ttl": 10,
+    "reasoning_mode": "deep",
+    "adjustment_reason": "why",
+}
+ISSUE = {
+    "issue_id": "i1",
+    "type": "relevance",
+    "severity": "LOW",
+    "description": "beside the point",
+}
+TIMING = {
+    "start_time": "2025-01-01T00:00:00+00:00",
+    "end_time": "2025-01-01T00:00:01+00:00",
+    "duration_seconds": 1.0,
+}
 PASS = {
     "pass_number": 0,
     "phase": "PLAN",
@@ -38,7 +64,10 @@ PASS = {
     "ttl_remaining": 3,
     "timing_information": TIMING,
 }
-EXPIRED = {"expiration_point": "phase_boundary", "ttl_expired_metadata": TTLExpiredMetadata(pass_number=1)}
+EXPIRED = {
+    "expiration_point": "phase_boundary",
+    "ttl_expired_metadata": TTLExpiredMetadata(pass_number=1),
+}
 
 
 def step(**fields: Any) -> PlanStep:
@@ -50,7 +79,9 @@ def issue(**fields: Any) -> ValidationIssue:
 
 
 def report(*issues: ValidationIssue, **fields: Any) -> SemanticValidationReport:
-    return SemanticValidationReport(validation_id="v", artifact_type="plan", issues=issues, **fields)
+    return SemanticValidationReport(
+        validation_id="v", artifact_type="plan", issues=issues, **fields
+    )
 
 
 def history(*numbers: int, **counted: Any) -> ExecutionHistory:
@@ -80,7 +111,10 @@ def history(*numbers: int, **counted: Any) -> ExecutionHistory:
         (ActionType, {"ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "STEP_MARK_INVALID"}),
         (Phase, {"PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"}),
         (Severity, {"LOW", "MEDIUM", "HIGH", "CRITICAL"}),
-        (IssueType, {"specificity", "relevance", "consistency", "hallucination", "do_say_mismatch"}),
+        (
+            IssueType,
+            {"specificity", "relevance", "consistency", "hallucination", "do_say_mismatch"},
+        ),
     ],
 )
 def test_enumerations_are_those_specified(kind: Any, values: set[str]):
@@ -160,7 +194,11 @@ def test_entities_have_their_specified_fields(entity: Any, fields: str):
         lambda: step(procedure="while True: pass"),
         lambda: Plan(goal="g", steps=(step(), step())),
         lambda: Plan(
-            goal="g", steps=(step(step_index=1, total_steps=2), step(step_id="b", step_index=1, total_steps=2))
+            goal="g",
+            steps=(
+                step(step_index=1, total_steps=2),
+                step(step_id="b", step_index=1, total_steps=2),
+            ),
         ),
         lambda: Plan(goal="g", steps=(step(step_index=1, total_steps=2),)),
         lambda: RefinementAction(action_type="DROP", target_step_id="a", justification="why"),
@@ -221,7 +259,9 @@ def test_entities_have_their_specified_fields(entity: Any, fields: str):
         lambda: TTLExpirationResponse(**EXPIRED, latest_pass_result={}, converged=True),
         lambda: TTLExpirationResponse(**EXPIRED, latest_pass_result={}, result_type="expired"),
         lambda: TTLExpirationResponse(**EXPIRED, latest_pass_result={}, termination_reason="bored"),
-        lambda: TTLExpirationResponse(**{**EXPIRED, "expiration_point": "halfway"}, latest_pass_result={}),
+        lambda: TTLExpirationResponse(
+            **{**EXPIRED, "expiration_point": "halfway"}, latest_pass_result={}
+        ),
         lambda: TTLExpirationResponse(**EXPIRED),
         lambda: TTLExpirationResponse(**{**EXPIRED, "expiration_point": "mid_phase"}),
         lambda: FollowUpQuestion(question="", assumption="green"),
@@ -241,7 +281,9 @@ def test_a_ttl_expiration_says_so_by_itself():
 
 
 def test_a_ttl_that_ends_in_the_first_pass_leaves_a_partial_result():
-    partial = TTLExpirationResponse(**{**EXPIRED, "expiration_point": "mid_phase"}, partial_result={"outputs": {}})
+    partial = TTLExpirationResponse(
+        **{**EXPIRED, "expiration_point": "mid_phase"}, partial_result={"outputs": {}}
+    )
     assert partial.latest_pass_result is None
 
 
@@ -280,7 +322,11 @@ def test_a_report_gathers_the_repairs_that_its_issues_propose():
 
 def test_scores_are_read_by_name():
     scores = ConvergenceScores(completeness_score=0.1, coherence_score=0.2, consistency_score=0.3)
-    assert [scores[f"{name}_score"] for name in ("completeness", "coherence", "consistency")] == [0.1, 0.2, 0.3]
+    assert [scores[f"{name}_score"] for name in ("completeness", "coherence", "consistency")] == [
+        0.1,
+        0.2,
+        0.3,
+    ]
     assert scores["consistency_status"] == {}
 
 
@@ -295,7 +341,12 @@ def test_scores_are_read_by_name():
         history(0, 1, 2),
         TTLExpirationResponse(**EXPIRED, latest_pass_result={"a": [1]}),
         Subplan(parent_step_id="a", subplan_goal="g", substeps=(step(),), depth_level=5),
-        RefinementAction(action_type="ADD", new_step=step(), justification="why", semantic_validation_input=(issue(),)),
+        RefinementAction(
+            action_type="ADD",
+            new_step=step(),
+            justification="why",
+            semantic_validation_input=(issue(),),
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )

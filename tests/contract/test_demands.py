@@ -24,7 +24,17 @@ from aeon.supervisor.faithful import choose_tool
 from aeon.validation.semantic import parse_report
 from tests.contract.components import an_issue
 from tests.contract.test_wire import at
-from tests.support.scripted_model import PAIRS, assessment, clear, issue, modify, planned, profile, refinement, report
+from tests.support.scripted_model import (
+    PAIRS,
+    assessment,
+    clear,
+    issue,
+    modify,
+    planned,
+    profile,
+    refinement,
+    report,
+)
 
 Place = tuple[str | int, ...]
 
@@ -37,7 +47,12 @@ class Case(NamedTuple):
 
 
 def worked(step_id: str, *dependencies: str) -> dict[str, Any]:
-    given = {"provides": ["tea"], "handoff_to_next": "hot", "tool": "kettle", "arguments": '{"cups": 2}'}
+    given = {
+        "provides": ["tea"],
+        "handoff_to_next": "hot",
+        "tool": "kettle",
+        "arguments": '{"cups": 2}',
+    }
     return {**planned(step_id, *dependencies), **given}
 
 
@@ -70,13 +85,18 @@ CASES: dict[str, Case] = {
         },
         read_refinement,
     ),
-    "semantic_validation": Case(report(LOCATED), lambda answer: parse_report(answer, "plan", {"a", "b"})),
+    "semantic_validation": Case(
+        report(LOCATED), lambda answer: parse_report(answer, "plan", {"a", "b"})
+    ),
     "convergence": Case(
         assessment(0.4, issues=[FAULT], criteria=[JUDGED]),
         lambda answer: parse_assessment(answer, ConvergenceThresholds(), ("hot",), PAIRS),
     ),
     "task_profile": Case(profile(4), TaskProfile.model_validate),
-    "step": Case({**clear("tea", "hot"), "clarity_reason": "which cup?"}, lambda a: step_result("a", a, False)),
+    "step": Case(
+        {**clear("tea", "hot"), "clarity_reason": "which cup?"},
+        lambda a: step_result("a", a, False),
+    ),
     "tool_choice": Case(
         {"step_id": "b", "description": "x", "tool": "kettle", "arguments": "{}"},
         lambda answer: choose_tool(PARENT, answer, ("kettle",)),
@@ -84,7 +104,12 @@ CASES: dict[str, Case] = {
 }
 # What a description says of a demand. An identifier that is changed is missed by the steps that name it.
 STATED = {
-    "blank": ("never blank", "exactly as", "needed for every action but", "outputs this step needs"),
+    "blank": (
+        "never blank",
+        "exactly as",
+        "needed for every action but",
+        "outputs this step needs",
+    ),
     "unknown": ("exactly as", "outputs this step needs", "JSON text of an object", "identifier"),
     "repeated": ("nique", "xactly one"),
     "range": (),
@@ -121,7 +146,9 @@ def _changed(answer: Any, place: Place, value: Any) -> Any:
 
 @cache
 def _wire(call: Any) -> Draft202012Validator:
-    return Draft202012Validator(packaged_schemas().wire(call, tools=("kettle",), criteria=("hot",)).schema)
+    return Draft202012Validator(
+        packaged_schemas().wire(call, tools=("kettle",), criteria=("hot",)).schema
+    )
 
 
 def _is_refused(call: Any, answer: Any) -> bool:
@@ -195,7 +222,10 @@ def test_what_is_said_never_to_be_blank_is_refused_when_it_is_empty(call: Any):
 @pytest.mark.parametrize(("call", "steps"), [("plan", "steps"), ("subplan", "substeps")])
 def test_that_a_step_depends_on_itself_or_in_a_circle_is_refused_and_said(call: Any, steps: str):
     answer = CASES[call].answer
-    for dependency, words in (("a", "never its own"), (answer[steps][1]["step_id"], "never one that needs this")):
+    for dependency, words in (
+        ("a", "never its own"),
+        (answer[steps][1]["step_id"], "never one that needs this"),
+    ):
         place = (steps, 0, "dependencies")
         assert _is_refused(call, _changed(answer, place, [dependency]))
         assert words in _description(call, place)

@@ -13,7 +13,16 @@ from tests.integration.artefacts import run
 from tests.integration.test_artefacts_of_runs import converging
 from tests.support.scripted_model import ScriptedModel, assessment, unfinished
 
-CALLS = ("task_profile", "plan", "semantic_validation", "refinement", "subplan", "step", "convergence", "repair")
+CALLS = (
+    "task_profile",
+    "plan",
+    "semantic_validation",
+    "refinement",
+    "subplan",
+    "step",
+    "convergence",
+    "repair",
+)
 OTHERWISE = (
     "convergence.completeness=0.41",
     "convergence.coherence=0.37",
@@ -53,7 +62,9 @@ def test_the_run_makes_every_call(usual: list[LLMRequest]):
     assert {r.call for r in usual} == set(CALLS)
 
 
-def test_no_prompt_knows_of_thresholds_limits_or_the_budget(usual: list[LLMRequest], otherwise: list[LLMRequest]):
+def test_no_prompt_knows_of_thresholds_limits_or_the_budget(
+    usual: list[LLMRequest], otherwise: list[LLMRequest]
+):
     assert [r.call for r in usual] == [r.call for r in otherwise]
     for one, other in zip(usual, otherwise, strict=True):
         assert one.messages == other.messages, f"{one.call} of pass {one.site.pass_number}"
@@ -95,7 +106,9 @@ def test_what_changes_least_comes_first(usual: list[LLMRequest], call: str, labe
         first = request.messages[1].content.find(f"<{labels[0]}")
         there = [first, *(place for place in places[1:] if place >= 0)]
         assert there == sorted(there)
-        seen |= {label for label, place in zip(labels, [first, *places[1:]], strict=True) if place >= 0}
+        seen |= {
+            label for label, place in zip(labels, [first, *places[1:]], strict=True) if place >= 0
+        }
     assert seen == set(labels)
 
 
@@ -107,7 +120,9 @@ def test_the_task_and_its_inputs_open_every_prompt_but_a_repairs(usual: list[LLM
 
 
 def test_a_second_assessment_repeats_the_first_ones_opening(tmp_path: Path):
-    model = ScriptedModel(convergence=[unfinished(), assessment()], refinement=converging()._answers["refinement"][-1])
+    model = ScriptedModel(
+        convergence=[unfinished(), assessment()], refinement=converging()._answers["refinement"][-1]
+    )
     run(tmp_path, "refinement.when=always", model=model)
     prompts = model.prompts("convergence")
     assert prompts[0].split("<plan>")[0] == prompts[-1].split("<plan>")[0]

@@ -29,7 +29,9 @@ def test_every_recorded_answer_is_valid_by_todays_schema(recording: Path) -> Non
     assert answers[0].request.path.call == "task_profile"
     for number, entry in enumerate(answers, start=1):
         call = entry.request.path.call
-        errors = list(packaged_schemas().local(call).iter_errors(extract_json(entry.answer["text"])))
+        errors = list(
+            packaged_schemas().local(call).iter_errors(extract_json(entry.answer["text"]))
+        )
         assert errors == [], f"answer {number} ({call}): {errors[0].message}"
 
 
@@ -46,14 +48,18 @@ def test_a_recording_says_by_what_it_was_answered_and_what_is_not_known(recordin
 
 
 @recordings
-def test_a_recording_holds_all_that_a_replay_starts_with_and_nothing_of_the_machine(recording: Path) -> None:
+def test_a_recording_holds_all_that_a_replay_starts_with_and_nothing_of_the_machine(
+    recording: Path,
+) -> None:
     cassette = read(recording)
     origin = parse(cassette.origin, str(recording))
     assert origin.task
     assert origin.overrides is not None
     assert (origin.working_directory, origin.provider.base_url) == (".", None)
     head = recording.read_text(encoding="utf-8").partition("\nshared:\n")[0]
-    assert [place for place in ("127.0.0.1", "localhost", "/home", "/root", "/tmp") if place in head] == []
+    assert [
+        place for place in ("127.0.0.1", "localhost", "/home", "/root", "/tmp") if place in head
+    ] == []
 
 
 @recordings

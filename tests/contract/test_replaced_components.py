@@ -30,7 +30,12 @@ class Depth:
         return 30
 
     def update_task_profile(
-        self, current_profile, convergence_failure, validation_issues, clarity_states, task_description
+        self,
+        current_profile,
+        convergence_failure,
+        validation_issues,
+        clarity_states,
+        task_description,
     ):
         return current_profile.model_copy(update={"profile_version": 2, "reasoning_depth": 3})
 
@@ -45,7 +50,9 @@ class Validator:
             location=IssueLocation(step_id="only"),
         )
         found = (issue,) if artifact_type == "cross_phase" else ()
-        return SemanticValidationReport(validation_id="v", artifact_type=artifact_type, issues=found)
+        return SemanticValidationReport(
+            validation_id="v", artifact_type=artifact_type, issues=found
+        )
 
 
 class Planner:
@@ -55,12 +62,23 @@ class Planner:
     def generate_plan(self, task_description, context=None):
         return Plan(goal="g", steps=(PlanStep(step_id="only", description="do it", agent="llm"),))
 
-    def refine_plan(self, current_plan, validation_issues, convergence_reason_codes, blocked_steps, executed_step_ids):
+    def refine_plan(
+        self,
+        current_plan,
+        validation_issues,
+        convergence_reason_codes,
+        blocked_steps,
+        executed_step_ids,
+    ):
         self.asked.append((convergence_reason_codes, blocked_steps, executed_step_ids))
         if not blocked_steps:
             return []
         step = PlanStep(step_id="only", description="do it so", agent="llm")
-        return [RefinementAction(action_type="MODIFY", target_step_id="only", new_step=step, justification="why")]
+        return [
+            RefinementAction(
+                action_type="MODIFY", target_step_id="only", new_step=step, justification="why"
+            )
+        ]
 
     def create_subplan(self, parent_step, parent_plan, current_depth):
         raise AssertionError("not asked for")
@@ -69,7 +87,9 @@ class Planner:
 class Engine:
     def assess(self, validation_report, plan, steps, outputs, custom_criteria=None):
         done = all(step.status == "complete" for step in steps)
-        scores = ConvergenceScores(completeness_score=1.0, coherence_score=1.0, consistency_score=1.0)
+        scores = ConvergenceScores(
+            completeness_score=1.0, coherence_score=1.0, consistency_score=1.0
+        )
         code = "complete" if done else "incomplete"
         return ConvergenceAssessment(converged=done, reason_codes=(code,), scores=scores)
 
@@ -93,7 +113,14 @@ class Derived(RecursivePlanner):
         super().__init__(llm)
         self.codes = []
 
-    def refine_plan(self, current_plan, validation_issues, convergence_reason_codes, blocked_steps, executed_step_ids):
+    def refine_plan(
+        self,
+        current_plan,
+        validation_issues,
+        convergence_reason_codes,
+        blocked_steps,
+        executed_step_ids,
+    ):
         self.codes.append(convergence_reason_codes)
         return []
 
@@ -102,7 +129,9 @@ def test_a_planner_with_a_refine_plan_of_its_own_is_given_the_reason_codes_of_th
     found = {"kind": "contradiction", "description": "tea is not coffee", "blocking": True}
     model = ScriptedModel(plan=plan("a", "b"), convergence=assessment(0.4, 0.5, issues=[found]))
     planner = Derived(model)
-    Orchestrator(model, ConvergenceEngine(model), SemanticValidator(model), planner, Depth()).run("do something")
+    Orchestrator(model, ConvergenceEngine(model), SemanticValidator(model), planner, Depth()).run(
+        "do something"
+    )
     assert planner.codes == [[], ["incomplete", "incoherent", "contradiction_detected"]]
     assert "refinement" not in model.calls
 

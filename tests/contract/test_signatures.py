@@ -52,7 +52,10 @@ SPECIFIED: dict[tuple[type, str], tuple[list[tuple[str, Any, Any]], Any]] = {
         [("task_description", str, REQUIRED), ("context", Anything | None, None)],
         TaskProfile,
     ),
-    (AdaptiveDepth, "allocate_ttl"): ([("task_profile", TaskProfile, REQUIRED), ("base_ttl", int, 10)], int),
+    (AdaptiveDepth, "allocate_ttl"): (
+        [("task_profile", TaskProfile, REQUIRED), ("base_ttl", int, 10)],
+        int,
+    ),
     (AdaptiveDepth, "update_task_profile"): (
         [
             ("current_profile", TaskProfile, REQUIRED),
@@ -78,7 +81,11 @@ SPECIFIED: dict[tuple[type, str], tuple[list[tuple[str, Any, Any]], Any]] = {
         SemanticValidationReport,
     ),
     (RecursivePlanner, "__init__"): (
-        [("llm", LLMAdapter, REQUIRED), ("tool_registry", ToolRegistry | None, None), ("max_nesting_depth", int, 5)],
+        [
+            ("llm", LLMAdapter, REQUIRED),
+            ("tool_registry", ToolRegistry | None, None),
+            ("max_nesting_depth", int, 5),
+        ],
         type(None),
     ),
     (RecursivePlanner, "generate_plan"): (
@@ -96,7 +103,11 @@ SPECIFIED: dict[tuple[type, str], tuple[list[tuple[str, Any, Any]], Any]] = {
         list[RefinementAction],
     ),
     (RecursivePlanner, "create_subplan"): (
-        [("parent_step", PlanStep, REQUIRED), ("parent_plan", Plan, REQUIRED), ("current_depth", int, REQUIRED)],
+        [
+            ("parent_step", PlanStep, REQUIRED),
+            ("parent_plan", Plan, REQUIRED),
+            ("current_depth", int, REQUIRED),
+        ],
         Subplan,
     ),
     (Orchestrator, "__init__"): (
@@ -110,7 +121,12 @@ SPECIFIED: dict[tuple[type, str], tuple[list[tuple[str, Any, Any]], Any]] = {
         type(None),
     ),
 }
-PROTOCOLS = {ConvergenceEngine: Engine, SemanticValidator: Validator, RecursivePlanner: Planner, AdaptiveDepth: Depth}
+PROTOCOLS = {
+    ConvergenceEngine: Engine,
+    SemanticValidator: Validator,
+    RecursivePlanner: Planner,
+    AdaptiveDepth: Depth,
+}
 SPECIFIED |= {
     (PROTOCOLS[component], method): specified
     for (component, method), specified in SPECIFIED.items()
@@ -121,11 +137,15 @@ CASES = [pytest.param(*key, id=f"{key[0].__name__}.{key[1]}") for key in SPECIFI
 
 
 @pytest.mark.parametrize(("component", "method"), CASES)
-def test_the_specified_parameters_come_first_in_order_with_their_defaults(component: type, method: str):
+def test_the_specified_parameters_come_first_in_order_with_their_defaults(
+    component: type, method: str
+):
     parameters = list(inspect.signature(getattr(component, method)).parameters.values())[1:]
     specified, _ = SPECIFIED[component, method]
     positional = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
-    assert [(p.name, p.default) for p in positional] == [(name, default) for name, _, default in specified]
+    assert [(p.name, p.default) for p in positional] == [
+        (name, default) for name, _, default in specified
+    ]
     assert {p.kind for p in positional} == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
 
@@ -133,7 +153,9 @@ def test_the_specified_parameters_come_first_in_order_with_their_defaults(compon
 def test_annotations_mean_what_is_specified(component: type, method: str):
     hints = get_type_hints(getattr(component, method))
     specified, returned = SPECIFIED[component, method]
-    assert {name: hints[name] for name, _, _ in specified} == {name: kind for name, kind, _ in specified}
+    assert {name: hints[name] for name, _, _ in specified} == {
+        name: kind for name, kind, _ in specified
+    }
     assert hints["return"] == returned
 
 
@@ -141,7 +163,9 @@ def test_annotations_mean_what_is_specified(component: type, method: str):
 def test_whatever_else_is_taken_is_keyword_only_and_may_be_left_out(component: type, method: str):
     parameters = list(inspect.signature(getattr(component, method)).parameters.values())[1:]
     extra = parameters[len(SPECIFIED[component, method][0]) :]
-    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is not REQUIRED for p in extra)
+    assert all(
+        p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is not REQUIRED for p in extra
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,7 +183,13 @@ def test_components_are_defined_where_it_is_specified(component: type, module: s
 
 def test_the_orchestrator_keeps_its_components_under_the_specified_names():
     given = {
-        name: object() for name in ("convergence_engine", "semantic_validator", "recursive_planner", "adaptive_depth")
+        name: object()
+        for name in (
+            "convergence_engine",
+            "semantic_validator",
+            "recursive_planner",
+            "adaptive_depth",
+        )
     }
     kernel = Orchestrator(llm=None, **given)
     assert {name: getattr(kernel, name) for name in given} == given
@@ -168,4 +198,7 @@ def test_the_orchestrator_keeps_its_components_under_the_specified_names():
 def test_the_one_repair_of_json_is_where_it_is_specified():
     from aeon.supervisor.repair import Supervisor
 
-    assert list(inspect.signature(Supervisor.repair_json).parameters)[1:3] == ["malformed", "schema"]
+    assert list(inspect.signature(Supervisor.repair_json).parameters)[1:3] == [
+        "malformed",
+        "schema",
+    ]

@@ -50,7 +50,11 @@ def _resolved(root: Mapping[str, Any], node: Any) -> Any:
     if "anyOf" in node:
         return _resolved(root, next(n for n in node["anyOf"] if n != {"type": "null"}))
     items = node.get("items")
-    return _resolved(root, items) if isinstance(items, dict) and items.get("type") != "string" else node
+    return (
+        _resolved(root, items)
+        if isinstance(items, dict) and items.get("type") != "string"
+        else node
+    )
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -97,7 +101,9 @@ def test_an_answer_schema_outside_the_subset_is_sent_without_strict_and_still_he
     assert violations(wire.schema)
     assert not wire.strict
     assert list(packaged_schemas().local("step", open_ended).iter_errors(clear({"cups": "two"})))
-    assert not list(packaged_schemas().local("step", open_ended).iter_errors(clear({"cups": 2, "more": 1})))
+    assert not list(
+        packaged_schemas().local("step", open_ended).iter_errors(clear({"cups": 2, "more": 1}))
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +117,11 @@ def test_an_answer_schema_outside_the_subset_is_sent_without_strict_and_still_he
         ("refinement", ["actions", "action_type"], ActionType),
         ("step", ["clarity_state"], ClarityState),
         ("convergence", ["issues", "kind"], IssueKind),
-        ("convergence", ["consistency_status", "status"], PairStatus.model_fields["status"].annotation),
+        (
+            "convergence",
+            ["consistency_status", "status"],
+            PairStatus.model_fields["status"].annotation,
+        ),
     ],
     ids=str,
 )
@@ -144,15 +154,27 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("call", "model"), [("task_profile", TaskProfile), ("convergence", ConvergenceScores)], ids=["profile", "scores"]
+    ("call", "model"),
+    [("task_profile", TaskProfile), ("convergence", ConvergenceScores)],
+    ids=["profile", "scores"],
 )
 def test_every_range_is_at_most_the_models(call: str, model: Any):
     published = model.model_json_schema()["properties"]
-    numbers = {n: p for n, p in schema(call)["properties"].items() if p.get("type") in ("number", "integer")}
+    numbers = {
+        n: p
+        for n, p in schema(call)["properties"].items()
+        if p.get("type") in ("number", "integer")
+    }
     assert numbers
     for name, wired in numbers.items():
-        own = next(p for p in published[name].get("anyOf", [published[name]]) if p["type"] != "null")
-        allowed = wired["enum"] if "enum" in wired else [wired["minimum"], wired.get("maximum", float("inf"))]
+        own = next(
+            p for p in published[name].get("anyOf", [published[name]]) if p["type"] != "null"
+        )
+        allowed = (
+            wired["enum"]
+            if "enum" in wired
+            else [wired["minimum"], wired.get("maximum", float("inf"))]
+        )
         assert own["type"] == wired["type"], name
         assert min(allowed) >= own["minimum"], name
         assert max(allowed) <= own.get("maximum", float("inf")), name
@@ -164,7 +186,9 @@ class Watched(dict):
 
     def __init__(self, value: Mapping[str, Any], read: set[str], place: str = "") -> None:
         self._read, self._place = read, place
-        super().__init__({key: _watched(inner, read, f"{place}/{key}") for key, inner in value.items()})
+        super().__init__(
+            {key: _watched(inner, read, f"{place}/{key}") for key, inner in value.items()}
+        )
 
     def __getitem__(self, key: str) -> Any:
         self._read.add(f"{self._place}/{key}")
@@ -200,10 +224,19 @@ def _places(value: Any, place: str = "") -> Iterator[str]:
 
 
 FULL_ANSWERS: dict[str, tuple[Any, Any]] = {
-    "plan": (ANSWERS["plan"], lambda answer: parse_plan(answer, "tea", max_steps=9, one_final_step=False)),
-    "subplan": (ANSWERS["subplan"], lambda answer: parse_subplan(answer, PlanStep(step_id="b", description="x"), 1)),
+    "plan": (
+        ANSWERS["plan"],
+        lambda answer: parse_plan(answer, "tea", max_steps=9, one_final_step=False),
+    ),
+    "subplan": (
+        ANSWERS["subplan"],
+        lambda answer: parse_subplan(answer, PlanStep(step_id="b", description="x"), 1),
+    ),
     "refinement": (
-        {**ANSWERS["refinement"], "questions": [{"question": "Which?", "assumption": "Green.", "step_id": None}]},
+        {
+            **ANSWERS["refinement"],
+            "questions": [{"question": "Which?", "assumption": "Green.", "step_id": None}],
+        },
         lambda answer: parse_refinement(answer, [an_issue()]),
     ),
 }
@@ -221,7 +254,9 @@ FULL_ANSWERS: dict[str, tuple[Any, Any]] = {
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_what_is_read_as_a_whole_has_the_models_fields(call: str, path: list[str], model: Any, own: set[str]):
+def test_what_is_read_as_a_whole_has_the_models_fields(
+    call: str, path: list[str], model: Any, own: set[str]
+):
     assert set(at(schema(call), *path)["properties"]) == set(model.model_fields) - own
     assert model.model_config["extra"] == ("allow" if model is TaskProfile else "forbid")
 
@@ -229,7 +264,9 @@ def test_what_is_read_as_a_whole_has_the_models_fields(call: str, path: list[str
 @pytest.mark.parametrize("call", FULL_ANSWERS)
 def test_every_property_that_is_asked_for_is_read(call: Any):
     answer, parse = FULL_ANSWERS[call]
-    assert not list(packaged_schemas().local(call).iter_errors(answer)), "the example is an answer of that schema"
+    assert not list(packaged_schemas().local(call).iter_errors(answer)), (
+        "the example is an answer of that schema"
+    )
     read: set[str] = set()
     parse(Watched(answer, read))
     assert set(_places(answer)) <= read
@@ -239,15 +276,31 @@ def test_every_property_of_an_assessment_reaches_it():
     fault = {"kind": "omission", "description": "no cups", "blocking": True}
     judged = {"name": "hot", "met": False, "reason": "it is cold"}
     model = script(convergence=assessment(0.1, 0.2, 0.3, issues=[fault], criteria=[judged]))
-    made = ConvergenceEngine(model).assess(a_report(), a_plan(), list(a_plan().steps), {}, {"hot": "it is hot"})
+    made = ConvergenceEngine(model).assess(
+        a_report(), a_plan(), list(a_plan().steps), {}, {"hot": "it is hot"}
+    )
     text = json.dumps(made.model_dump(mode="json"))
-    expected = ("as it stands", "omission", "no cups", "0.1", "0.2", "0.3", "plan_steps", "they agree", "it is cold")
+    expected = (
+        "as it stands",
+        "omission",
+        "no cups",
+        "0.1",
+        "0.2",
+        "0.3",
+        "plan_steps",
+        "they agree",
+        "it is cold",
+    )
     assert [said for said in expected if said not in text] == []
     assert made.blocking_issues == ("no cups",)
 
 
 def test_every_property_of_a_steps_answer_reaches_its_result():
-    answer = {**clear("tea", "hot"), "clarity_state": "PARTIALLY_CLEAR", "clarity_reason": "which cup?"}
+    answer = {
+        **clear("tea", "hot"),
+        "clarity_state": "PARTIALLY_CLEAR",
+        "clarity_reason": "which cup?",
+    }
     assert set(answer) == set(schema("step")["properties"])
     result = run(ScriptedModel(step=answer)).history.passes[1].execution_results["only"]
     assert (result.step_output, result.handoff, result.clarity_state, result.clarity_reason) == (
@@ -307,7 +360,9 @@ def test_a_score_that_is_none_goes_to_repair(name: str, score: Any):
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
 def test_a_score_that_is_no_number_at_all_goes_to_repair(text: str):
-    broken = json.dumps(assessment()).replace('"completeness_score": 1.0', f'"completeness_score": {text}')
+    broken = json.dumps(assessment()).replace(
+        '"completeness_score": 1.0', f'"completeness_score": {text}'
+    )
     model = script(convergence=broken, repair=json.dumps(assessment(0.9)))
     ConvergenceEngine(model).assess(a_report(), a_plan(), list(a_plan().steps), {})
     assert model.calls == ["convergence", "repair"]
@@ -321,7 +376,9 @@ def test_ranges_that_a_persons_schema_gave_up_are_still_held_by_the_models(tmp_p
     loose["properties"]["completeness_score"] = {"type": "number"}
     (tmp_path / "convergence.json").write_text(json.dumps(loose), encoding="utf-8")
     model = script(convergence=assessment(1.7), repair="nothing useful")
-    engine = ConvergenceEngine(model, structured=StructuredCaller(model, schemas=SchemaLibrary(tmp_path)))
+    engine = ConvergenceEngine(
+        model, structured=StructuredCaller(model, schemas=SchemaLibrary(tmp_path))
+    )
     with pytest.raises(ValidationError):
         engine.assess(a_report(), a_plan(), list(a_plan().steps), {})
     assert model.calls == ["convergence", "repair", "repair"]
@@ -346,8 +403,20 @@ def test_a_profile_outside_its_ranges_goes_to_repair(changed: dict[str, Any], po
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
-        ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "tool": "x", "arguments": "[1]"}]}),
-        ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "tool": "x", "arguments": "{"}]}),
+        (
+            "plan",
+            {
+                "goal": "g",
+                "steps": [{**ANSWERS["plan"]["steps"][0], "tool": "x", "arguments": "[1]"}],
+            },
+        ),
+        (
+            "plan",
+            {
+                "goal": "g",
+                "steps": [{**ANSWERS["plan"]["steps"][0], "tool": "x", "arguments": "{"}],
+            },
+        ),
         ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "step_id": ""}]}),
     ],
 )

@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.convergence.engine import UNREMEMBERED, ConvergenceEngine, split_criteria, verdict
-from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, ConvergenceThresholds, CriterionResult
+from aeon.domain.assessment import (
+    ConvergenceAssessment,
+    ConvergenceScores,
+    ConvergenceThresholds,
+    CriterionResult,
+)
 from aeon.domain.errors import ConfigError, ValidationError
 from aeon.memory.run_memory import InMemory, ShownMemory
 from tests.contract.components import a_plan, a_report
@@ -21,13 +26,19 @@ from tests.support.strict_subset import violations
 UNIT = st.floats(0, 1)
 
 
-def assess(model: ScriptedModel, criteria: dict[str, Any] | None = None, **options: Any) -> ConvergenceAssessment:
+def assess(
+    model: ScriptedModel, criteria: dict[str, Any] | None = None, **options: Any
+) -> ConvergenceAssessment:
     engine = ConvergenceEngine(model, **options)
     return engine.assess(a_report(), a_plan(), list(a_plan().steps), {"a": "output of a"}, criteria)
 
 
-def scores(completeness: float = 1, coherence: float = 1, consistency: float = 1) -> ConvergenceScores:
-    return ConvergenceScores(completeness_score=completeness, coherence_score=coherence, consistency_score=consistency)
+def scores(
+    completeness: float = 1, coherence: float = 1, consistency: float = 1
+) -> ConvergenceScores:
+    return ConvergenceScores(
+        completeness_score=completeness, coherence_score=coherence, consistency_score=consistency
+    )
 
 
 def judged(name: str, met: bool = True) -> dict[str, Any]:
@@ -51,12 +62,18 @@ def fault(kind: str = "omission", blocking: bool = True, description: str = "") 
         ((0.0, 0.0, 0.0), False, ("incomplete", "incoherent", "inconsistent")),
     ],
 )
-def test_scores_against_the_default_thresholds(given_scores: Any, converged: bool, codes: tuple[str, ...]):
+def test_scores_against_the_default_thresholds(
+    given_scores: Any, converged: bool, codes: tuple[str, ...]
+):
     assert verdict(scores(*given_scores), ConvergenceThresholds(), (), ()) == (converged, codes)
 
 
-@pytest.mark.parametrize(("enough", "met", "blocking"), list(itertools.product([True, False], repeat=3)))
-def test_converged_is_every_score_every_criterion_and_no_blocking_issue(enough: bool, met: bool, blocking: bool):
+@pytest.mark.parametrize(
+    ("enough", "met", "blocking"), list(itertools.product([True, False], repeat=3))
+)
+def test_converged_is_every_score_every_criterion_and_no_blocking_issue(
+    enough: bool, met: bool, blocking: bool
+):
     made = verdict(
         scores() if enough else scores(0.1),
         ConvergenceThresholds(),
@@ -66,7 +83,11 @@ def test_converged_is_every_score_every_criterion_and_no_blocking_issue(enough: 
     if enough and met and not blocking:
         assert made == (True, ("complete", "coherent", "consistent", "hot"))
         return
-    failed = ("incomplete",) * (not enough) + ("hot",) * (not met) + ("contradiction_detected",) * blocking
+    failed = (
+        ("incomplete",) * (not enough)
+        + ("hot",) * (not met)
+        + ("contradiction_detected",) * blocking
+    )
     assert made == (False, failed)
 
 
@@ -79,7 +100,9 @@ def test_converged_is_every_score_every_criterion_and_no_blocking_issue(enough: 
         (("other",), ("blocking_issue",)),
     ],
 )
-def test_every_kind_of_blocking_issue_has_its_code_once(kinds: tuple[str, ...], codes: tuple[str, ...]):
+def test_every_kind_of_blocking_issue_has_its_code_once(
+    kinds: tuple[str, ...], codes: tuple[str, ...]
+):
     assert verdict(scores(), ConvergenceThresholds(), (), kinds) == (False, codes)
 
 
@@ -87,9 +110,14 @@ def test_every_kind_of_blocking_issue_has_its_code_once(kinds: tuple[str, ...], 
 def test_only_the_comparison_with_the_threshold_counts(given_scores: Any, thresholds: Any):
     names = ("completeness", "coherence", "consistency")
     converged, codes = verdict(
-        scores(*given_scores), ConvergenceThresholds(**dict(zip(names, thresholds, strict=True))), (), ()
+        scores(*given_scores),
+        ConvergenceThresholds(**dict(zip(names, thresholds, strict=True))),
+        (),
+        (),
     )
-    assert converged == all(one >= other for one, other in zip(given_scores, thresholds, strict=True))
+    assert converged == all(
+        one >= other for one, other in zip(given_scores, thresholds, strict=True)
+    )
     assert codes
 
 
@@ -101,7 +129,10 @@ def test_issues_that_are_not_blocking_do_not_stop_it_and_are_told():
 
 
 def test_a_blocking_issue_stops_it_and_stands_among_the_detected_ones():
-    issues = [fault(blocking=False, description="small"), fault("hallucination", description="grave")]
+    issues = [
+        fault(blocking=False, description="small"),
+        fault("hallucination", description="grave"),
+    ]
     made = assess(ScriptedModel(convergence=assessment(issues=issues)))
     assert not made.converged
     assert made.reason_codes == ("hallucination_detected",)
@@ -129,7 +160,9 @@ CRITERIA = {"hot": "the tea is hot", "sweet": "there is sugar"}
 
 
 def test_criteria_are_shown_in_words_and_their_names_become_reason_codes():
-    model = ScriptedModel(convergence=assessment(criteria=[judged("hot"), judged("sweet", met=False)]))
+    model = ScriptedModel(
+        convergence=assessment(criteria=[judged("hot"), judged("sweet", met=False)])
+    )
     made = assess(model, CRITERIA)
     assert made.reason_codes == ("sweet",)
     assert [(c.name, c.met, c.reason) for c in made.criteria] == [
@@ -149,7 +182,9 @@ def test_criteria_are_shown_in_words_and_their_names_become_reason_codes():
         ([judged("hot"), judged("Sweet")], "there is no criterion 'Sweet'"),
     ],
 )
-def test_criteria_that_are_missing_double_or_unknown_go_to_repair(answered: list[Any], complaint: str):
+def test_criteria_that_are_missing_double_or_unknown_go_to_repair(
+    answered: list[Any], complaint: str
+):
     model = ScriptedModel(
         convergence=assessment(criteria=answered),
         repair=json.dumps(assessment(criteria=[judged("hot"), judged("sweet")])),
@@ -168,7 +203,10 @@ def test_a_criterion_under_another_name_cannot_be_answered_where_schemas_are_enf
     for request in model.requests:
         assert request.strict
         assert violations(request.schema) == []
-        assert request.schema["properties"]["criteria"]["items"]["properties"]["name"]["enum"] == ["hot", "sweet"]
+        assert request.schema["properties"]["criteria"]["items"]["properties"]["name"]["enum"] == [
+            "hot",
+            "sweet",
+        ]
 
 
 PAIRS = assessment()["consistency_status"]
@@ -181,12 +219,16 @@ WITHOUT_MEMORY = [pair for pair in PAIRS if pair["artifacts"] not in UNREMEMBERE
     [
         ([], f"the pair '{NAMES[0]}' is missing"),
         (PAIRS[1:], f"the pair '{NAMES[0]}' is missing"),
-        ([*PAIRS, {**PAIRS[1], "status": "inconsistent"}], f"the pair '{NAMES[1]}' is there 2 times"),
+        (
+            [*PAIRS, {**PAIRS[1], "status": "inconsistent"}],
+            f"the pair '{NAMES[1]}' is there 2 times",
+        ),
     ],
 )
 def test_pairs_that_are_missing_or_double_go_to_repair(answered: list[Any], complaint: str):
     model = ScriptedModel(
-        convergence=assessment(consistency_status=answered), repair=json.dumps(assessment(consistency_status=PAIRS))
+        convergence=assessment(consistency_status=answered),
+        repair=json.dumps(assessment(consistency_status=PAIRS)),
     )
     made = assess(model)
     assert list(made.scores.consistency_status) == NAMES
@@ -196,7 +238,9 @@ def test_pairs_that_are_missing_or_double_go_to_repair(answered: list[Any], comp
 
 def test_what_there_is_nothing_of_is_not_asked_for():
     answer = {
-        name: value for name, value in assessment(consistency_status=WITHOUT_MEMORY).items() if name != "criteria"
+        name: value
+        for name, value in assessment(consistency_status=WITHOUT_MEMORY).items()
+        if name != "criteria"
     }
     model = ScriptedModel(convergence=answer)
     made = assess(model)
@@ -212,7 +256,9 @@ def test_what_there_is_nothing_of_is_not_asked_for():
 
 
 def test_where_memory_is_shown_its_pair_is_asked_for():
-    model = ScriptedModel(convergence=assessment(consistency_status=WITHOUT_MEMORY), repair=json.dumps(assessment()))
+    model = ScriptedModel(
+        convergence=assessment(consistency_status=WITHOUT_MEMORY), repair=json.dumps(assessment())
+    )
     assess(model, memory=ShownMemory(lambda: {"note": "mind the milk"}))
     assert "the pair 'memory_answer' is missing" in model.prompts("repair")[0]
 
@@ -232,14 +278,17 @@ def test_a_number_under_a_scores_name_is_a_threshold_for_this_call_alone():
 
 
 def test_words_under_a_scores_name_are_a_criterion():
-    assert split_criteria({"completeness": "all cups", "coherence": 0.2, "hot": 0.7, "consistency": True}) == (
+    assert split_criteria(
+        {"completeness": "all cups", "coherence": 0.2, "hot": 0.7, "consistency": True}
+    ) == (
         {"coherence": 0.2},
         {"completeness": "all cups", "hot": "0.7", "consistency": "True"},
     )
 
 
 @pytest.mark.parametrize(
-    "thresholds", [{"completeness": 1.1}, {"coherence": -0.1}, {"clarity": 0.5}, {"coherence": float("nan")}]
+    "thresholds",
+    [{"completeness": 1.1}, {"coherence": -0.1}, {"clarity": 0.5}, {"coherence": float("nan")}],
 )
 def test_thresholds_that_mean_nothing_are_refused(thresholds: dict[str, float]):
     with pytest.raises(ConfigError):
@@ -281,10 +330,16 @@ def test_the_judge_sees_memory_beyond_the_outputs():
 
 def test_outputs_that_are_no_text_are_shown_as_json():
     model = ScriptedModel()
-    ConvergenceEngine(model).assess(a_report(), a_plan(), list(a_plan().steps), {"a": {"cups": [1, None]}})
-    assert '{"cups":[1,null]}' in model.prompts("convergence")[0].replace(": ", ":").replace(", ", ",")
+    ConvergenceEngine(model).assess(
+        a_report(), a_plan(), list(a_plan().steps), {"a": {"cups": [1, None]}}
+    )
+    assert '{"cups":[1,null]}' in model.prompts("convergence")[0].replace(": ", ":").replace(
+        ", ", ","
+    )
 
 
 def test_an_assessment_of_nothing_is_told_from_one_of_something():
     assert assess(ScriptedModel()).evaluated
-    assert not ConvergenceAssessment(converged=False, reason_codes=("evaluation_unavailable",)).evaluated
+    assert not ConvergenceAssessment(
+        converged=False, reason_codes=("evaluation_unavailable",)
+    ).evaluated

@@ -20,8 +20,12 @@ def test_every_module_is_named_once_and_none_that_is_not_there():
 
 
 def test_the_rooms_are_drawn_in_the_order_that_the_contract_holds():
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    layers = [layer.replace("|", " ").split() for layer in contract[0]["layers"] if layer != "__main__"]
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+    layers = [
+        layer.replace("|", " ").split() for layer in contract[0]["layers"] if layer != "__main__"
+    ]
     drawn = re.findall(r"```\n(.*?)```", section("The rooms"), re.DOTALL)[0]
     assert [line.split() for line in drawn.splitlines()] == layers
 
@@ -35,7 +39,9 @@ def test_every_room_says_what_belongs_there_and_what_does_not():
 def test_every_path_that_is_named_is_there():
     named = re.findall(r"`([\w.-]+/[\w./-]*)`", PAGE)
     assert len(named) > 200
-    assert [path for path in named if not any((ROOT / room / path).exists() for room in ("", "aeon"))] == []
+    assert [
+        path for path in named if not any((ROOT / room / path).exists() for room in ("", "aeon"))
+    ] == []
 
 
 def test_there_is_a_glossary():
@@ -45,4 +51,8 @@ def test_there_is_a_glossary():
 def test_files_that_contributing_names_exist():
     named = re.findall(r"`((?:aeon|conf|schemas|tests|docs)/[\w/.]+)`", CONTRIBUTING)
     assert named
-    assert [name for name in named if "NAME" not in name and "CALL" not in name and not (ROOT / name).exists()] == []
+    assert [
+        name
+        for name in named
+        if "NAME" not in name and "CALL" not in name and not (ROOT / name).exists()
+    ] == []

@@ -15,11 +15,22 @@ BENCHMARK = runpy.run_path(str(ROOT / "benchmarks" / "calls.py"), run_name="benc
 
 def told() -> dict[str, dict[str, tuple[int, int]]]:
     """Task -> mode -> calls and characters, as the table has them."""
-    section = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8").partition("## What tasks cost")[2]
-    rows = [line.strip("| ").split(" | ") for line in section.partition("\n## ")[0].splitlines() if line[:2] == "| "]
+    section = (
+        (ROOT / "docs" / "prompts.md")
+        .read_text(encoding="utf-8")
+        .partition("## What tasks cost")[2]
+    )
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in section.partition("\n## ")[0].splitlines()
+        if line[:2] == "| "
+    ]
     (_, *modes), *tasks = rows
     return {
-        task: {m: tuple(map(int, re.findall(r"\d+", cell))) for m, cell in zip(modes, cells, strict=True)}  # type: ignore[misc]
+        task: {
+            m: tuple(map(int, re.findall(r"\d+", cell)))
+            for m, cell in zip(modes, cells, strict=True)
+        }  # type: ignore[misc]
         for task, *cells in tasks
     }
 

@@ -107,7 +107,9 @@ def examples(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("override", "key", "default"), rows())
-def test_a_documented_key_exists_with_the_documented_default(override: str, key: str, default: str) -> None:
+def test_a_documented_key_exists_with_the_documented_default(
+    override: str, key: str, default: str
+) -> None:
     found = at(composed(*([override] if override else [])), key)
     assert found
     assert all(value == yaml.safe_load(default) for value in found)
@@ -137,7 +139,9 @@ def test_every_key_of_every_option_is_documented() -> None:
 
 def is_preset(option: Path) -> bool:
     """Whether it is a provider's preset, which explains itself: one file is all that it takes."""
-    return option.parent.name == "provider" and "openai" in yaml.safe_load(option.read_text()).get("defaults", ())
+    return option.parent.name == "provider" and "openai" in yaml.safe_load(option.read_text()).get(
+        "defaults", ()
+    )
 
 
 def test_every_group_and_option_is_named_in_the_configuration_page() -> None:
@@ -145,7 +149,10 @@ def test_every_group_and_option_is_named_in_the_configuration_page() -> None:
     for folder in packaged_config_dir().iterdir():
         if not folder.is_dir() or folder.name == "hydra":
             continue
-        names = [folder.name, *(option.stem for option in folder.glob("*.yaml") if not is_preset(option))]
+        names = [
+            folder.name,
+            *(option.stem for option in folder.glob("*.yaml") if not is_preset(option)),
+        ]
         assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
@@ -153,7 +160,10 @@ def test_every_group_and_option_is_named_in_the_configuration_page() -> None:
 def test_the_table_of_environments_is_what_they_choose(env: str) -> None:
     text = CONFIGURATION.read_text(encoding="utf-8")
     table = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \| `(\w+)` \|$", text, re.MULTILINE)
-    said = {group: dict(zip(("dev", "prod", "ci"), options, strict=True))[env] for group, *options in table}
+    said = {
+        group: dict(zip(("dev", "prod", "ci"), options, strict=True))[env]
+        for group, *options in table
+    }
     cfg = config_compose.compose(quoted([f"env={env}"]), with_hydra=True)[0]
     assert set(said) == {"provider", "limits", "ttl", "progress"}
     assert {group: cfg.hydra.runtime.choices[group] for group in said} == said
@@ -166,7 +176,12 @@ def test_the_readme_names_the_ten_overrides_of_the_help() -> None:
     of_help = shown.getvalue().partition("The ten overrides that matter\n")[2].partition("\n\n")[0]
     named = [line.split()[0] for line in of_help.splitlines()]
     assert len(named) == 10
-    assert re.findall(r"^\| `([\w.]+=[^`]*)` \|", section(README, "The overrides that matter"), re.MULTILINE) == named
+    assert (
+        re.findall(
+            r"^\| `([\w.]+=[^`]*)` \|", section(README, "The overrides that matter"), re.MULTILINE
+        )
+        == named
+    )
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -177,7 +192,9 @@ def commands(page: Path) -> list[list[str]]:
     return [line[line.index("aeon") + 1 :] for line in words if "aeon" in line and "=" not in line]
 
 
-@pytest.mark.parametrize("words", [words for page in PAGES for words in commands(page)], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [words for page in PAGES for words in commands(page)], ids=" ".join
+)
 def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) -> None:
     command = words[0] if words[0] in COMMANDS else None
     if command == "render":
@@ -201,7 +218,9 @@ def jobs(overrides: list[str]) -> Iterator[tuple[str, ...]]:
     """The overrides with the first value of each that is swept over, then with the second, and so on."""
     read = [config_compose.parse(text) for text in quoted(overrides).overrides]
     values = {
-        sweep.get_key_element(): [f"{sweep.get_key_element()}={value}" for value in sweep.sweep_string_iterator()]
+        sweep.get_key_element(): [
+            f"{sweep.get_key_element()}={value}" for value in sweep.sweep_string_iterator()
+        ]
         for sweep in read
         if sweep.is_choice_sweep()
     }
@@ -214,13 +233,17 @@ def is_own(word: str, words: list[str]) -> bool:
     """Whether a word is none of the configuration that is here: a subcommand's, a file of the reader, what an option of
     Hydra that is an extra takes, or an option of a group that may be the reader's."""
     name = word.partition("=")[0]
-    if name in {"plan": ("out",), "batch": ("dataset", "out", "shard"), "inspect": ("output",)}.get(words[0], ()):
+    if name in {"plan": ("out",), "batch": ("dataset", "out", "shard"), "inspect": ("output",)}.get(
+        words[0], ()
+    ):
         return True
     if name in ("answer.schema", "convergence.criteria_file"):
         return not Path(word.partition("=")[2]).exists()
     if name.startswith("hydra"):
         return any(other.startswith("hydra/") for other in words)
-    return "--config-dir" in words and (name.startswith("+") or (packaged_config_dir() / name).is_dir())
+    return "--config-dir" in words and (
+        name.startswith("+") or (packaged_config_dir() / name).is_dir()
+    )
 
 
 def test_files_of_examples_that_the_pages_name_are_there() -> None:
@@ -234,7 +257,9 @@ def test_files_of_examples_that_the_pages_name_are_there() -> None:
 def test_the_commands_of_the_batch_page_do_what_it_says(tmp_path: Path) -> None:
     script = "\n".join(["set -e", *examples(ROOT / "docs" / "batch.md", "bash")])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True)
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True
+    )
     assert done.returncode == 0, done.stderr.decode()
     with (tmp_path / "results.csv").open(newline="", encoding="utf-8") as file:
         assert [row["id"] for row in csv.DictReader(file)] == ["rivers", "lakes"]
@@ -243,25 +268,35 @@ def test_the_commands_of_the_batch_page_do_what_it_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_sweep_of_the_sweeps_page_is_what_its_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sweep_of_the_sweeps_page_is_what_its_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
     (tmp_path / "my" / "sweep").mkdir(parents=True)
     shutil.copytree(ROOT / "prompts" / "default", tmp_path / "my" / "prompts" / "default")
     shutil.copytree(ROOT / "prompts" / "default", tmp_path / "my" / "prompts" / "terse")
     written = re.search(r"`my/sweep/prompts\.yaml`:\n\n((?: {4}.*\n)+)", text)
     assert written
-    (tmp_path / "my" / "sweep" / "prompts.yaml").write_text(textwrap.dedent(written[1]), encoding="utf-8")
-    (command,) = [words for words in commands(ROOT / "docs" / "sweeps.md") if "sweep=prompts" in words]
+    (tmp_path / "my" / "sweep" / "prompts.yaml").write_text(
+        textwrap.dedent(written[1]), encoding="utf-8"
+    )
+    (command,) = [
+        words for words in commands(ROOT / "docs" / "sweeps.md") if "sweep=prompts" in words
+    ]
     monkeypatch.chdir(tmp_path)
     here = ("prompts.dir=my/prompts", "provider=simulated", "progress=none", "hydra.sweep.dir=done")
     with logging_restored():
         assert main([*command, *here]) == 0
     with (tmp_path / "done" / "summary.csv").open(newline="", encoding="utf-8") as file:
-        told = [(row["prompts.set"], row["convergence.completeness"]) for row in csv.DictReader(file)]
+        told = [
+            (row["prompts.set"], row["convergence.completeness"]) for row in csv.DictReader(file)
+        ]
     assert told == [("default", "0.8"), ("default", "0.9"), ("terse", "0.8"), ("terse", "0.9")]
 
 
-def test_the_prompts_page_names_every_call_with_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_prompts_page_names_every_call_with_its_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     used: dict[str, set[str]] = {}
 
     def noted(_: PromptLibrary, contexts: dict[str, dict[str, Any]]) -> None:
@@ -277,7 +312,9 @@ def test_the_prompts_page_names_every_call_with_its_variables(monkeypatch: pytes
     assert told == {call: names - {"inputs"} for call, names in used.items()}
 
 
-def test_the_prompts_page_says_what_each_call_is_made_as_and_names_every_partial_and_filter() -> None:
+def test_the_prompts_page_says_what_each_call_is_made_as_and_names_every_partial_and_filter() -> (
+    None
+):
     text = PROMPTS.read_text(encoding="utf-8")
     given = re.findall(r"^\| `(\w+)` \| (\w+) \|", section(PROMPTS, GIVEN), re.MULTILINE)
     assert {call for call, _ in given} == set(get_args(CallName))
@@ -293,21 +330,37 @@ def test_the_prompts_page_says_what_each_call_is_made_as_and_names_every_partial
 
 
 def test_the_totals_of_the_prompts_page_are_the_sums_of_their_columns() -> None:
-    tables = re.findall(r"((?:^\| [a-z_]+ (?:\| \d+ )+\|\n)+)", section(PROMPTS, TAUGHT), re.MULTILINE)
+    tables = re.findall(
+        r"((?:^\| [a-z_]+ (?:\| \d+ )+\|\n)+)", section(PROMPTS, TAUGHT), re.MULTILINE
+    )
     assert len(tables) == 3
     for table in tables:
-        *calls, total = [[int(number) for number in re.findall(r"\b\d+\b", line)] for line in table.splitlines()]
+        *calls, total = [
+            [int(number) for number in re.findall(r"\b\d+\b", line)] for line in table.splitlines()
+        ]
         assert [sum(column) for column in zip(*calls, strict=True)] == total
 
 
 def test_the_runs_of_the_prompts_page_are_the_sums_of_their_calls() -> None:
     lines = section(PROMPTS, TAUGHT).partition("### Second round\n")[2].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-    told = {row[0][0]: [int(number) for number in row[2:]] for row in cells if re.match(r"[A-D]: ", row[0])}
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith("| ")
+    ]
+    told = {
+        row[0][0]: [int(number) for number in row[2:]]
+        for row in cells
+        if re.match(r"[A-D]: ", row[0])
+    }
     calls = [row for row in cells if any("→" in cell for cell in row)]
     for run, name in enumerate("ABCD", start=3):
-        sent = [(row, pair.partition("→")) for row in calls for pair in row[run].split(", ") if pair]
-        sizes = [(1, int(row[1]), int(user), int(row[2]), int(answer)) for row, (user, _, answer) in sent]
+        sent = [
+            (row, pair.partition("→")) for row in calls for pair in row[run].split(", ") if pair
+        ]
+        sizes = [
+            (1, int(row[1]), int(user), int(row[2]), int(answer)) for row, (user, _, answer) in sent
+        ]
         assert [sum(column) for column in zip(*sizes, strict=True)] == told[name]
 
 
@@ -332,7 +385,14 @@ def test_files_named_in_the_architecture_page_exist() -> None:
     named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text))
     assert len(named) > 50
     # A bare name may stand for the file of that name in every room.
-    assert sorted(name for name in named if not any((ROOT / "aeon").glob(name if "/" in name else f"**/{name}"))) == []
+    assert (
+        sorted(
+            name
+            for name in named
+            if not any((ROOT / "aeon").glob(name if "/" in name else f"**/{name}"))
+        )
+        == []
+    )
 
 
 def test_every_room_is_named_in_the_architecture_page() -> None:
@@ -355,7 +415,9 @@ def test_a_python_example_compiles(name: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), python_examples(*RUN_BY_THE_TESTS))
-def test_a_python_example_runs(name: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_example_runs(
+    name: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -366,11 +428,18 @@ def test_a_python_example_runs(name: str, code: str, tmp_path: Path, monkeypatch
 def test_the_adapter_of_the_python_page_is_taken_by_the_command_line_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = next(text for text in examples(ROOT / "docs" / "python.md", "python") if "class MyModel" in text)
+    code = next(
+        text for text in examples(ROOT / "docs" / "python.md", "python") if "class MyModel" in text
+    )
     (tmp_path / "my_models.py").write_text(code.partition("with Aeon")[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    chosen = ["provider=custom", "provider.adapter=my_models:MyModel", "provider.options.seed=2", "provider.model=mine"]
+    chosen = [
+        "provider=custom",
+        "provider.adapter=my_models:MyModel",
+        "provider.options.seed=2",
+        "provider.model=mine",
+    ]
     with Aeon.from_config(["mode=core", *chosen], environ={}) as aeon:
         assert set(aeon.run("plan a move").usage.by_model) == {"mine"}
     del sys.modules["my_models"]
@@ -379,7 +448,9 @@ def test_the_adapter_of_the_python_page_is_taken_by_the_command_line_too(
 def test_the_files_of_a_run_are_those_that_the_readme_lists(tmp_path: Path) -> None:
     with Aeon.from_config(["provider=simulated"], environ={}) as aeon:
         aeon.run("name three rivers", directory=tmp_path)
-    listed = set(re.findall(r"^\| `([\w./]+)` \|", section(README, "What a run leaves behind"), re.MULTILINE))
+    listed = set(
+        re.findall(r"^\| `([\w./]+)` \|", section(README, "What a run leaves behind"), re.MULTILINE)
+    )
     assert {path.name for path in tmp_path.iterdir()} == listed - {".hydra/"}
 
 
@@ -396,7 +467,12 @@ def test_the_artefacts_page_names_every_field_and_every_event() -> None:
 
 def test_the_errors_page_names_every_error() -> None:
     kinds = (kind for kind in vars(errors).values() if isinstance(kind, type))
-    assert unnamed("errors.md", {kind.__name__ for kind in kinds if issubclass(kind, errors.AeonError)}) == []
+    assert (
+        unnamed(
+            "errors.md", {kind.__name__ for kind in kinds if issubclass(kind, errors.AeonError)}
+        )
+        == []
+    )
 
 
 def test_the_convergence_page_names_every_end_every_trigger_and_every_reason() -> None:

@@ -22,7 +22,9 @@ def benchmark() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("run", ["adaptive", "core", "chain"])
-def test_most_characters_of_later_passes_repeat_a_prefix(benchmark: dict[str, Any], run: str) -> None:
+def test_most_characters_of_later_passes_repeat_a_prefix(
+    benchmark: dict[str, Any], run: str
+) -> None:
     assert benchmark["repeated_prefixes"](benchmark["simulated_requests"](run))["share"] >= 0.6
 
 

@@ -35,7 +35,11 @@ def test_every_number_of_both_specifications_is_there_once():
 
 @pytest.mark.parametrize("sprint", [1, 2])
 def test_every_requirement_names_a_module_that_is_there(sprint: int):
-    assert [number for number, (where, _) in rows(sprint).items() if where and not (ROOT / where).exists()] == []
+    assert [
+        number
+        for number, (where, _) in rows(sprint).items()
+        if where and not (ROOT / where).exists()
+    ] == []
 
 
 @pytest.mark.parametrize("sprint", [1, 2])

@@ -15,7 +15,9 @@ from tests.cli.conftest import RunAeon, aeon
 __all__ = ["aeon"]
 
 DOCS = Path(__file__).parents[2] / "docs"
-BLOCK = re.compile(r"(?P<before>[^\n]*)\n\n```(?P<language>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"(?P<before>[^\n]*)\n\n```(?P<language>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 SAVED = re.compile(r"[Ss]ave this as `([\w./-]+)`:$")
 
 
@@ -42,7 +44,9 @@ def has_lines(printed: list[str], shown: list[str]) -> bool:
 
 
 @pytest.mark.slow
-def test_the_tutorial_does_what_it_says(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tutorial_does_what_it_says(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     ran = 0
     for block in BLOCK.finditer((DOCS / "tutorial.md").read_text(encoding="utf-8")):
@@ -54,15 +58,25 @@ def test_the_tutorial_does_what_it_says(aeon: RunAeon, tmp_path: Path, monkeypat
             words = shlex.split(command.removeprefix("python -m "))
             assert words[0] == "aeon"
             ended = aeon(*words[1:])
-            assert ended.status == (3 if any("Finished without" in line for line in shown) else 0), (command, ended)
-            assert has_lines([*ended.out.splitlines(), *ended.err.splitlines()], shown), (command, ended.out, ended.err)
+            assert ended.status == (
+                3 if any("Finished without" in line for line in shown) else 0
+            ), (command, ended)
+            assert has_lines([*ended.out.splitlines(), *ended.err.splitlines()], shown), (
+                command,
+                ended.out,
+                ended.err,
+            )
             ran += 1
     assert ran >= 14
 
 
 def test_what_the_page_of_causes_quotes_is_what_the_page_of_a_run_says() -> None:
-    quoted = re.findall(r'\*You see\* "([^"]+)"', text := (DOCS / "not-converged.md").read_text(encoding="utf-8"))
-    files = [path for end in ("py", "j2") for path in Path(report.__file__).parent.rglob(f"*.{end}")]
+    quoted = re.findall(
+        r'\*You see\* "([^"]+)"', text := (DOCS / "not-converged.md").read_text(encoding="utf-8")
+    )
+    files = [
+        path for end in ("py", "j2") for path in Path(report.__file__).parent.rglob(f"*.{end}")
+    ]
     said = "".join(path.read_text(encoding="utf-8") for path in files)
     assert len(quoted) >= 10
     assert [words for words in quoted if words not in said] == []

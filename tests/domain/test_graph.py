@@ -20,7 +20,9 @@ def diamond() -> Plan:
 
 
 def test_ready_steps_are_pending_with_every_dependency_complete() -> None:
-    plan = plan_of(done("a"), step("b", "a"), step("c", "a", "b"), failed("d"), step("e", "d"), step("f"))
+    plan = plan_of(
+        done("a"), step("b", "a"), step("c", "a", "b"), failed("d"), step("e", "d"), step("f")
+    )
     assert ids(graph.ready_steps(plan)) == ["b", "f"]
 
 
@@ -113,11 +115,19 @@ def test_there_is_no_answer_before_anything_is_complete() -> None:
 
 def test_nesting_level_counts_parents() -> None:
     plan = plan_of(step("a.b.c", parent_step_id="a.b"), step("a.b", parent_step_id="a"), step("a"))
-    assert [graph.nesting_level(graph.by_id(plan.steps), i) for i in ("a", "a.b", "a.b.c")] == [0, 1, 2]
+    assert [graph.nesting_level(graph.by_id(plan.steps), i) for i in ("a", "a.b", "a.b.c")] == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_nesting_level_counts_a_parent_that_is_gone_and_survives_a_circle() -> None:
-    plan = plan_of(step("x", parent_step_id="gone"), step("p", parent_step_id="q"), step("q", parent_step_id="p"))
+    plan = plan_of(
+        step("x", parent_step_id="gone"),
+        step("p", parent_step_id="q"),
+        step("q", parent_step_id="p"),
+    )
     assert graph.nesting_level(graph.by_id(plan.steps), "x") == 1
     assert graph.nesting_level(graph.by_id(plan.steps), "p") == 1
 
@@ -131,7 +141,10 @@ def test_nesting_level_of_an_unknown_step_is_an_error() -> None:
 @settings(deadline=None, max_examples=60)
 def test_topological_respects_every_dependency_and_is_idempotent(data: st.DataObject) -> None:
     size = data.draw(st.integers(0, 12))
-    edges = {i: data.draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set() for i in range(size)}
+    edges = {
+        i: data.draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
+        for i in range(size)
+    }
     shuffled = data.draw(st.permutations(range(size)))
     steps = [step(f"s{i}", *(f"s{d}" for d in sorted(edges[i]))) for i in shuffled]
     order = graph.topological(steps)
@@ -141,9 +154,15 @@ def test_topological_respects_every_dependency_and_is_idempotent(data: st.DataOb
     assert graph.topological(order) == order
 
 
-@given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), unique=True, max_size=3)))
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), unique=True, max_size=3)
+    )
+)
 @settings(deadline=None)
-def test_a_cycle_found_is_one_and_none_found_means_an_order_exists(edges: dict[str, list[str]]) -> None:
+def test_a_cycle_found_is_one_and_none_found_means_an_order_exists(
+    edges: dict[str, list[str]],
+) -> None:
     cycle = graph.cycle_in(edges)
     assert all(after in edges[one] for one, after in zip(cycle, cycle[1:] + cycle[:1], strict=True))
     assert len(set(cycle)) == len(cycle)
@@ -156,7 +175,10 @@ def test_reading_a_plan_takes_time_in_proportion_to_its_steps() -> None:
     def reading(size: int) -> Callable[[], None]:
         steps = [
             step("s0"),
-            *(step(f"s{i}", f"s{i - 1}", *([f"s{i // 2}"] if i // 2 != i - 1 else [])) for i in range(1, size)),
+            *(
+                step(f"s{i}", f"s{i - 1}", *([f"s{i // 2}"] if i // 2 != i - 1 else []))
+                for i in range(1, size)
+            ),
         ]
         plan = plan_of(*steps)
 

@@ -9,7 +9,13 @@ import pytest
 from aeon.domain import outcome
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, PairStatus
 from aeon.domain.errors import ServerFailed
-from aeon.domain.history import EvaluationResults, ExecutionPass, ProfileTransition, RunState, Timing
+from aeon.domain.history import (
+    EvaluationResults,
+    ExecutionPass,
+    ProfileTransition,
+    RunState,
+    Timing,
+)
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from tests.plan.builders import done, failed, plan_of, step
@@ -17,10 +23,16 @@ from tests.plan.builders import done, failed, plan_of, step
 DEPTH = AdaptiveDepthConfiguration(
     detected_complexity="moderate", allocated_ttl=9, reasoning_mode="deep", adjustment_reason="why"
 )
-TIMING = Timing(start_time="2025-01-01T00:00:00+00:00", end_time="2025-01-01T00:00:01+00:00", duration_seconds=1.0)
+TIMING = Timing(
+    start_time="2025-01-01T00:00:00+00:00",
+    end_time="2025-01-01T00:00:01+00:00",
+    duration_seconds=1.0,
+)
 
 
-def assessment(*scores: float, codes: tuple[str, ...] = ("incomplete",), **fields: Any) -> ConvergenceAssessment:
+def assessment(
+    *scores: float, codes: tuple[str, ...] = ("incomplete",), **fields: Any
+) -> ConvergenceAssessment:
     completeness, coherence, consistency = scores or (0.5, 0.5, 0.5)
     return ConvergenceAssessment(
         reason_codes=codes,
@@ -37,7 +49,9 @@ def assessment(*scores: float, codes: tuple[str, ...] = ("incomplete",), **field
 UNAVAILABLE = ConvergenceAssessment(converged=False, reason_codes=("evaluation_unavailable",))
 
 
-def a_pass(number: int, assessed: ConvergenceAssessment | None = None, **fields: Any) -> ExecutionPass:
+def a_pass(
+    number: int, assessed: ConvergenceAssessment | None = None, **fields: Any
+) -> ExecutionPass:
     return ExecutionPass(
         **{
             "pass_number": number,
@@ -65,12 +79,17 @@ def test_the_latest_complete_pass_is_an_execution_pass_that_was_finished():
 
 
 def test_the_answer_is_that_of_the_latest_completed_pass():
-    state = RunState(passes=(a_pass(0), a_pass(1), a_pass(2, complete=False)), plan=plan_of(done("z")))
+    state = RunState(
+        passes=(a_pass(0), a_pass(1), a_pass(2, complete=False)), plan=plan_of(done("z"))
+    )
     assert outcome.final_answer(state) == "answer of 1"
 
 
 def test_without_a_completed_pass_the_answer_is_what_there_is():
-    assert outcome.final_answer(RunState(passes=(a_pass(0),), plan=plan_of(done("z")))) == "output of z"
+    assert (
+        outcome.final_answer(RunState(passes=(a_pass(0),), plan=plan_of(done("z"))))
+        == "output of z"
+    )
     assert outcome.final_answer(RunState()) == ""
 
 
@@ -87,7 +106,9 @@ def test_without_a_completed_pass_the_answer_is_what_there_is():
         ([assessment(0.5, 0.5, 0.5), UNAVAILABLE], 1),
     ],
 )
-def test_the_best_pass_failed_the_fewest_criteria_and_then_has_the_highest_lowest_score(assessments, best: int):
+def test_the_best_pass_failed_the_fewest_criteria_and_then_has_the_highest_lowest_score(
+    assessments, best: int
+):
     passes = [a_pass(number, assessed) for number, assessed in enumerate(assessments, start=1)]
     found = outcome.best_pass(passes)
     assert found.pass_number == best
@@ -101,14 +122,28 @@ def test_there_is_no_best_pass_where_nothing_was_assessed(passes):
 
 def test_expiry_at_a_boundary_gives_the_latest_pass_with_its_scores():
     last = assessment(0.6, 0.7, 0.8, detected_issues=("no milk",), codes=("incomplete", "own"))
-    state = RunState(passes=(a_pass(0), a_pass(1), a_pass(2, last)), assessment=last, plan=plan_of(done("z")))
+    state = RunState(
+        passes=(a_pass(0), a_pass(1), a_pass(2, last)), assessment=last, plan=plan_of(done("z"))
+    )
     expired = outcome.expiration_response(state, "ttl_expired")
-    assert expired.latest_pass_result == {"pass_number": 2, "answer": "answer of 2", "outputs": {"a": "output of a"}}
+    assert expired.latest_pass_result == {
+        "pass_number": 2,
+        "answer": "answer of 2",
+        "outputs": {"a": "output of a"},
+    }
     assert expired.partial_result is None
     told = expired.ttl_expired_metadata
-    assert (told.completeness_score, told.coherence_score, told.consistency_score) == (0.6, 0.7, 0.8)
+    assert (told.completeness_score, told.coherence_score, told.consistency_score) == (
+        0.6,
+        0.7,
+        0.8,
+    )
     assert told.consistency_status["plan_steps"].status == "consistent"
-    assert (told.detected_issues, told.reason_codes, told.pass_number) == (("no milk",), ("incomplete", "own"), 2)
+    assert (told.detected_issues, told.reason_codes, told.pass_number) == (
+        ("no milk",),
+        ("incomplete", "own"),
+        2,
+    )
 
 
 def test_expiry_in_the_first_pass_gives_what_there_is_and_names_what_is_not():
@@ -123,7 +158,11 @@ def test_expiry_in_the_first_pass_gives_what_there_is_and_names_what_is_not():
         "incomplete_steps": ["y"],
     }
     told = expired.ttl_expired_metadata
-    assert (told.completeness_score, told.coherence_score, told.consistency_score) == (None, None, None)
+    assert (told.completeness_score, told.coherence_score, told.consistency_score) == (
+        None,
+        None,
+        None,
+    )
     assert (told.consistency_status, told.reason_codes, told.pass_number) == ({}, (), 1)
 
 
@@ -133,11 +172,18 @@ def issue(issue_id: str, kind: Any) -> ValidationIssue:
 
 def test_statistics_count_what_the_passes_hold():
     report = SemanticValidationReport(
-        validation_id="v", artifact_type="plan", issues=(issue("1", "relevance"), issue("2", "consistency"))
+        validation_id="v",
+        artifact_type="plan",
+        issues=(issue("1", "relevance"), issue("2", "consistency")),
     )
     passes = (
         a_pass(0, evaluation_results=EvaluationResults(validation_report=report)),
-        a_pass(1, evaluation_results=EvaluationResults(validation_report=report, convergence=assessment())),
+        a_pass(
+            1,
+            evaluation_results=EvaluationResults(
+                validation_report=report, convergence=assessment()
+            ),
+        ),
         a_pass(2, assessment(codes=("incomplete", "own"))),
         a_pass(3, UNAVAILABLE),
         a_pass(4, assessment(1, 1, 1, converged=True, codes=("complete",))),
@@ -180,10 +226,23 @@ def test_an_outcome_says_how_it_ended_and_gives_everything_it_has():
     error = ServerFailed("down", hint="Wait.")
     told = outcome.build_outcome("id", "make tea", {"ttl": 9}, state, "failed", error, 1.5)
     assert (told.converged, told.termination_reason, told.ttl_expiration) == (False, "failed", None)
-    assert (told.error.type, told.error.message, told.error.hint) == ("ServerFailed", "down", "Wait.")
-    assert told.answer == told.history.final_output == told.history.final_result.output == "answer of 1"
+    assert (told.error.type, told.error.message, told.error.hint) == (
+        "ServerFailed",
+        "down",
+        "Wait.",
+    )
+    assert (
+        told.answer
+        == told.history.final_output
+        == told.history.final_result.output
+        == "answer of 1"
+    )
     assert told.history.final_result.result_type == "failed"
-    assert told.history.final_result.metadata == {"manual_intervention": ["b"], "conflicts": [], "ttl_used": 6}
+    assert told.history.final_result.metadata == {
+        "manual_intervention": ["b"],
+        "conflicts": [],
+        "ttl_used": 6,
+    }
     assert (told.history.execution_id, told.history.task_input, told.history.configuration) == (
         "id",
         "make tea",
@@ -201,7 +260,9 @@ def test_an_outcome_of_an_expired_run_has_its_response():
 
 
 def test_a_converged_run_says_so_everywhere():
-    told = outcome.build_outcome("id", "make tea", {}, RunState(passes=(a_pass(0), a_pass(1))), "converged", None, 1.5)
+    told = outcome.build_outcome(
+        "id", "make tea", {}, RunState(passes=(a_pass(0), a_pass(1))), "converged", None, 1.5
+    )
     assert told.converged
     assert told.history.final_result.converged
     assert told.history.overall_statistics.convergence_achieved

@@ -60,7 +60,9 @@ def test_an_unknown_step_is_a_key_error() -> None:
 
 def test_renumbering_shares_steps_that_are_right() -> None:
     plan = plan_of(step("a"), step("b"))
-    assert all(one is other for one, other in zip(renumber_steps(plan.steps), plan.steps, strict=True))
+    assert all(
+        one is other for one, other in zip(renumber_steps(plan.steps), plan.steps, strict=True)
+    )
     assert [one.step_index for one in renumber_steps(tuple(reversed(plan.steps)))] == [1, 2]
 
 
@@ -69,7 +71,9 @@ def test_a_plan_survives_json() -> None:
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
 
 
-@pytest.mark.parametrize("kind", ["MODIFY", "REMOVE", "REPLACE", "STEP_MARK_INVALID", "SUBPLAN_CREATE"])
+@pytest.mark.parametrize(
+    "kind", ["MODIFY", "REMOVE", "REPLACE", "STEP_MARK_INVALID", "SUBPLAN_CREATE"]
+)
 def test_every_action_but_add_needs_a_target(kind: str) -> None:
     with pytest.raises(ValidationError, match="needs target_step_id"):
         action(kind, None, step("a"))

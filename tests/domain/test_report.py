@@ -13,17 +13,25 @@ from aeon.domain.report import (
 )
 
 
-def issue(issue_id: str, severity: Any = "LOW", kind: Any = "relevance", **fields: Any) -> ValidationIssue:
-    return ValidationIssue(issue_id=issue_id, type=kind, severity=severity, description="what is wrong", **fields)
+def issue(
+    issue_id: str, severity: Any = "LOW", kind: Any = "relevance", **fields: Any
+) -> ValidationIssue:
+    return ValidationIssue(
+        issue_id=issue_id, type=kind, severity=severity, description="what is wrong", **fields
+    )
 
 
 def report(*issues: ValidationIssue, **fields: Any) -> SemanticValidationReport:
-    return SemanticValidationReport(validation_id="v1", artifact_type="plan", issues=issues, **fields)
+    return SemanticValidationReport(
+        validation_id="v1", artifact_type="plan", issues=issues, **fields
+    )
 
 
 def test_severity_summary_and_repairs_follow_from_the_issues() -> None:
     repair = ProposedRepair(action="MODIFY", target="s1", changes={"description": "clearer"})
-    made = report(issue("i1", "MEDIUM", proposed_repair=repair), issue("i2", "HIGH", "hallucination"))
+    made = report(
+        issue("i1", "MEDIUM", proposed_repair=repair), issue("i2", "HIGH", "hallucination")
+    )
     assert made.overall_severity == "HIGH"
     assert made.issue_summary == {
         "specificity": 0,
@@ -72,4 +80,6 @@ def test_a_report_survives_json() -> None:
 def test_severities_are_ordered_and_reach_themselves_and_what_is_below() -> None:
     assert SEVERITIES == ("LOW", "MEDIUM", "HIGH", "CRITICAL")
     for rank, severity in enumerate(SEVERITIES):
-        assert [reaches(severity, threshold) for threshold in SEVERITIES] == [rank >= other for other in range(4)]
+        assert [reaches(severity, threshold) for threshold in SEVERITIES] == [
+            rank >= other for other in range(4)
+        ]

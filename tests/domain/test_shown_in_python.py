@@ -47,7 +47,9 @@ def test_a_history_prints_as_a_table_of_its_passes(result: RunResult) -> None:
     head, names, *lines = str(result.history).splitlines()
     assert head == repr(result.history)
     assert names.split()[:3] == ["pass_number", "complete_steps", "steps"]
-    assert [int(line.split()[0]) for line in lines] == [record.pass_number for record in result.history.passes]
+    assert [int(line.split()[0]) for line in lines] == [
+        record.pass_number for record in result.history.passes
+    ]
     last = result.history.passes[-1]
     assert len(repr(last)) < 300
     assert f"pass_number={last.pass_number}" in repr(last)
@@ -95,7 +97,9 @@ def test_frames_have_a_row_for_each_pass_step_call_and_run(run: Path, result: Ru
     }
 
 
-def test_without_pandas_it_is_said_how_to_get_it(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_it_is_said_how_to_get_it(
+    result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     for make in (result.to_frame, result.history.to_frame):
         with pytest.raises(ConfigError, match="needs the package pandas") as caught:

@@ -93,7 +93,12 @@ def planned(step_id: str, *dependencies: str, **more: Any) -> dict[str, Any]:
     """A step as a planner names it; arguments given as a value go over the wire as JSON text."""
     if "arguments" in more:
         more["arguments"] = json.dumps(more["arguments"])
-    return {"step_id": step_id, "description": f"do {step_id}", "dependencies": list(dependencies), **more}
+    return {
+        "step_id": step_id,
+        "description": f"do {step_id}",
+        "dependencies": list(dependencies),
+        **more,
+    }
 
 
 def plan(*steps: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +110,9 @@ def core(aeon: RunAeon, tmp_path: Path) -> Core:
     """Runs the program in core mode with scripted calls: `core({"plan": plan(...)}, "tools=builtin")`."""
     (tmp_path / "shop_of_the_tests.py").write_text(TOOLS)
 
-    def run(calls: Mapping[str, Any], *overrides: str, mode: str = "core", task: str = "make tea") -> Run:
+    def run(
+        calls: Mapping[str, Any], *overrides: str, mode: str = "core", task: str = "make tea"
+    ) -> Run:
         scenario = tmp_path / "scenario.yaml"
         scenario.write_text(yaml.safe_dump({"calls": dict(calls)}))
         ended = aeon(

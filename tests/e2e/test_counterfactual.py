@@ -29,7 +29,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
 
 
 @pytest.fixture
-def recorded(aeon: RunAeon, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def recorded(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A finished run of several passes; the server has forgotten its requests."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     ended = aeon("task=plan a move", *ALONE, *QUIET)
@@ -44,9 +46,14 @@ def result(directory: Path) -> dict[str, Any]:
     return json.loads((directory / "result.json").read_bytes())
 
 
-def sweep(aeon: RunAeon, root: Path, recorded: Path, *arguments: str) -> tuple[Ended, list[dict[str, Any]]]:
+def sweep(
+    aeon: RunAeon, root: Path, recorded: Path, *arguments: str
+) -> tuple[Ended, list[dict[str, Any]]]:
     ended = aeon("-m", f"resume={recorded}", *arguments)
-    jobs = sorted(root.glob("multirun/*/*/*/result.json"), key=lambda path: int(path.parent.name.partition("-")[0]))
+    jobs = sorted(
+        root.glob("multirun/*/*/*/result.json"),
+        key=lambda path: int(path.parent.name.partition("-")[0]),
+    )
     return ended, [result(path.parent) for path in jobs]
 
 
@@ -71,7 +78,14 @@ def test_a_sweep_of_thresholds_costs_no_call_until_one_differs(
 
 
 @pytest.mark.parametrize(
-    "lower", ["limits.max_passes=1", "limits.max_llm_calls=5", "ttl.limit=8", "limits.max_tokens=2000", "ttl=small"]
+    "lower",
+    [
+        "limits.max_passes=1",
+        "limits.max_llm_calls=5",
+        "ttl.limit=8",
+        "limits.max_tokens=2000",
+        "ttl=small",
+    ],
 )
 def test_what_a_tighter_budget_would_have_given_costs_nothing(
     aeon: RunAeon, server: OpenAIServer, recorded: Path, tmp_path: Path, lower: str
@@ -89,9 +103,13 @@ def test_what_a_tighter_budget_would_have_given_costs_nothing(
 def test_jobs_that_run_side_by_side_in_a_sweep_ask_only_for_their_own_differences(
     aeon: RunAeon, server: OpenAIServer, recorded: Path, tmp_path: Path
 ) -> None:
-    _, jobs = sweep(aeon, tmp_path, recorded, "convergence.coherence=0.5,1.0", "convergence.consistency=0.5,1.0")
+    _, jobs = sweep(
+        aeon, tmp_path, recorded, "convergence.coherence=0.5,1.0", "convergence.consistency=0.5,1.0"
+    )
     assert len(jobs) == 4
-    own = [job["usage"]["total"]["requests"] - job["parent"]["saved"]["model_calls"] for job in jobs]
+    own = [
+        job["usage"]["total"]["requests"] - job["parent"]["saved"]["model_calls"] for job in jobs
+    ]
     assert len(server.requests) == sum(own)
     assert all(job["parent"]["saved"]["model_calls"] > 5 for job in jobs)
 
@@ -100,11 +118,20 @@ def test_jobs_that_run_side_by_side_in_a_sweep_ask_only_for_their_own_difference
 def test_a_sweep_of_a_swept_job_sweeps_what_is_asked_for_today(
     aeon: RunAeon, server: OpenAIServer, recorded: Path, tmp_path: Path
 ) -> None:
-    sweep(aeon, tmp_path, recorded, "convergence.completeness=0.5,0.6", "sweep=thresholds", "limits.max_passes=1")
+    sweep(
+        aeon,
+        tmp_path,
+        recorded,
+        "convergence.completeness=0.5,0.6",
+        "sweep=thresholds",
+        "limits.max_passes=1",
+    )
     before = set(tmp_path.glob("multirun/*/*/*/result.json"))
     assert len(before) == 6
     job = next(path.parent for path in before if path.parent.name.startswith("3-"))
-    assert "convergence.completeness=0.6" in json.loads((job / "run.json").read_bytes())["overrides"]
+    assert (
+        "convergence.completeness=0.6" in json.loads((job / "run.json").read_bytes())["overrides"]
+    )
     sweep(aeon, tmp_path, job, "ttl.base=10,11")
     made = set(tmp_path.glob("multirun/*/*/*/result.json")) - before
     assert sorted(result(path.parent)["configuration"]["ttl"]["base"] for path in made) == [10, 11]

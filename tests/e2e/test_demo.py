@@ -17,11 +17,15 @@ from tests.support.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
 CASSETTES = ROOT / "examples" / "cassettes"
-DEMO = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+DEMO = re.search(
+    r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+)
 
 
 def replay(aeon: RunAeon, name: str, *overrides: str) -> Ended:
-    return aeon("store.mode=replay", f"store.path={CASSETTES / name}.aeon", "store.match=order", *overrides)
+    return aeon(
+        "store.mode=replay", f"store.path={CASSETTES / name}.aeon", "store.match=order", *overrides
+    )
 
 
 def demo(aeon: RunAeon, *overrides: str) -> Ended:
@@ -85,14 +89,18 @@ def test_the_demo_lasts_from_half_a_minute_to_a_minute() -> None:
 def test_the_lead_of_the_readme_shows_what_the_demo_shows(aeon: RunAeon) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (block,) = (
-        block for block in re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) if "RECORD" in block
+        block
+        for block in re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        if "RECORD" in block
     )
     ended = demo(aeon, "progress=plain")
     lines = iter([*ended.err.partition("\nConverged. ")[0].splitlines(), *ended.out.splitlines()])
     *told, last = [line.removesuffix("...").rstrip() for line in block.splitlines()]
     for line in filter(None, told):
         # In order: each is looked for after the one before.
-        assert any(shown == line or (shown.startswith(line) and line not in told[:4]) for shown in lines), line
+        assert any(
+            shown == line or (shown.startswith(line) and line not in told[:4]) for shown in lines
+        ), line
     assert last in ended.err
 
 
@@ -100,7 +108,10 @@ def test_a_recording_takes_other_overrides_of_today(aeon: RunAeon) -> None:
     ended = replay(aeon, "sum", "output=json", "progress=none", "limits.max_llm_calls=3")
     assert ended.status == 3
     result = json.loads(ended.out)
-    assert (result["termination_reason"], result["task"]) == ("max_llm_calls", "calculate the sum of 5 and 10")
+    assert (result["termination_reason"], result["task"]) == (
+        "max_llm_calls",
+        "calculate the sum of 5 and 10",
+    )
 
 
 def test_a_prompt_edit_is_shown_as_a_difference_and_run_by_order(
@@ -108,11 +119,19 @@ def test_a_prompt_edit_is_shown_as_a_difference_and_run_by_order(
 ) -> None:
     answered = CASSETTES / "sum.aeon"
     openai_server.script |= {
-        call: [entry.answer["text"] for entry in read(answered).answers if entry.request.path.call == call]
+        call: [
+            entry.answer["text"]
+            for entry in read(answered).answers
+            if entry.request.path.call == call
+        ]
         for call in {entry.request.path.call for entry in read(answered).answers}
     }
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    task = ("task=calculate the sum of 5 and 10", "provider=openai", f"provider.base_url={openai_server.url}")
+    task = (
+        "task=calculate the sum of 5 and 10",
+        "provider=openai",
+        f"provider.base_url={openai_server.url}",
+    )
     recorded = whole(aeon(*task, "progress=none"), tmp_path)
     assert recorded.status == 0
     directory = next((tmp_path / "outputs").glob("*/*"))

@@ -30,9 +30,20 @@ def test_there_are_three_examples() -> None:
 
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.parent.name)
-def test_the_command_in_its_head_runs_every_step(aeon: RunAeon, tmp_path: Path, example: Path, mode: str) -> None:
-    tools = [] if any(word.startswith("tools=") for word in arguments(example)) else ["tools=builtin"]
-    ended = aeon(*arguments(example), *tools, f"mode={mode}", "provider=simulated", "provider.seed=1", "progress=plain")
+def test_the_command_in_its_head_runs_every_step(
+    aeon: RunAeon, tmp_path: Path, example: Path, mode: str
+) -> None:
+    tools = (
+        [] if any(word.startswith("tools=") for word in arguments(example)) else ["tools=builtin"]
+    )
+    ended = aeon(
+        *arguments(example),
+        *tools,
+        f"mode={mode}",
+        "provider=simulated",
+        "provider.seed=1",
+        "progress=plain",
+    )
     run = whole(ended, tmp_path)
     assert run.status == 0
     assert set(run.statuses.values()) == {"complete"}
@@ -42,11 +53,21 @@ def test_the_command_in_its_head_runs_every_step(aeon: RunAeon, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
-def test_the_figures_of_the_data_question_are_worked_out_by_tools(aeon: RunAeon, tmp_path: Path, mode: str) -> None:
+def test_the_figures_of_the_data_question_are_worked_out_by_tools(
+    aeon: RunAeon, tmp_path: Path, mode: str
+) -> None:
     (example,) = (path for path in EXAMPLES if path.parent.name == "data-question")
-    ended = aeon(*arguments(example), f"mode={mode}", "provider=simulated", "provider.seed=1", "progress=none")
+    ended = aeon(
+        *arguments(example),
+        f"mode={mode}",
+        "provider=simulated",
+        "provider.seed=1",
+        "progress=none",
+    )
     run = whole(ended, tmp_path)
-    figures = {name: float(run.steps[name]["step_output"]) for name in ("north", "south", "west", "all")}
+    figures = {
+        name: float(run.steps[name]["step_output"]) for name in ("north", "south", "west", "all")
+    }
     assert all(-100 < figure < 1000 for figure in figures.values())
     assert min(figures.values()) < figures["all"] < max(figures.values())
     calls = [line for line in run.cycles if line["tool_calls"]]

@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def run(command: list[str | Path], directory: Path) -> subprocess.CompletedProcess[str]:
     hidden = ("PYTHONPATH", "OPENAI_API_KEY", "OPENAI_BASE_URL", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +42,24 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(home, symlinks=True)
     python = home / "bin" / "python"
     # A path in a .pth file is added as it stands: the editable checkout behind this environment stays out of sight.
-    site = run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], home).stdout.strip()
+    site = run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], home
+    ).stdout.strip()
     (Path(site) / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
-    done = run([sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel], home)
+    done = run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            python,
+            "install",
+            "--no-deps",
+            "--no-index",
+            wheel,
+        ],
+        home,
+    )
     assert done.returncode == 0, done.stderr
     return home / "bin"
 
@@ -54,16 +71,24 @@ def test_the_wheel_carries_every_configuration_prompt_and_schema_file(wheel: Pat
     assert resources <= names
     in_resources = {name.split("/")[2] for name in names if name.startswith("aeon/_resources/")}
     assert in_resources == {*PARTS, "docs", "README.md"}
-    pages = {f"aeon/_resources/{page.relative_to(ROOT).as_posix()}" for page in (ROOT / "docs").rglob("*.md")}
+    pages = {
+        f"aeon/_resources/{page.relative_to(ROOT).as_posix()}"
+        for page in (ROOT / "docs").rglob("*.md")
+    }
     assert pages <= names
     assert "aeon/py.typed" in names
-    assert not [name for name in names if name.startswith(("tests/", "conf/", "prompts/", "schemas/"))]
+    assert not [
+        name for name in names if name.startswith(("tests/", "conf/", "prompts/", "schemas/"))
+    ]
 
 
 def test_the_wheel_runs_from_an_empty_directory(installed: Path, tmp_path: Path) -> None:
     where = run([installed / "python", "-c", "import aeon; print(aeon.__file__)"], tmp_path)
     assert str(installed.parent) in where.stdout
-    ended = run([installed / "aeon", "task=say hello, please", "provider=simulated", "output=json"], tmp_path)
+    ended = run(
+        [installed / "aeon", "task=say hello, please", "provider=simulated", "output=json"],
+        tmp_path,
+    )
     assert ended.returncode == 0, ended.stderr
     result = json.loads(ended.stdout)
     assert result["task"] == "say hello, please"
@@ -78,7 +103,9 @@ def test_the_documentation_comes_with_the_wheel(installed: Path, tmp_path: Path)
     assert "default: 10" in run([installed / "aeon", "docs", "ttl.base"], tmp_path).stdout
 
 
-def test_the_console_script_and_the_module_are_the_same_program(installed: Path, tmp_path: Path) -> None:
+def test_the_console_script_and_the_module_are_the_same_program(
+    installed: Path, tmp_path: Path
+) -> None:
     script = run([installed / "aeon", "--help"], tmp_path)
     module = run([installed / "python", "-m", "aeon", "--help"], tmp_path)
     assert script.returncode == module.returncode == 0
@@ -87,8 +114,12 @@ def test_the_console_script_and_the_module_are_the_same_program(installed: Path,
 
 def test_what_init_copies_from_the_wheel_is_used(installed: Path, tmp_path: Path) -> None:
     assert run([installed / "aeon", "init", "mine"], tmp_path).returncode == 0
-    (tmp_path / "mine" / "conf" / "limits" / "default.yaml").write_text("max_passes: 1\n", encoding="utf-8")
+    (tmp_path / "mine" / "conf" / "limits" / "default.yaml").write_text(
+        "max_passes: 1\n", encoding="utf-8"
+    )
     own = ["--config-dir", "mine/conf", "prompts.dir=mine/prompts", "schemas.dir=mine/schemas"]
-    ended = run([installed / "python", "-m", "aeon", *own, "task=design a web application"], tmp_path)
+    ended = run(
+        [installed / "python", "-m", "aeon", *own, "task=design a web application"], tmp_path
+    )
     assert ended.returncode == 3
     assert "max_passes" in ended.stderr

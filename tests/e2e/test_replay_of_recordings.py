@@ -36,7 +36,9 @@ def directory(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["cassette", "directory", "store"])
-def test_a_recording_knows_task_inputs_and_overrides(kind: str, recorded: Run, aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_recording_knows_task_inputs_and_overrides(
+    kind: str, recorded: Run, aeon: RunAeon, tmp_path: Path
+) -> None:
     path = {
         "cassette": "'a, b (1).aeon'",
         "directory": str(directory(tmp_path)),
@@ -60,8 +62,13 @@ def test_the_provider_is_the_recorded_one_whatever_key_there_is_today(
     assert run.out.startswith("[SIMULATED")
 
 
-def test_what_is_said_today_comes_after_what_was_recorded(recorded: Run, aeon: RunAeon, tmp_path: Path) -> None:
-    run = whole(aeon("store.mode=replay", "store.path='a, b (1).aeon'", "convergence.completeness=0.4"), tmp_path)
+def test_what_is_said_today_comes_after_what_was_recorded(
+    recorded: Run, aeon: RunAeon, tmp_path: Path
+) -> None:
+    run = whole(
+        aeon("store.mode=replay", "store.path='a, b (1).aeon'", "convergence.completeness=0.4"),
+        tmp_path,
+    )
     assert run.status == 0
     assert run.result["configuration"]["convergence"]["completeness"] == 0.4
     other = aeon("store.mode=replay", "store.path='a, b (1).aeon'", "task=name 4 rivers")
@@ -105,14 +112,23 @@ def test_a_store_that_does_not_say_how_its_run_was_started_needs_task_and_overri
     (tmp_path / "alone").mkdir()
     (directory(tmp_path) / "store.sqlite").rename(tmp_path / "alone" / "some.sqlite")
     assert aeon("store.mode=replay", "store.path=alone/some.sqlite").status == 2
-    given = ("task=name 3 rivers, please", "inputs.notes=notes", "provider=simulated", "provider.seed=7")
-    ended = aeon("store.mode=replay", "store.path=alone/some.sqlite", *given, "convergence.completeness=0.5")
+    given = (
+        "task=name 3 rivers, please",
+        "inputs.notes=notes",
+        "provider=simulated",
+        "provider.seed=7",
+    )
+    ended = aeon(
+        "store.mode=replay", "store.path=alone/some.sqlite", *given, "convergence.completeness=0.5"
+    )
     assert ended.status == recorded.status
     assert ended.out == recorded.out
 
 
 def test_a_cassette_is_replayed_from_python(recorded: Run) -> None:
-    with Aeon.from_config(["store.mode=replay", "store.path='a, b (1).aeon'"], environ={}) as replaying:
+    with Aeon.from_config(
+        ["store.mode=replay", "store.path='a, b (1).aeon'"], environ={}
+    ) as replaying:
         result = replaying.run("name 3 rivers, please", inputs={"notes": "notes"})
     assert result.answer == recorded.result["answer"]
     assert result.parent is not None

@@ -25,7 +25,10 @@ HARMLESS = "convergence.completeness=0.5"
 def strange(*overrides: str, **origin: Any) -> None:
     """`strange.aeon`: the recording of a sum, its head edited."""
     values = yaml.safe_load(SUM.read_text(encoding="utf-8"))
-    values["origin"] |= {"overrides": [*values["origin"]["overrides"], HARMLESS, *overrides], **origin}
+    values["origin"] |= {
+        "overrides": [*values["origin"]["overrides"], HARMLESS, *overrides],
+        **origin,
+    }
     Path("strange.aeon").write_text(yaml.safe_dump(values), encoding="utf-8")
 
 
@@ -53,7 +56,9 @@ def strange(*overrides: str, **origin: Any) -> None:
 def test_what_starts_imports_or_reads_something_is_not_taken_and_is_named(
     overrides: list[str], named: str, aeon: RunAeon, tmp_path: Path
 ) -> None:
-    (tmp_path / "evil.py").write_text("open('pwned', 'w').close()\ndef f(x: int) -> int:\n    'F.'\n    return x\n")
+    (tmp_path / "evil.py").write_text(
+        "open('pwned', 'w').close()\ndef f(x: int) -> int:\n    'F.'\n    return x\n"
+    )
     strange(*overrides)
     ended = aeon(*REPLAY, "hydra.run.dir=done")
     assert ended.status == 0, ended.err
@@ -64,8 +69,12 @@ def test_what_starts_imports_or_reads_something_is_not_taken_and_is_named(
     assert result["configuration"]["convergence"]["completeness"] == 0.5
 
 
-@pytest.mark.parametrize("key", ["hydra.run.dir=pwned", "++hydra.job.chdir=true", "hydra/launcher=evil", "hydra={}"])
-def test_where_a_replay_runs_is_not_for_the_recording_to_say(key: str, aeon: RunAeon, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "key", ["hydra.run.dir=pwned", "++hydra.job.chdir=true", "hydra/launcher=evil", "hydra={}"]
+)
+def test_where_a_replay_runs_is_not_for_the_recording_to_say(
+    key: str, aeon: RunAeon, tmp_path: Path
+) -> None:
     strange(key)
     ended = aeon(*REPLAY)
     assert (ended.status, ended.err.count("was made with")) == (0, 0)
@@ -75,7 +84,9 @@ def test_where_a_replay_runs_is_not_for_the_recording_to_say(key: str, aeon: Run
 
 def test_a_configuration_folder_is_not_taken(aeon: RunAeon, tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "mine.yaml").write_text("defaults: [config, _self_]\nprogress: {kind: [}\n")
+    (tmp_path / "conf" / "mine.yaml").write_text(
+        "defaults: [config, _self_]\nprogress: {kind: [}\n"
+    )
     strange(config_dir="./conf", config_name="mine")
     ended = aeon(*REPLAY)
     assert ended.status == 0
@@ -176,7 +187,9 @@ def test_what_a_replay_has_no_use_for_is_left_away_in_silence(override: str) -> 
     assert select_overrides([override], None) == ((), ())
 
 
-@pytest.mark.parametrize("override", ["provider.scenario=a.yaml", "provider=mine", "ttl.base=1,2", "provider.new=1"])
+@pytest.mark.parametrize(
+    "override", ["provider.scenario=a.yaml", "provider=mine", "ttl.base=1,2", "provider.new=1"]
+)
 def test_what_may_be_missed_is_named(override: str) -> None:
     assert select_overrides([override], None) == ((), (key_of(override),))
 

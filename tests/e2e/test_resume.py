@@ -39,7 +39,9 @@ def server() -> Iterator[OpenAIServer]:
 
 
 @pytest.fixture
-def runs(aeon: RunAeon, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+def runs(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Runs:
     """Runs the program against the server; how it ended, and the newest directory of a run."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-test")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -74,7 +76,9 @@ def limited(runs: Runs, *more: str) -> Path:
 # What a run was given
 
 
-def test_a_run_goes_on_with_the_task_and_inputs_it_was_given_by_files_that_are_gone(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_goes_on_with_the_task_and_inputs_it_was_given_by_files_that_are_gone(
+    runs: Runs, tmp_path: Path
+) -> None:
     (tmp_path / "task.md").write_bytes(HARD.encode())
     (tmp_path / "a.md").write_bytes(b"input, one\r\n")
     directory = limited(runs, "task_file=task.md", "input_files.a=a.md", "inputs.b=b")
@@ -82,11 +86,16 @@ def test_a_run_goes_on_with_the_task_and_inputs_it_was_given_by_files_that_are_g
     (tmp_path / "a.md").write_text("something else")
     ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
     assert ended.status == 0
-    assert (result(second)["task"], origin(second)["inputs"]) == (HARD, {"a": "input, one\r\n", "b": "b"})
+    assert (result(second)["task"], origin(second)["inputs"]) == (
+        HARD,
+        {"a": "input, one\r\n", "b": "b"},
+    )
     assert result(second)["hashes"]["inputs"] == result(directory)["hashes"]["inputs"]
 
 
-def test_a_task_from_standard_input_is_not_asked_for_again(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_from_standard_input_is_not_asked_for_again(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(HARD.encode())))
     directory = limited(runs, "task=-")
     ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
@@ -101,7 +110,14 @@ def test_todays_task_and_inputs_win_over_the_recorded_ones(runs: Runs, tmp_path:
 
 
 def test_the_overrides_come_again_and_todays_after_them(runs: Runs) -> None:
-    directory = limited(runs, "task=x", "ttl=small", "convergence=strict", "convergence.completeness=0.8", "ttl.base=9")
+    directory = limited(
+        runs,
+        "task=x",
+        "ttl=small",
+        "convergence=strict",
+        "convergence.completeness=0.8",
+        "ttl.base=9",
+    )
     _, second = runs(f"resume={directory}", "ttl=large", "convergence.completeness=0.7")
     now, before = result(second)["configuration"], result(directory)["configuration"]
     assert now["convergence"] == {**before["convergence"], "completeness": 0.7}
@@ -110,14 +126,22 @@ def test_the_overrides_come_again_and_todays_after_them(runs: Runs) -> None:
 
 
 def test_an_override_that_adds_or_deletes_is_replaced_by_todays(runs: Runs) -> None:
-    directory = limited(runs, "task=x", "convergence.criteria.cited=old words", "+provider.extra_body.top_k=4")
-    _, second = runs(f"resume={directory}", "convergence.criteria.cited=new words", "+provider.extra_body.top_k=5")
+    directory = limited(
+        runs, "task=x", "convergence.criteria.cited=old words", "+provider.extra_body.top_k=4"
+    )
+    _, second = runs(
+        f"resume={directory}",
+        "convergence.criteria.cited=new words",
+        "+provider.extra_body.top_k=5",
+    )
     configuration = result(second)["configuration"]
     assert configuration["convergence"]["criteria"] == {"cited": "new words"}
     assert configuration["provider"]["extra_body"] == {"top_k": 5}
 
 
-def test_auto_stays_what_it_was(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_stays_what_it_was(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert aeon("task=x", "progress=none", "provider.latency_seconds=0").status == 0
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-test")
     first = newest(tmp_path)
@@ -162,20 +186,31 @@ def test_a_folder_of_configuration_is_looked_in_again(runs: Runs, tmp_path: Path
 # What is not asked again
 
 
-def test_a_finished_run_costs_nothing_again_and_ends_the_same(runs: Runs, server: OpenAIServer) -> None:
+def test_a_finished_run_costs_nothing_again_and_ends_the_same(
+    runs: Runs, server: OpenAIServer
+) -> None:
     first_ended, directory = runs("task=x")
     asked = len(server.requests)
     ended, second = runs(f"resume={directory}")
-    assert (len(server.requests), ended.out, ended.status) == (asked, first_ended.out, first_ended.status)
+    assert (len(server.requests), ended.out, ended.status) == (
+        asked,
+        first_ended.out,
+        first_ended.status,
+    )
     assert not differences(artefacts(directory), artefacts(second))
     parent = result(second)["parent"]
     assert (parent["path"], parent["run_id"]) == (str(directory), result(directory)["run_id"])
     assert (parent["saved"]["model_calls"], parent["saved"]["total_tokens"]) == (asked, asked * 120)
-    assert origin(second)["parent"] == {"path": str(directory), "run_id": result(directory)["run_id"]}
+    assert origin(second)["parent"] == {
+        "path": str(directory),
+        "run_id": result(directory)["run_id"],
+    }
     assert f"Saved: {asked} calls, {asked * 120} tokens" in ended.err
 
 
-def test_a_run_that_a_limit_ended_goes_on_as_one_that_had_none(runs: Runs, server: OpenAIServer) -> None:
+def test_a_run_that_a_limit_ended_goes_on_as_one_that_had_none(
+    runs: Runs, server: OpenAIServer
+) -> None:
     _, whole = runs("task=x", "limits.max_llm_calls=null")
     asked = len(server.requests)
     directory = limited(runs)
@@ -209,7 +244,9 @@ def test_a_run_that_failed_goes_on_where_it_failed(runs: Runs, server: OpenAISer
     assert result(second)["parent"]["saved"]["model_calls"] >= before > 0
 
 
-def test_a_run_that_was_interrupted_goes_on(runs: Runs, server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_run_that_was_interrupted_goes_on(
+    runs: Runs, server: OpenAIServer, tmp_path: Path
+) -> None:
     control = RunControl()
 
     def stop_at_the_first_step(recorded: Any) -> None:
@@ -217,7 +254,9 @@ def test_a_run_that_was_interrupted_goes_on(runs: Runs, server: OpenAIServer, tm
             control.request_stop()
 
     with Aeon.from_config(["provider=openai", f"provider.base_url={server.url}"]) as aeon:
-        stopped = aeon.run("x", directory=tmp_path / "one", control=control, observers=[stop_at_the_first_step])
+        stopped = aeon.run(
+            "x", directory=tmp_path / "one", control=control, observers=[stop_at_the_first_step]
+        )
     assert stopped.termination_reason in ("interrupted", "converged")
     asked = len(server.requests)
     ended, second = runs(f"resume={tmp_path / 'one'}")
@@ -225,10 +264,14 @@ def test_a_run_that_was_interrupted_goes_on(runs: Runs, server: OpenAIServer, tm
     assert result(second)["parent"]["saved"]["model_calls"] == asked
 
 
-def test_core_mode_and_a_plan_of_ones_own_go_on(runs: Runs, server: OpenAIServer, tmp_path: Path) -> None:
+def test_core_mode_and_a_plan_of_ones_own_go_on(
+    runs: Runs, server: OpenAIServer, tmp_path: Path
+) -> None:
     server.script["step"] = clear("said")
     steps = [{"id": name, "description": f"do {name}", "agent": "llm"} for name in "abc"]
-    (tmp_path / "plan.json").write_text(json.dumps({"goal": "tea", "task": "make tea", "steps": steps}))
+    (tmp_path / "plan.json").write_text(
+        json.dumps({"goal": "tea", "task": "make tea", "steps": steps})
+    )
     first, directory = runs("mode=core", "plan_file=plan.json", "limits.max_passes=2")
     assert first.status == 3
     ended, second = runs(f"resume={directory}", "limits.max_passes=null")
@@ -236,7 +279,9 @@ def test_core_mode_and_a_plan_of_ones_own_go_on(runs: Runs, server: OpenAIServer
     assert result(second)["parent"]["saved"]["model_calls"] == 2
 
 
-def test_a_plan_file_that_has_changed_is_said_and_asked_anew(runs: Runs, server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_plan_file_that_has_changed_is_said_and_asked_anew(
+    runs: Runs, server: OpenAIServer, tmp_path: Path
+) -> None:
     server.script["step"] = clear("said")
     path = tmp_path / "plan.json"
     steps = [{"id": name, "description": f"do {name}", "agent": "llm"} for name in "ab"]
@@ -246,14 +291,18 @@ def test_a_plan_file_that_has_changed_is_said_and_asked_anew(runs: Runs, server:
     path.write_text(json.dumps({"goal": "tea", "steps": steps}))
     ended, second = runs(f"resume={directory}")
     assert f"plan_file={path} changed since {directory}" in ended.err
-    assert result(second)["parent"]["saved"]["model_calls"] == 0  # the worker is shown the whole plan
+    assert (
+        result(second)["parent"]["saved"]["model_calls"] == 0
+    )  # the worker is shown the whole plan
     assert result(second)["termination_reason"] == "completed"
 
 
 def test_another_plan_file_of_today_brings_its_own_task(runs: Runs, tmp_path: Path) -> None:
     steps = [{"id": "a", "description": "do a", "agent": "llm"}]
     for name in ("one", "other"):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"goal": "tea", "task": f"task {name}", "steps": steps}))
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"goal": "tea", "task": f"task {name}", "steps": steps})
+        )
     _, directory = runs("mode=core", "plan_file=one.json")
     assert result(directory)["task"] == "task one"
     _, second = runs(f"resume={directory}", "plan_file=other.json")
@@ -261,7 +310,9 @@ def test_another_plan_file_of_today_brings_its_own_task(runs: Runs, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_job_of_a_multirun_goes_on_whatever_its_directory_is_called(runs: Runs, server: OpenAIServer) -> None:
+def test_a_job_of_a_multirun_goes_on_whatever_its_directory_is_called(
+    runs: Runs, server: OpenAIServer
+) -> None:
     odd = "hydra.sweep.subdir='${hydra.job.override_dirname}'"
     swept = ("limits.max_llm_calls=4,5", "convergence.completeness=0.75,0.8", "sweep.parallel=1")
     _, directory = runs("-m", "task=x", "ttl.base=10", *swept, odd)
@@ -297,7 +348,15 @@ def test_a_program_that_was_killed_goes_on_where_it_was(
         return step(received)  # type: ignore[operator]
 
     server.script["step"] = hang
-    command = [sys.executable, "-m", "aeon", "task=x", "execution.max_parallel=4", "progress=none", "hydra.run.dir=one"]
+    command = [
+        sys.executable,
+        "-m",
+        "aeon",
+        "task=x",
+        "execution.max_parallel=4",
+        "progress=none",
+        "hydra.run.dir=one",
+    ]
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: len(server.of("step")) > 0)
@@ -322,11 +381,15 @@ def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
 # From Python
 
 
-def test_from_python_a_run_goes_on_with_what_it_was_given(server: OpenAIServer, tmp_path: Path) -> None:
+def test_from_python_a_run_goes_on_with_what_it_was_given(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
     overrides = ["provider=openai", f"provider.base_url={server.url}"]
     environ = {"OPENAI_API_KEY": "sk-of-the-test"}
     with Aeon.from_config(overrides, environ=environ) as aeon:
-        one = aeon.run(HARD, inputs={"the name": "a"}, context={"known": [1]}, directory=tmp_path / "one")
+        one = aeon.run(
+            HARD, inputs={"the name": "a"}, context={"known": [1]}, directory=tmp_path / "one"
+        )
     asked = len(server.requests)
     with Aeon.from_config([f"resume={tmp_path / 'one'}"], environ=environ) as aeon:
         two = aeon.run(directory=tmp_path / "two")
@@ -379,7 +442,9 @@ def test_a_run_that_was_cut_short_says_how_it_goes_on(runs: Runs, server: OpenAI
     assert "To go on" not in ended.err
 
 
-def test_a_run_in_which_nothing_was_answered_has_nothing_to_go_on_from(runs: Runs, server: OpenAIServer) -> None:
+def test_a_run_in_which_nothing_was_answered_has_nothing_to_go_on_from(
+    runs: Runs, server: OpenAIServer
+) -> None:
     server.script["plan"] = Failure(401)
     ended, _ = runs("task=x", "mode=core")
     assert ended.status == 1
@@ -400,13 +465,20 @@ def test_run_json_is_there_before_the_first_call_and_holds_no_key(
         return profile(received)  # type: ignore[operator]
 
     server.script["task_profile"] = look
-    _, directory = runs("task=x", "inputs.a=b", "ttl.base=9", "hydra.job.chdir=false", "provider.effort=low")
+    _, directory = runs(
+        "task=x", "inputs.a=b", "ttl.base=9", "hydra.job.chdir=false", "provider.effort=low"
+    )
     one = origin(directory)
     assert seen[0] == one
     assert one["format"] == "aeon.run/1"
     assert one["overrides"] == ["ttl.base=9", "provider.effort=low", "progress=none"]
     assert (one["task"], one["inputs"], one["parent"]) == ("x", {"a": "b"}, None)
-    provider = {"kind": "openai", "model": "gpt-5-mini", "base_url": server.url, "api_key_env": "OPENAI_API_KEY"}
+    provider = {
+        "kind": "openai",
+        "model": "gpt-5-mini",
+        "base_url": server.url,
+        "api_key_env": "OPENAI_API_KEY",
+    }
     assert one["provider"] == {**provider, "adapter": None}
     assert one["run_id"] == result(directory)["run_id"]
     assert one["hashes"]["configuration"] == result(directory)["hashes"]["configuration"]
@@ -426,7 +498,9 @@ def bad(root: Path, what: str) -> str:
     elif what == "run.json":
         (directory / "run.json").unlink()
     elif what == "format":
-        (directory / "run.json").write_text('{"format": "aeon.run/9", "versions": {"aeon-engine": "9.0"}}')
+        (directory / "run.json").write_text(
+            '{"format": "aeon.run/9", "versions": {"aeon-engine": "9.0"}}'
+        )
     elif what == "no json":
         (directory / "run.json").write_text("{")
     elif what == "parent":
@@ -585,7 +659,11 @@ def test_the_key_of_today_is_not_for_the_server_of_a_provider_that_had_another(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
-    ["convergence={criteria_file: criteria.yaml}", "experiment=mine", "convergence.criteria_file=criteria.yaml"],
+    [
+        "convergence={criteria_file: criteria.yaml}",
+        "experiment=mine",
+        "convergence.criteria_file=criteria.yaml",
+    ],
 )
 def test_paths_wherever_they_stand_are_those_of_the_folder_that_the_run_was_started_in(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
@@ -593,7 +671,9 @@ def test_paths_wherever_they_stand_are_those_of_the_folder_that_the_run_was_star
     (tmp_path / "criteria.yaml").write_text("cited: Every claim names its source.\n")
     own = tmp_path / "own" / "experiment"
     own.mkdir(parents=True)
-    (own / "mine.yaml").write_text("# @package _global_\nconvergence: {criteria_file: criteria.yaml}\n")
+    (own / "mine.yaml").write_text(
+        "# @package _global_\nconvergence: {criteria_file: criteria.yaml}\n"
+    )
     directory = limited(runs, "--config-dir", "own", "task=x", given)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -609,7 +689,9 @@ def test_tools_of_the_folder_that_the_run_was_started_in_are_found(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", sys.path[:])
-    (tmp_path / "tool_of_the_first_folder.py").write_text('def f(x: int) -> int:\n    """Say it."""\n    return x\n')
+    (tmp_path / "tool_of_the_first_folder.py").write_text(
+        'def f(x: int) -> int:\n    """Say it."""\n    return x\n'
+    )
     directory = limited(runs, "task=x", "tools.functions.f=tool_of_the_first_folder:f")
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
     sys.modules.pop("tool_of_the_first_folder")
@@ -637,9 +719,13 @@ def test_a_run_that_a_configuration_file_names_is_refused(runs: Runs, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("written", ["store.mode='replay'", 'store.mode="replay"', "store='replay'"])
+@pytest.mark.parametrize(
+    "written", ["store.mode='replay'", 'store.mode="replay"', "store='replay'"]
+)
 @pytest.mark.parametrize("path", [r"store.path=S\${y}", r"store.path='S\${y}'"])
-def test_a_replay_is_seen_however_it_is_written(runs: Runs, tmp_path: Path, written: str, path: str) -> None:
+def test_a_replay_is_seen_however_it_is_written(
+    runs: Runs, tmp_path: Path, written: str, path: str
+) -> None:
     _, directory = runs("task=x", "convergence.completeness=0.71")
     directory.rename(tmp_path / "S${y}")
     ended, again = runs(written, path)
@@ -648,7 +734,9 @@ def test_a_replay_is_seen_however_it_is_written(runs: Runs, tmp_path: Path, writ
 
 
 @pytest.mark.parametrize("path", ["store.path=S${y}", "store.path='S${y}'"])
-def test_an_interpolation_that_leads_nowhere_is_told(aeon: RunAeon, tmp_path: Path, path: str) -> None:
+def test_an_interpolation_that_leads_nowhere_is_told(
+    aeon: RunAeon, tmp_path: Path, path: str
+) -> None:
     ended = aeon("task=x", "store.mode=replay", path)
     assert ended.status == 2
     assert "store.path" in ended.err
@@ -656,7 +744,9 @@ def test_an_interpolation_that_leads_nowhere_is_told(aeon: RunAeon, tmp_path: Pa
 
 
 @pytest.mark.parametrize("more", [(), ("store.path=typo",)])
-def test_a_replay_of_nothing_says_so_rather_than_ask_for_a_task(aeon: RunAeon, more: tuple[str, ...]) -> None:
+def test_a_replay_of_nothing_says_so_rather_than_ask_for_a_task(
+    aeon: RunAeon, more: tuple[str, ...]
+) -> None:
     ended = aeon("store.mode=replay", *more)
     assert ended.status == 2
     assert "store.path" in ended.err
@@ -679,11 +769,17 @@ def careless(received: Received) -> Answer:
     assert callable(made)
     answer = made(received)
     assert isinstance(answer, Completion)
-    usage = {"prompt_tokens": 200 if shown else 100, "completion_tokens": 20, "total_tokens": 220 if shown else 120}
+    usage = {
+        "prompt_tokens": 200 if shown else 100,
+        "completion_tokens": 20,
+        "total_tokens": 220 if shown else 120,
+    }
     return replace(answer, content=answer.content if shown else '{"half": ', usage=usage)
 
 
-def test_what_was_found_out_about_the_server_is_known_to_the_run_that_goes_on(runs: Runs, server: OpenAIServer) -> None:
+def test_what_was_found_out_about_the_server_is_known_to_the_run_that_goes_on(
+    runs: Runs, server: OpenAIServer
+) -> None:
     server.script = dict.fromkeys(server.script, careless)
     alone = ("execution.max_parallel=1",)
     forget_servers()
@@ -708,5 +804,9 @@ def test_what_was_found_out_about_one_server_is_not_believed_of_another(
     with OpenAIServer(simulated()) as other:
         monkeypatch.setenv("OPENAI_BASE_URL", other.url)
         _, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
-        assert not any("JSON Schema" in received.system for received in other.requests if received.name != "repair")
+        assert not any(
+            "JSON Schema" in received.system
+            for received in other.requests
+            if received.name != "repair"
+        )
     assert result(second)["provider"]["findings"] == []

@@ -56,7 +56,9 @@ def asked_twice(server: OpenAIServer) -> int:
 
 
 @pytest.mark.slow
-def test_resumes_that_were_killed_at_once_lose_nothing(server: OpenAIServer, first: Path, tmp_path: Path) -> None:
+def test_resumes_that_were_killed_at_once_lose_nothing(
+    server: OpenAIServer, first: Path, tmp_path: Path
+) -> None:
     last = begun(begun(begun(first, "second"), "third"), "fourth")
     result, warnings = ended(last, tmp_path / "end")
     assert result.error is None
@@ -69,7 +71,9 @@ def test_resumes_that_were_killed_at_once_lose_nothing(server: OpenAIServer, fir
     assert [Path(run["path"]).name for run in said["ancestors"]] == ["third", "second", "first"]
 
 
-def test_runs_that_have_moved_together_are_found_again(server: OpenAIServer, first: Path, tmp_path: Path) -> None:
+def test_runs_that_have_moved_together_are_found_again(
+    server: OpenAIServer, first: Path, tmp_path: Path
+) -> None:
     last = begun(begun(first, "second"), "third")
     moved = tmp_path / "elsewhere" / "deep" / "down"
     moved.parent.mkdir(parents=True)
@@ -131,7 +135,9 @@ def test_what_an_earlier_run_had_beyond_the_end_of_the_last_one_is_not_asked_aga
 ) -> None:
     whole, _ = ended(first, first.parent / "whole")
     asked = len(server.requests)
-    with Aeon.from_config([f"resume={first.parent / 'whole'}", "limits.max_passes=1"], environ=ENVIRON) as aeon:
+    with Aeon.from_config(
+        [f"resume={first.parent / 'whole'}", "limits.max_passes=1"], environ=ENVIRON
+    ) as aeon:
         aeon.run(directory=first.parent / "short")
     result, _ = ended(first.parent / "short", tmp_path / "end")
     assert whole.usage.total.requests > 8
@@ -143,8 +149,15 @@ def test_what_an_earlier_run_had_beyond_the_end_of_the_last_one_is_not_asked_aga
 def test_chains_of_resumes_killed_at_any_point_of_their_start_ask_nothing_twice(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
-    overrides = ["provider=openai", f"provider.base_url={server.url}", "provider.model=scripted", "task=three teas"]
-    chains = kill_chains(Spec([*overrides, "limits.max_passes=1"], str(tmp_path), answers=8, after=3))
+    overrides = [
+        "provider=openai",
+        f"provider.base_url={server.url}",
+        "provider.model=scripted",
+        "task=three teas",
+    ]
+    chains = kill_chains(
+        Spec([*overrides, "limits.max_passes=1"], str(tmp_path), answers=8, after=3)
+    )
     asked = Counter(asker_of(request) for request in server.requests)
     kept = {path.name: kept_in(path) for path in tmp_path.iterdir() if (path / "run.json").exists()}
     assert len(kept["first"]) == 8

@@ -38,16 +38,31 @@ def wide(plan: dict[str, Any], _: Received) -> dict[str, Any]:
     """The plan with four steps and two tools side by side, which the last step puts together."""
     *_, last = plan["steps"]
     side = [
-        {**last, "step_id": f"way{n}", "description": f"describe way {n}", "dependencies": [], "tool": None}
+        {
+            **last,
+            "step_id": f"way{n}",
+            "description": f"describe way {n}",
+            "dependencies": [],
+            "tool": None,
+        }
         for n in range(1, 5)
     ]
     tools = [
-        {**last, "step_id": f"weigh{n}", "description": f"weigh thing {n}", "dependencies": [], "tool": "weigh"}
+        {
+            **last,
+            "step_id": f"weigh{n}",
+            "description": f"weigh thing {n}",
+            "dependencies": [],
+            "tool": "weigh",
+        }
         | {"arguments": json.dumps({"thing": "x" * n})}
         for n in (1, 2)
     ]
     steps = [*side, *tools]
-    return {**plan, "steps": [*steps, {**last, "dependencies": [step["step_id"] for step in steps]}]}
+    return {
+        **plan,
+        "steps": [*steps, {**last, "dependencies": [step["step_id"] for step in steps]}],
+    }
 
 
 @dataclass
@@ -92,7 +107,9 @@ def house(root: Path, delay: float = 0.01) -> Iterator[Killed]:
         yield Killed(root, server)
 
 
-def check(runs: Killed, kill: Kill, whole: dict[str, Any], once: Counter[str], tools: Counter[str]) -> None:
+def check(
+    runs: Killed, kill: Kill, whole: dict[str, Any], once: Counter[str], tools: Counter[str]
+) -> None:
     """What was kept is not asked again, everything else is asked once, and the artefacts are those of a whole run."""
     resumed = f"{kill.name}-resumed"
     killed, then = runs.asked(kill.name), runs.asked(resumed)
@@ -101,7 +118,11 @@ def check(runs: Killed, kill: Kill, whole: dict[str, Any], once: Counter[str], t
     repeated = killed + then - once
     assert sum(repeated.values()) == sum(killed.values()) - kept <= PARALLEL
     again = runs.weighed(kill.name) + runs.weighed(resumed) - tools
-    assert sum(again.values()) == sum(runs.weighed(kill.name).values()) - len(runs.kept(kill.name, "tool")) <= PARALLEL
+    assert (
+        sum(again.values())
+        == sum(runs.weighed(kill.name).values()) - len(runs.kept(kill.name, "tool"))
+        <= PARALLEL
+    )
     assert not differences(artefacts(runs.root / resumed), whole)
     parent = json.loads((runs.root / resumed / "result.json").read_bytes())["parent"]
     assert parent["saved"]["model_calls"] == kept
@@ -116,7 +137,9 @@ def whole_run(runs: Killed, *more: str) -> tuple[dict[str, Any], Counter[str], C
 
 
 @pytest.mark.slow
-def test_a_run_killed_early_midway_and_late_is_resumed_as_if_nothing_had_been(tmp_path: Path) -> None:
+def test_a_run_killed_early_midway_and_late_is_resumed_as_if_nothing_had_been(
+    tmp_path: Path,
+) -> None:
     with house(tmp_path) as runs:
         whole, once, tools, writes = whole_run(runs)
         kills = [Kill("first", 1), Kill("midway", writes // 2, before=True), Kill("last", writes)]
@@ -136,7 +159,9 @@ def test_a_run_killed_at_any_write_to_its_store_is_resumed_as_if_nothing_had_bee
     with house(tmp_path) as runs:
         whole, once, tools, writes = whole_run(runs, *more)
         kills = [
-            Kill(f"{when}{n}", n, before=when == "before") for n in range(1, writes + 1) for when in ("before", "after")
+            Kill(f"{when}{n}", n, before=when == "before")
+            for n in range(1, writes + 1)
+            for when in ("before", "after")
         ]
         runs.run(kills, *more)
         for kill in kills:
@@ -151,14 +176,20 @@ def test_a_run_killed_at_any_moment_is_resumed_as_if_nothing_had_been(tmp_path: 
     with house(tmp_path, delay=0.05) as runs:
         whole, once, tools, _ = whole_run(runs)
         runs.run([Kill(f"timed{n}") for n in range(PARALLEL)])
-        took = [json.loads((tmp_path / f"timed{n}" / "result.json").read_bytes()) for n in range(PARALLEL)]
+        took = [
+            json.loads((tmp_path / f"timed{n}" / "result.json").read_bytes())
+            for n in range(PARALLEL)
+        ]
         longest = max(result["timings"]["total_seconds"] for result in took)
         kills = [Kill(f"kill{n}", seconds=draw.uniform(0, longest)) for n in range(number)]
         runs.run(kills)
         for kill in kills:
             check(runs, kill, whole, once, tools)
         finished = sum((tmp_path / kill.name / "result.json").exists() for kill in kills)
-        repeated = [sum((runs.asked(kill.name) + runs.asked(f"{kill.name}-resumed") - once).values()) for kill in kills]
+        repeated = [
+            sum((runs.asked(kill.name) + runs.asked(f"{kill.name}-resumed") - once).values())
+            for kill in kills
+        ]
         kept = [len(runs.kept(kill.name, "model")) for kill in kills]
         print(f"{number} kills within {longest:.1f} s, {finished} of them after the end;")
         print(f"kept {min(kept)} to {max(kept)} of {sum(once.values())} answers;")

@@ -46,7 +46,9 @@ def test_a_task_becomes_a_plan_with_goal_ids_descriptions_and_statuses(core: Cor
 def test_steps_run_one_after_the_other_from_pending_over_running_to_complete(core: Core) -> None:
     run = core({"plan": plan(planned("a"), planned("b"), planned("c", "a", "b")), "step": {**SAYS}})
     told = [
-        (e["event"], e["step"]["step_id"], e["step"]["status"]) for e in run.events if e["event"].startswith("step_")
+        (e["event"], e["step"]["step_id"], e["step"]["status"])
+        for e in run.events
+        if e["event"].startswith("step_")
     ]
     assert told == [
         (event, step_id, status)
@@ -97,9 +99,12 @@ def test_malformed_json_is_repaired_and_the_run_goes_on(core: Core) -> None:
         ([{"step_id": "a"}], "description"),
     ],
 )
-def test_a_plan_with_a_wrong_structure_goes_through_repair(core: Core, malformed: list[Any], said: str) -> None:
+def test_a_plan_with_a_wrong_structure_goes_through_repair(
+    core: Core, malformed: list[Any], said: str
+) -> None:
     whole_steps = [
-        {"provides": [], "handoff_to_next": None, "tool": None, "arguments": None, **step} for step in malformed
+        {"provides": [], "handoff_to_next": None, "tool": None, "arguments": None, **step}
+        for step in malformed
     ]
     wrong = {"text": json.dumps({"goal": "g", "steps": whole_steps})}
     run = core({"plan": wrong, "repair": plan(planned("a"), planned("b", "a"))})
@@ -135,7 +140,11 @@ def test_a_step_that_cannot_be_repaired_fails_and_the_run_goes_on(core: Core) ->
 
 
 def test_a_plan_calls_a_tool_and_the_next_cycle_gets_its_result(core: Core) -> None:
-    run = core({"plan": plan(SUM, planned("say", "add"))}, "tools=builtin", task="calculate the sum of 5 and 10")
+    run = core(
+        {"plan": plan(SUM, planned("say", "add"))},
+        "tools=builtin",
+        task="calculate the sum of 5 and 10",
+    )
     line = run.cycle_of("add")
     (call,) = line["tool_calls"]
     assert (call["tool"], call["arguments"], call["output"], call["error"]) == (
@@ -162,16 +171,23 @@ def test_invalid_arguments_are_repaired_before_the_tool_is_called(core: Core) ->
     assert [call["arguments"] for call in line["tool_calls"]] == [{"article": "A-1", "pieces": 3}]
 
 
-def test_arguments_that_cannot_be_repaired_fail_the_step_and_the_tool_is_never_called(core: Core) -> None:
+def test_arguments_that_cannot_be_repaired_fail_the_step_and_the_tool_is_never_called(
+    core: Core,
+) -> None:
     wrong = planned("buy", tool="price", arguments={"article": "A-1", "pieces": "three"})
-    run = core({"plan": plan(wrong), "repair": {"answer": {"article": 1, "pieces": "four"}}}, *own("price"))
+    run = core(
+        {"plan": plan(wrong), "repair": {"answer": {"article": 1, "pieces": "four"}}}, *own("price")
+    )
     assert run.statuses == {"buy": "failed"}
     assert run.cycle_of("buy")["tool_calls"] == []
     assert run.status == 3
 
 
 def test_arguments_that_a_step_does_not_give_are_asked_for(core: Core) -> None:
-    calls = {"plan": plan(planned("buy", tool="price")), "tool_arguments": {"answer": {"article": "A-1", "pieces": 2}}}
+    calls = {
+        "plan": plan(planned("buy", tool="price")),
+        "tool_arguments": {"answer": {"article": "A-1", "pieces": 2}},
+    }
     run = core(calls, *own("price"))
     assert answer_of(run.out) == "19.0"
     line = run.cycle_of("buy")
@@ -180,13 +196,22 @@ def test_arguments_that_a_step_does_not_give_are_asked_for(core: Core) -> None:
     assert line["tool_calls"][0]["output"] == 19.0
 
 
-@pytest.mark.parametrize("given", [{}, {"arguments": {"article": "A-1", "pieces": "three"}}], ids=("none", "wrong"))
-def test_without_a_script_no_tool_is_called_with_arguments_that_were_made_up(core: Core, given: dict[str, Any]) -> None:
-    run = core({"plan": plan(planned("buy", tool="price", **given), planned("say", "buy"))}, *own("price"))
+@pytest.mark.parametrize(
+    "given", [{}, {"arguments": {"article": "A-1", "pieces": "three"}}], ids=("none", "wrong")
+)
+def test_without_a_script_no_tool_is_called_with_arguments_that_were_made_up(
+    core: Core, given: dict[str, Any]
+) -> None:
+    run = core(
+        {"plan": plan(planned("buy", tool="price", **given), planned("say", "buy"))}, *own("price")
+    )
     assert run.statuses == {"buy": "complete", "say": "complete"}
     assert run.cycle_of("buy")["tool_calls"] == []
     output = run.steps["buy"]["step_output"]
-    assert output == "(simulated) Tool 'price' was not called: the simulated provider makes no arguments up for it."
+    assert (
+        output
+        == "(simulated) Tool 'price' was not called: the simulated provider makes no arguments up for it."
+    )
 
 
 # US5: memory
@@ -221,7 +246,9 @@ def test_a_spent_budget_ends_a_run_with_a_structured_response(core: Core) -> Non
 
 
 def test_each_cycle_leaves_one_less(core: Core) -> None:
-    run = core({"plan": plan(planned("a"), SUM, planned("c", "a", "add"))}, "tools=builtin", "ttl.base=9")
+    run = core(
+        {"plan": plan(planned("a"), SUM, planned("c", "a", "add"))}, "tools=builtin", "ttl.base=9"
+    )
     assert [(line["call"], line["ttl_remaining"]) for line in run.cycles] == [
         ("plan", 8),
         ("step", 7),
@@ -243,7 +270,10 @@ def test_a_limit_on_the_ttl_holds_in_core_mode(core: Core) -> None:
 
 
 def test_the_last_cycles_tool_call_is_not_cut_off_by_the_budget(core: Core) -> None:
-    calls = {"plan": plan(planned("buy", tool="price")), "tool_arguments": {"answer": {"article": "A-1", "pieces": 2}}}
+    calls = {
+        "plan": plan(planned("buy", tool="price")),
+        "tool_arguments": {"answer": {"article": "A-1", "pieces": 2}},
+    }
     run = core(calls, *own("price"), "ttl.base=2")
     assert (run.status, answer_of(run.out)) == (0, "19.0")
 
@@ -251,7 +281,15 @@ def test_the_last_cycles_tool_call_is_not_cut_off_by_the_budget(core: Core) -> N
 # US7: the log
 
 
-FR_038 = {"step_number", "plan_state", "llm_output", "supervisor_actions", "tool_calls", "ttl_remaining", "errors"}
+FR_038 = {
+    "step_number",
+    "plan_state",
+    "llm_output",
+    "supervisor_actions",
+    "tool_calls",
+    "ttl_remaining",
+    "errors",
+}
 CORRELATION = {"run_id", "pass_number", "step_id", "call", "sequence", "timestamp"}
 
 
@@ -272,12 +310,16 @@ def test_every_cycle_and_every_tool_step_is_a_line_with_every_field(core: Core) 
     assert [line["pass_number"] for line in run.cycles] == [0, 1, 2, 3, 4]
     sequences = [line["sequence"] for line in run.cycles]
     assert sequences == sorted(set(sequences))
-    errors = {line["step_id"]: [(e["type"], e["message"]) for e in line["errors"]] for line in run.cycles}
+    errors = {
+        line["step_id"]: [(e["type"], e["message"]) for e in line["errors"]] for line in run.cycles
+    }
     assert errors["add"] == []
     assert errors["b"] == [("StepError", "Tool 'closed': RuntimeError: the shop is closed")]
     assert [kind for kind, _ in errors["c"]] == ["Refused"]
     assert errors["d"] == [("StepError", "Tool 'oracle' not found in registry")]
-    assert run.cycle_of("d")["supervisor_actions"][0]["errors"] == ["/tool: Tool 'oracle' not found in registry"]
+    assert run.cycle_of("d")["supervisor_actions"][0]["errors"] == [
+        "/tool: Tool 'oracle' not found in registry"
+    ]
 
 
 def test_the_log_is_as_its_published_schema_says(core: Core) -> None:
@@ -345,7 +387,10 @@ def test_the_simulated_provider_never_puts_a_tool_in_the_place_of_a_missing_one(
 
 def test_the_program_shows_every_steps_output_whichever_way_it_ran(core: Core) -> None:
     steps = (SUM, planned("lost", tool="oracle"), planned("say", "add", "lost"))
-    calls = {"plan": plan(*steps), "step": {"answer": {"step_output": "by the model", "clarity_state": "CLEAR"}}}
+    calls = {
+        "plan": plan(*steps),
+        "step": {"answer": {"step_output": "by the model", "clarity_state": "CLEAR"}},
+    }
     run = core(calls, "tools=builtin")
     assert "output  add  15" in run.err
     assert "output  lost  by the model" in run.err
@@ -381,7 +426,9 @@ def of_a_file(tmp_path: Path, text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
-def test_a_persons_plan_runs_with_references_in_both_modes(core: Core, tmp_path: Path, mode: str) -> None:
+def test_a_persons_plan_runs_with_references_in_both_modes(
+    core: Core, tmp_path: Path, mode: str
+) -> None:
     options = (of_a_file(tmp_path, WORKFLOW), "tools=builtin", *own("price"), "inputs.article=A-7")
     run = core({"step": {**SAYS}, "repair": NO_TOOL_FITS}, *options, mode=mode)
     assert run.status == 0
@@ -392,9 +439,13 @@ def test_a_persons_plan_runs_with_references_in_both_modes(core: Core, tmp_path:
     assert run.advisories("fallback_step") == ["Step neither is carried out by the model instead"]
 
 
-def test_a_person_is_warned_of_a_missing_tool_before_and_during_the_run(core: Core, tmp_path: Path) -> None:
+def test_a_person_is_warned_of_a_missing_tool_before_and_during_the_run(
+    core: Core, tmp_path: Path
+) -> None:
     text = "goal: g\nsteps:\n  - {id: a, description: d, tool: oracle, arguments: {}}\n"
-    run = core({"repair": NO_TOOL_FITS, "step": {**SAYS}}, of_a_file(tmp_path, text), "tools=builtin")
+    run = core(
+        {"repair": NO_TOOL_FITS, "step": {**SAYS}}, of_a_file(tmp_path, text), "tools=builtin"
+    )
     before, _, during = run.err.partition(" run ")
     assert "Warning: " in before
     assert "mine.yaml:3" in before
@@ -409,7 +460,9 @@ def test_tools_of_the_run_itself_are_not_called_missing(core: Core, tmp_path: Pa
     assert run.statuses == {"a": "complete"}
 
 
-def test_a_reference_to_a_failed_step_fails_the_step_that_needs_it(core: Core, tmp_path: Path) -> None:
+def test_a_reference_to_a_failed_step_fails_the_step_that_needs_it(
+    core: Core, tmp_path: Path
+) -> None:
     text = """\
 goal: g
 steps:
@@ -436,7 +489,9 @@ steps:
         ("quits", "SystemExit: 7"),
     ],
 )
-def test_a_tool_that_misbehaves_fails_its_step_and_the_run_goes_on(core: Core, tool: str, said: str) -> None:
+def test_a_tool_that_misbehaves_fails_its_step_and_the_run_goes_on(
+    core: Core, tool: str, said: str
+) -> None:
     arguments = {"article": "x"} if tool == "closed" else {"text": "x"}
     calls = {"plan": plan(planned("bad", tool=tool, arguments=arguments), planned("good"))}
     run = core(calls, *own(tool), "tools.timeout_seconds=0.2")
@@ -448,7 +503,9 @@ def test_a_tool_that_misbehaves_fails_its_step_and_the_run_goes_on(core: Core, t
 
 
 def test_what_a_tool_prints_is_no_part_of_the_answer(core: Core) -> None:
-    run = core({"plan": plan(planned("talk", tool="talks", arguments={"text": "hello"}))}, *own("talks"))
+    run = core(
+        {"plan": plan(planned("talk", tool="talks", arguments={"text": "hello"}))}, *own("talks")
+    )
     assert answer_of(run.out) == "hello"
     assert "NOISE" not in run.out
     assert "NOISE hello" in run.err
@@ -456,7 +513,9 @@ def test_what_a_tool_prints_is_no_part_of_the_answer(core: Core) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_megabytes_are_cut_and_that_is_said(core: Core) -> None:
-    calls = {"plan": plan(planned("big", tool="huge", arguments={"text": "x"}), planned("say", "big"))}
+    calls = {
+        "plan": plan(planned("big", tool="huge", arguments={"text": "x"}), planned("say", "big"))
+    }
     run = core(calls, *own("huge"))
     assert run.statuses == {"big": "complete", "say": "complete"}
     assert len(run.steps["big"]["step_output"]) < 21_000
@@ -487,8 +546,14 @@ def test_tools_cost_adaptive_mode_nothing_and_all_start_at_once(core: Core) -> N
     tools = [planned(f"t{n}", tool="echo", arguments={"text": str(n)}) for n in range(20)]
     steps = [*tools, *(planned(f"m{n}") for n in range(5))]
     run = core({"plan": plan(*steps)}, "tools=builtin", "ttl.limit=6", mode="adaptive")
-    first = next(e["ready"] for e in run.events if e["event"] == "pass_started" and e["pass_number"] == 1)
-    started = [e["step"]["step_id"] for e in run.events if e["event"] == "step_started" and e["pass_number"] == 1]
+    first = next(
+        e["ready"] for e in run.events if e["event"] == "pass_started" and e["pass_number"] == 1
+    )
+    started = [
+        e["step"]["step_id"]
+        for e in run.events
+        if e["event"] == "step_started" and e["pass_number"] == 1
+    ]
     assert len(first) == 25
     assert started == [*(f"t{n}" for n in range(20)), "m0"]
     assert all(run.statuses[f"t{n}"] == "complete" for n in range(20))
@@ -500,7 +565,9 @@ def test_twenty_hostile_tools_in_one_batch_hold_nobody_up(core: Core) -> None:
     steps = [planned(f"t{n}", tool=kind, arguments={"text": "x"}) for n, kind in enumerate(kinds)]
     options = (*own(*set(kinds)), "tools.timeout_seconds=0.3", "limits.max_passes=1")
     run = core({"plan": plan(*steps, planned("m"))}, *options, mode="adaptive")
-    expected = {f"t{n}": "complete" if kind == "talks" else "failed" for n, kind in enumerate(kinds)}
+    expected = {
+        f"t{n}": "complete" if kind == "talks" else "failed" for n, kind in enumerate(kinds)
+    }
     assert {step_id: run.statuses[step_id] for step_id in expected} == expected
     assert run.statuses["m"] == "complete"
     assert run.out.splitlines()[0] == SIMULATED_LINE

@@ -26,7 +26,13 @@ def test_a_repair_of_arguments_is_shown_all_tools_and_which_of_them_is_called() 
     worker = made(model, echo(), a_tool(name="clock", examples=[{"zone": "UTC"}]))
     work(worker, step(tool="echo", arguments={"text": 7}))
     (prompt,) = model.prompts("repair")
-    for said in ('"name":"echo"', '"name":"clock"', '{"zone":"UTC"}', '{"tool":"echo"}', "named further down"):
+    for said in (
+        '"name":"echo"',
+        '"name":"clock"',
+        '{"zone":"UTC"}',
+        '{"tool":"echo"}',
+        "named further down",
+    ):
         assert said in prompt
 
 
@@ -64,7 +70,11 @@ def test_what_was_done_to_the_arguments_is_told_even_if_the_tool_vanishes() -> N
     model = ScriptedModel(repair={"text": "7"}, step=clear("by hand"))
     worker = StepWorker(model, registry=registry, invoker=Vanishing(registry))
     worked = work(worker, step(tool="echo", arguments={"text": 7}))
-    assert [kind for kind, _ in worked.remarks] == ["repaired_arguments", "unknown_tool", "fallback_step"]
+    assert [kind for kind, _ in worked.remarks] == [
+        "repaired_arguments",
+        "unknown_tool",
+        "fallback_step",
+    ]
 
 
 DRAFT_7_PAIR = {
@@ -77,11 +87,16 @@ DRAFT_4_RANGE = {
     "type": "object",
     "properties": {"p": {"type": "number", "minimum": 3, "exclusiveMinimum": True}},
 }
-ANCHORED = {"type": "object", "properties": {"p": {"$ref": "#t"}}, "$defs": {"T": {"$anchor": "t", "type": "string"}}}
+ANCHORED = {
+    "type": "object",
+    "properties": {"p": {"$ref": "#t"}},
+    "$defs": {"T": {"$anchor": "t", "type": "string"}},
+}
 
 
 @pytest.mark.parametrize(
-    ("schema", "good", "bad"), [(DRAFT_7_PAIR, ["x", 2], [1, 2]), (DRAFT_4_RANGE, 4, 3), (ANCHORED, "x", 1)]
+    ("schema", "good", "bad"),
+    [(DRAFT_7_PAIR, ["x", 2], [1, 2]), (DRAFT_4_RANGE, 4, 3), (ANCHORED, "x", 1)],
 )
 def test_arguments_of_any_draft_are_asked_for_and_repaired_by_the_tools_own_schema(
     schema: dict[str, Any], good: Any, bad: Any

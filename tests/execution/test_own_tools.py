@@ -61,7 +61,9 @@ def test_a_name_that_is_taken_is_refused_before_anything_runs(name: str) -> None
 
 def test_a_malformed_schema_is_refused_with_its_path() -> None:
     with pytest.raises(ConfigError, match=r"tool 'probe': input_schema.*properties"):
-        Aeon.from_config(OFFLINE, environ={}, tools=[a_tool(inputs={"type": "object", "properties": 7})])
+        Aeon.from_config(
+            OFFLINE, environ={}, tools=[a_tool(inputs={"type": "object", "properties": 7})]
+        )
 
 
 def test_a_process_that_cannot_be_made_closes_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +88,11 @@ def test_a_stop_ends_core_mode_with_130_and_what_there_is() -> None:
     made._process = replace(made._process, adapter=ScriptedModel(plan=steps))
     result = made.run("tea", control=control)
     assert (result.termination_reason, result.exit_status) == ("interrupted", 130)
-    assert [step.status for step in result.history.passes[-1].steps] == ["complete", "complete", "pending"]
+    assert [step.status for step in result.history.passes[-1].steps] == [
+        "complete",
+        "complete",
+        "pending",
+    ]
 
 
 def test_thought_tool_thought_over_the_wire(start_server: StartServer, tmp_path: Path) -> None:
@@ -104,14 +110,23 @@ def test_thought_tool_thought_over_the_wire(start_server: StartServer, tmp_path:
     assert '"name":"add"' in server.of("plan")[0].system + server.of("plan")[0].user
     assert '"left":5' in server.of("plan")[0].system + server.of("plan")[0].user
     assert "Output of step sum:\n15" in server.of("step")[0].user
-    line = next(line for line in read_lines(tmp_path / "out" / "cycles.jsonl") if line["step_id"] == "sum")
+    line = next(
+        line for line in read_lines(tmp_path / "out" / "cycles.jsonl") if line["step_id"] == "sum"
+    )
     assert [(call["tool"], call["output"]) for call in line["tool_calls"]] == [("add", 15)]
 
 
-def test_a_missing_tool_is_repaired_over_the_wire_with_an_enum_of_what_exists(start_server: StartServer) -> None:
+def test_a_missing_tool_is_repaired_over_the_wire_with_an_enum_of_what_exists(
+    start_server: StartServer,
+) -> None:
     def repaired(request: Any) -> dict[str, Any]:
         assert request.strict
-        return {"step_id": "sum", "description": "d", "tool": "add", "arguments": '{"left": 1, "right": 2}'}
+        return {
+            "step_id": "sum",
+            "description": "d",
+            "tool": "add",
+            "arguments": '{"left": 1, "right": 2}',
+        }
 
     server = start_server({"plan": plan(planned("sum", tool="addition")), "repair": repaired})
     overrides = ("provider=openai", f"provider.base_url={server.url}", "mode=core")

@@ -23,11 +23,19 @@ def step_with(value: Any, *, own: int | None = None, limit: int = 20_000) -> Ste
     """What a step leaves behind whose tool returned the value."""
     registry = ToolRegistry([a_tool(lambda _: value, name="big", max_output_characters=own)])
     result = ToolInvoker(registry, ToolSettings(max_output_characters=limit)).invoke("big", {})
-    return StepResult(step_id="b", step_output=result.text, tool_result=result.model_dump(mode="json"))
+    return StepResult(
+        step_id="b", step_output=result.text, tool_result=result.model_dump(mode="json")
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["${steps.b.output}", "see ${steps.b.output}", "${steps.b.output.key}", "see ${steps.b.output.0.key}."]
+    "text",
+    [
+        "${steps.b.output}",
+        "see ${steps.b.output}",
+        "${steps.b.output.key}",
+        "see ${steps.b.output.0.key}.",
+    ],
 )
 def test_a_cut_output_is_refused_whole_and_in_part(text: str) -> None:
     with pytest.raises(PlanError) as caught:
@@ -41,7 +49,10 @@ def test_a_cut_output_is_refused_whole_and_in_part(text: str) -> None:
 
 def test_a_cut_output_that_nothing_refers_to_is_no_hindrance() -> None:
     arguments = {"a": "${steps.a.output}", "b": "$${steps.b.output}"}
-    assert resolve_arguments(arguments, {}, {"a": 1, "b": CUT}) == {"a": 1, "b": "${steps.b.output}"}
+    assert resolve_arguments(arguments, {}, {"a": 1, "b": CUT}) == {
+        "a": 1,
+        "b": "${steps.b.output}",
+    }
 
 
 @pytest.mark.parametrize("value", ["z" * 30_000, {"key": "v" * 30_000}, ["v" * 30_000]])

@@ -32,7 +32,9 @@ def never() -> bool:
 def test_every_future_comes_back_with_its_value(workers):
     pool = workers(3)
     futures = [pool.submit(lambda n=n: n * n) for n in range(20)]
-    assert sorted(future.result() for future in as_done(futures, never, 1)) == [n * n for n in range(20)]
+    assert sorted(future.result() for future in as_done(futures, never, 1)) == [
+        n * n for n in range(20)
+    ]
 
 
 def test_a_future_comes_back_when_it_is_done_and_not_in_the_order_of_submission(workers):

@@ -35,9 +35,14 @@ def step(**fields: Any) -> PlanStep:
 
 
 def work(
-    worker: StepWorker, one: PlanStep, results: Mapping[str, StepResult] | None = None, **situation: Any
+    worker: StepWorker,
+    one: PlanStep,
+    results: Mapping[str, StepResult] | None = None,
+    **situation: Any,
 ) -> Worked:
-    return worker.work(one, Situation(Plan(goal="the goal", steps=(one,), task="tea"), results or {}, **situation))
+    return worker.work(
+        one, Situation(Plan(goal="the goal", steps=(one,), task="tea"), results or {}, **situation)
+    )
 
 
 def made(model: ScriptedModel, *tools: Tool, **options: Any) -> StepWorker:
@@ -65,7 +70,12 @@ def test_a_step_for_the_model_gets_the_models_output() -> None:
 
 def test_of_tool_and_agent_the_tool_wins() -> None:
     model = ScriptedModel()
-    assert work(made(model, echo()), step(tool="echo", agent="llm", arguments={"text": "hi"})).step.step_output == "hi"
+    assert (
+        work(
+            made(model, echo()), step(tool="echo", agent="llm", arguments={"text": "hi"})
+        ).step.step_output
+        == "hi"
+    )
     assert model.calls == []
 
 
@@ -80,14 +90,19 @@ def test_of_tool_and_agent_the_tool_wins() -> None:
         ({"tool": "gone", "arguments": {}}, 1),
     ],
 )
-def test_only_a_tool_with_valid_arguments_of_its_own_costs_nothing(fields: dict[str, Any], cost: int) -> None:
+def test_only_a_tool_with_valid_arguments_of_its_own_costs_nothing(
+    fields: dict[str, Any], cost: int
+) -> None:
     assert made(ScriptedModel(), echo()).cost(step(**fields), {}) == cost
 
 
 def test_references_are_filled_in_for_a_persons_plan_and_only_there() -> None:
     results = {"x": StepResult(step_id="x", step_output='{"n": 1}')}
     one = step(tool="echo", arguments={"text": "${steps.x.output.n} of ${inputs.who}"})
-    assert work(made(ScriptedModel(), echo(), inputs={"who": "Ada"}), one, results).step.step_output == "1 of Ada"
+    assert (
+        work(made(ScriptedModel(), echo(), inputs={"who": "Ada"}), one, results).step.step_output
+        == "1 of Ada"
+    )
     untouched = work(made(ScriptedModel(), echo()), one, results).step.step_output
     assert untouched == "${steps.x.output.n} of ${inputs.who}"
 
@@ -98,15 +113,24 @@ def test_a_whole_reference_keeps_the_type_of_a_tools_result() -> None:
     tool_result = {"output": 21, "tool": "t", "arguments": {}}
     results = {"x": StepResult(step_id="x", step_output="21", tool_result=tool_result)}
     worker = made(ScriptedModel(), double, inputs={})
-    assert work(worker, step(tool="double", arguments={"n": "${steps.x.output}"}), results).step.step_output == "42"
+    assert (
+        work(
+            worker, step(tool="double", arguments={"n": "${steps.x.output}"}), results
+        ).step.step_output
+        == "42"
+    )
 
 
 @pytest.mark.parametrize(
-    "results", [{}, {"x": StepResult(step_id="x", error="broke", tool_result={"output": None, "tool": "t"})}]
+    "results",
+    [{}, {"x": StepResult(step_id="x", error="broke", tool_result={"output": None, "tool": "t"})}],
 )
 def test_a_reference_to_nothing_fails_the_step_for_free(results: dict[str, StepResult]) -> None:
     model = ScriptedModel()
-    worker, one = made(model, echo(), inputs={}), step(tool="echo", arguments={"text": "${steps.x.output}"})
+    worker, one = (
+        made(model, echo(), inputs={}),
+        step(tool="echo", arguments={"text": "${steps.x.output}"}),
+    )
     assert worker.cost(one, results) == 0
     worked = work(worker, one, results, free=True)
     assert worked.step.status == "failed"
@@ -147,7 +171,11 @@ def test_arguments_that_cannot_be_repaired_fail_the_step() -> None:
 def test_a_missing_tool_is_repaired_to_one_that_exists() -> None:
     model = ScriptedModel(repair=fixed())
     worked = work(made(model, echo()), step(tool="ecko", arguments={"text": "old"}))
-    assert (worked.step.tool, worked.step.arguments, worked.step.step_output) == ("echo", {"text": "old"}, "old")
+    assert (worked.step.tool, worked.step.arguments, worked.step.step_output) == (
+        "echo",
+        {"text": "old"},
+        "old",
+    )
     assert worked.step.errors == ("Tool 'ecko' not found in registry",)
     assert [kind for kind, _ in worked.remarks] == ["unknown_tool", "repaired_step"]
     assert worked.step.description == "do a"
@@ -219,7 +247,9 @@ def test_a_tool_that_fails_fails_the_step_with_what_it_said() -> None:
     def fails(_: Mapping[str, Any]) -> str:
         raise RuntimeError("closed on Sundays")
 
-    worked = work(made(ScriptedModel(), a_tool(fails, name="shop")), step(tool="shop", arguments={}))
+    worked = work(
+        made(ScriptedModel(), a_tool(fails, name="shop")), step(tool="shop", arguments={})
+    )
     assert worked.step.status == "failed"
     assert worked.result.error == "Tool 'shop': RuntimeError: closed on Sundays"
     assert worked.result.tool_result is not None
@@ -262,7 +292,10 @@ DEAD = "the MCP server 'dead' did not start"
 
 @pytest.mark.parametrize(
     ("answer", "output", "kinds"),
-    [(fixed(), "hi", ["unknown_tool", "repaired_step"]), (NONE_FITS, "by hand", ["unknown_tool", "fallback_step"])],
+    [
+        (fixed(), "hi", ["unknown_tool", "repaired_step"]),
+        (NONE_FITS, "by hand", ["unknown_tool", "fallback_step"]),
+    ],
 )
 def test_a_tool_of_a_server_that_did_not_start_goes_the_way_of_a_missing_one(
     answer: dict[str, Any], output: str, kinds: list[str]
@@ -281,11 +314,16 @@ def test_a_tool_of_a_server_that_did_not_start_goes_the_way_of_a_missing_one(
 def test_arguments_that_the_new_tool_refuses_give_way_to_those_of_the_repair() -> None:
     model = ScriptedModel(repair=fixed(arguments='{"text": "of the repair"}'))
     worked = work(made(model, echo()), step(tool="ecko", arguments={"wrong": 1}))
-    assert (worked.step.arguments, worked.step.step_output) == ({"text": "of the repair"}, "of the repair")
+    assert (worked.step.arguments, worked.step.step_output) == (
+        {"text": "of the repair"},
+        "of the repair",
+    )
     assert model.calls == ["repair"]
 
 
-def test_arguments_that_the_new_tool_refuses_stay_to_be_repaired_where_the_repair_gave_none() -> None:
+def test_arguments_that_the_new_tool_refuses_stay_to_be_repaired_where_the_repair_gave_none() -> (
+    None
+):
     model = ScriptedModel(repair=[fixed(arguments=None), {"text": "mended"}])
     worked = work(made(model, echo()), step(tool="ecko", arguments={"wrong": 1}))
     assert worked.step.step_output == "mended"

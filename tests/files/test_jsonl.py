@@ -27,7 +27,9 @@ def test_each_line_is_on_disk_as_soon_as_it_is_written(lines: JsonLines, tmp_pat
     assert list(read_lines(tmp_path / "a.jsonl")) == [{"n": 1}, {"n": 2}]
 
 
-def test_every_script_is_readable_and_half_a_surrogate_pair_survives(lines: JsonLines, tmp_path: Path) -> None:
+def test_every_script_is_readable_and_half_a_surrogate_pair_survives(
+    lines: JsonLines, tmp_path: Path
+) -> None:
     text = "Grüße 世界 🌍 \u2028 \x00 \ud800"
     lines.write({"text": text})
     raw = (tmp_path / "a.jsonl").read_bytes().decode("utf-8")
@@ -62,7 +64,9 @@ def test_a_last_line_cut_off_by_a_crash_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_opened_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ArtefactError, match=r"nowhere.*cannot be written: there is no folder") as raised:
+    with pytest.raises(
+        ArtefactError, match=r"nowhere.*cannot be written: there is no folder"
+    ) as raised:
         JsonLines(tmp_path / "nowhere" / "a.jsonl")
     assert "hydra.run.dir" in raised.value.hint
 
@@ -90,4 +94,7 @@ def test_a_line_that_was_half_written_is_taken_back(
         with pytest.raises(ArtefactError):
             lines.write({"n": 2})
     lines.write({"n": 3})
-    assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == [{"n": 1}, {"n": 3}]
+    assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == [
+        {"n": 1},
+        {"n": 3},
+    ]

@@ -77,7 +77,9 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path, name: str) -> None:
         ("a: !thing x", (1, 4), "the tag '!thing'"),
     ],
 )
-def test_what_is_no_yaml_says_where(tmp_path: Path, text: str, position: tuple[int, int], problem: str) -> None:
+def test_what_is_no_yaml_says_where(
+    tmp_path: Path, text: str, position: tuple[int, int], problem: str
+) -> None:
     with pytest.raises(UnreadableFile) as caught:
         read(tmp_path, text)
     assert caught.value.position == position
@@ -92,14 +94,17 @@ def test_a_place_is_written_as_people_do() -> None:
 
 def test_numbers_that_json_lacks_are_numbers_and_no_text(tmp_path: Path) -> None:
     value = read(
-        tmp_path, 'a: [.inf, -.Inf, +.INF]\nb: [.nan, .NaN, .NAN]\nc: [".nan", .Nan, -.nan, .infinity]\n'
+        tmp_path,
+        'a: [.inf, -.Inf, +.INF]\nb: [.nan, .NaN, .NAN]\nc: [".nan", .Nan, -.nan, .infinity]\n',
     ).value
     assert value["a"] == [math.inf, -math.inf, math.inf]
     assert all(math.isnan(number) for number in value["b"])
     assert value["c"] == [".nan", ".Nan", "-.nan", ".infinity"]
 
 
-def test_of_merged_mappings_the_first_one_with_a_key_counts_and_the_own_key_before_all(tmp_path: Path) -> None:
+def test_of_merged_mappings_the_first_one_with_a_key_counts_and_the_own_key_before_all(
+    tmp_path: Path,
+) -> None:
     text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  <<: [*a, *b]\n  x: 3\nd: {<<: *b}\n"
     path = tmp_path / "m.yaml"
     path.write_text(text)

@@ -47,7 +47,9 @@ class Late:
         return self._model.complete(request)
 
 
-def run(directory: Path, *overrides: str, model: LLMAdapter | None = None, task: str = "make tea") -> RunResult:
+def run(
+    directory: Path, *overrides: str, model: LLMAdapter | None = None, task: str = "make tea"
+) -> RunResult:
     """A run into a directory; `model` takes the place of the simulated provider."""
     directory.mkdir(parents=True, exist_ok=True)
     aeon = copy.copy(_aeon(*overrides))
@@ -58,12 +60,17 @@ def run(directory: Path, *overrides: str, model: LLMAdapter | None = None, task:
 
 @cache
 def _aeon(*overrides: str) -> Aeon:
-    return Aeon.from_config(("provider=simulated", "provider.retry.initial_seconds=0", *overrides), environ={})
+    return Aeon.from_config(
+        ("provider=simulated", "provider.retry.initial_seconds=0", *overrides), environ={}
+    )
 
 
 def documents(directory: Path) -> dict[str, Any]:
     """Everything that a run wrote, journals sorted by their numbers, without clocks and identities."""
-    whole = {name: json.loads((directory / f"{name}.json").read_bytes()) for name in ("result", "history")}
+    whole = {
+        name: json.loads((directory / f"{name}.json").read_bytes())
+        for name in ("result", "history")
+    }
     whole["result"]["configuration"]["execution"].pop("max_parallel")
     whole["result"]["hashes"].pop("configuration")
     return {
@@ -82,4 +89,8 @@ def timeless(value: Any) -> Any:
     """A JSON value without clocks and identities, at any depth."""
     if isinstance(value, dict):
         return {k: timeless(v) for k, v in value.items() if k not in CLOCKS | IDENTITIES}
-    return [timeless(inner) for inner in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+    return (
+        [timeless(inner) for inner in value]
+        if isinstance(value, Sequence) and not isinstance(value, str)
+        else value
+    )

@@ -38,12 +38,17 @@ from tests.support.scripted_model import (
 )
 
 WIDE = plan("a", "b", "c", "d", planned("e", "a", "b", "c", "d"))
-SUBPLAN = {"subplan_goal": "d in detail", "substeps": [planned("first"), planned("second"), planned("last", "first")]}
+SUBPLAN = {
+    "subplan_goal": "d in detail",
+    "substeps": [planned("first"), planned("second"), planned("last", "first")],
+}
 
 
 def by_step(**answers: Any) -> Callable[[Any], Any]:
     """Step answers by step id, in order for each step, whatever order the steps arrive in."""
-    left = {name: list(given) if isinstance(given, list) else [given] for name, given in answers.items()}
+    left = {
+        name: list(given) if isinstance(given, list) else [given] for name, given in answers.items()
+    }
 
     def answer(request: Any) -> Any:
         name = request.site.step_id
@@ -64,7 +69,11 @@ def converging() -> ScriptedModel:
         plan=WIDE,
         subplan=SUBPLAN,
         semantic_validation=[
-            report(issue("i1", "d", proposed_repair={"action": "split", "target": "d", "changes": "{}"})),
+            report(
+                issue(
+                    "i1", "d", proposed_repair={"action": "split", "target": "d", "changes": "{}"}
+                )
+            ),
             report(),
             report(issue("i2", "b", "HIGH"), issue("i3")),
             report(),
@@ -75,7 +84,9 @@ def converging() -> ScriptedModel:
                 action("MODIFY", "nowhere", planned("nowhere"), overrides_issues=["i1"]),
                 questions=[{"question": "Which tea?", "assumption": "Green.", "step_id": "a"}],
             ),
-            refinement(modify("b"), action("REPLACE", "c", planned("c2")), modify("a"), add("extra")),
+            refinement(
+                modify("b"), action("REPLACE", "c", planned("c2")), modify("a"), add("extra")
+            ),
             refinement(),
         ],
         step=by_step(
@@ -90,12 +101,18 @@ def converging() -> ScriptedModel:
 
 
 def unknown_tools() -> ScriptedModel:
-    return ScriptedModel(plan=plan(*(planned(name, tool=f"tool-{name}") for name in "abcd")), convergence=assessment())
+    return ScriptedModel(
+        plan=plan(*(planned(name, tool=f"tool-{name}") for name in "abcd")),
+        convergence=assessment(),
+    )
 
 
 def failing() -> ScriptedModel:
     """A provider that fails in two ways at once."""
-    errors = {"b": ServerFailed("b: 500", status=500), "c": AuthenticationFailed("c: 401", status=401)}
+    errors = {
+        "b": ServerFailed("b: 500", status=500),
+        "c": AuthenticationFailed("c: 401", status=401),
+    }
     return ScriptedModel(plan=WIDE, step=by_step(**errors))
 
 
@@ -149,22 +166,34 @@ def assert_consistent(result: RunResult, directory: Path) -> None:
     history, cycles = result.history, list(read_lines(directory / "cycles.jsonl"))
     assert artefacts.load(directory) == result
     assert [p.pass_number for p in history.passes] == list(range(len(history.passes)))
-    assert history.overall_statistics.total_passes == result.passes == sum(p.pass_number > 0 for p in history.passes)
-    assert history.overall_statistics.convergence_achieved == history.final_result.converged == result.converged
-    timings = result.timings
-    assert datetime.fromisoformat(timings.end_time) - datetime.fromisoformat(timings.start_time) == timedelta(
-        seconds=timings.total_seconds
+    assert (
+        history.overall_statistics.total_passes
+        == result.passes
+        == sum(p.pass_number > 0 for p in history.passes)
     )
+    assert (
+        history.overall_statistics.convergence_achieved
+        == history.final_result.converged
+        == result.converged
+    )
+    timings = result.timings
+    assert datetime.fromisoformat(timings.end_time) - datetime.fromisoformat(
+        timings.start_time
+    ) == timedelta(seconds=timings.total_seconds)
     assert history.final_result.result_type == result.termination_reason
     assert sorted(line["step_number"] for line in cycles) == list(range(len(cycles)))
     paid = sorted(line["cycle"] for line in cycles if line["cycle"] is not None)
     assert paid == list(range(result.ttl.used + 1))
     assert result.ttl.used == sum(p.ttl_used for p in history.passes)
-    assert result.usage.total.requests == sum(usage.requests for usage in result.usage.by_call.values())
+    assert result.usage.total.requests == sum(
+        usage.requests for usage in result.usage.by_call.values()
+    )
     assert (result.ttl_expiration is not None) == is_spent(result.termination_reason)
     for line in cycles:
         rebuilt = plan_of(cycles, line["sequence"])
-        assert rebuilt is None or [s.step_index for s in rebuilt.steps] == list(range(1, len(rebuilt.steps) + 1))
+        assert rebuilt is None or [s.step_index for s in rebuilt.steps] == list(
+            range(1, len(rebuilt.steps) + 1)
+        )
 
 
 def assert_events_pair(directory: Path) -> None:
@@ -190,7 +219,9 @@ def test_a_scripted_run_ends_as_scripted_and_writes_what_is_published(tmp_path: 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_simulated_run_writes_what_is_published(tmp_path: Path, seed: int):
-    result = run(tmp_path, f"provider.seed={seed}", task="design a web application with user authentication")
+    result = run(
+        tmp_path, f"provider.seed={seed}", task="design a web application with user authentication"
+    )
     assert_as_published(tmp_path)
     assert_consistent(result, tmp_path)
     assert_events_pair(tmp_path)
@@ -202,7 +233,9 @@ def test_the_simulated_seeds_end_in_several_ways(tmp_path: Path):
     ends: set[str] = set()
     for seed in range(10):
         ends.add(
-            run(tmp_path / str(seed), f"provider.seed={seed}", "provider.retry.initial_seconds=0").termination_reason
+            run(
+                tmp_path / str(seed), f"provider.seed={seed}", "provider.retry.initial_seconds=0"
+            ).termination_reason
         )
         if len(ends) >= 3 and {"converged", "failed"} <= ends:
             return
@@ -210,7 +243,9 @@ def test_the_simulated_seeds_end_in_several_ways(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_equal_answers_give_equal_artefacts_however_parallel_and_in_whatever_order(tmp_path: Path, name: str):
+def test_equal_answers_give_equal_artefacts_however_parallel_and_in_whatever_order(
+    tmp_path: Path, name: str
+):
     make, overrides, _ = SCRIPTS[name]
     run(tmp_path / "1", *overrides, "execution.max_parallel=1", model=make())
     expected = documents(tmp_path / "1")
@@ -230,7 +265,9 @@ def test_simulated_runs_are_equal_too(tmp_path: Path, seed: int):
 
 def test_steps_are_dispatched_in_plan_order_however_they_end(tmp_path: Path):
     run(tmp_path, model=Late(converging(), 5))
-    lines = [line for line in read_lines(tmp_path / "events.jsonl") if line["event"] == "step_started"]
+    lines = [
+        line for line in read_lines(tmp_path / "events.jsonl") if line["event"] == "step_started"
+    ]
     first = [line["step"]["step_id"] for line in lines if line["pass_number"] == 1]
     assert first == ["a", "b", "c", "d.first", "d.second"]
     assert [line["cycle"] for line in lines] == sorted(line["cycle"] for line in lines)

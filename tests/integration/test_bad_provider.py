@@ -28,7 +28,9 @@ def test_a_wrong_key_fails_at_once_and_names_the_variable_not_the_key(start_serv
 
 
 def test_a_server_that_is_not_there_is_named(tmp_path):
-    with Aeon.from_config(overrides("http://127.0.0.1:9/v1"), environ={"OPENAI_API_KEY": "k"}) as aeon:
+    with Aeon.from_config(
+        overrides("http://127.0.0.1:9/v1"), environ={"OPENAI_API_KEY": "k"}
+    ) as aeon:
         result = aeon.run(TASK, directory=tmp_path)
     assert result.exit_status == 1
     assert result.error.type == "ConnectionFailed"
@@ -55,7 +57,9 @@ def test_what_was_done_before_the_provider_failed_is_kept(start_server, tmp_path
     def step(request):
         return Failure(500) if "do b" in request.user.split("Your goal")[1] else worked(request)
 
-    server = start_server(script(plan=plan("a", planned("b", "a")), step=step, convergence=unfinished()))
+    server = start_server(
+        script(plan=plan("a", planned("b", "a")), step=step, convergence=unfinished())
+    )
     result = run(server, directory=tmp_path)
     assert result.exit_status == 1
     assert result.answer == "Work on: do a"

@@ -80,10 +80,16 @@ PLANS: dict[str, Make] = {
     "one cycle": lambda n: steps(n, lambda i: [f"s{(i + 1) % n}"]),
     "many cycles": lambda n: steps(n, lambda i: [f"s{i ^ 1}"]),
     "one id": lambda n: json.dumps(plan(*(planned("s") for _ in range(n)))),
-    "a long id in many messages": lambda n: json.dumps(plan(planned("s" * n, *(f"x{i}" for i in range(n))))),
+    "a long id in many messages": lambda n: json.dumps(
+        plan(planned("s" * n, *(f"x{i}" for i in range(n))))
+    ),
     "steps that lack everything": lambda n: json.dumps(plan(*({"step_id": "a"} for _ in range(n)))),
-    "arguments that are long": lambda n: json.dumps(plan(planned("s", tool="t", arguments=f"{{{keys(n)}}}"))),
-    "arguments with a key twice": lambda n: json.dumps(plan(planned("s", tool="t", arguments=f'{{{keys(n)},"k0":1}}'))),
+    "arguments that are long": lambda n: json.dumps(
+        plan(planned("s", tool="t", arguments=f"{{{keys(n)}}}"))
+    ),
+    "arguments with a key twice": lambda n: json.dumps(
+        plan(planned("s", tool="t", arguments=f'{{{keys(n)},"k0":1}}'))
+    ),
 }
 
 
@@ -92,12 +98,17 @@ def test_a_plan_is_read_in_linear_time(make: Make) -> None:
     def read(answer: Any) -> Any:
         return parse_plan(answer, "the task", max_steps=100, one_final_step=True)
 
-    assert growing(make, lambda text: check_answer(text, packaged_schemas().local("plan"), read)) <= MOST
+    assert (
+        growing(make, lambda text: check_answer(text, packaged_schemas().local("plan"), read))
+        <= MOST
+    )
 
 
 def test_a_refinement_of_very_many_actions_is_refused() -> None:
     cycles = refinement(*(action("ADD", None, planned(f"x{i}", f"x{i ^ 1}")) for i in range(301)))
-    with pytest.raises(InvalidAnswer, match="/actions: there are 301 changes, at most 300 are read: give the most"):
+    with pytest.raises(
+        InvalidAnswer, match="/actions: there are 301 changes, at most 300 are read: give the most"
+    ):
         parse_refinement(cycles, ())
 
 
@@ -123,7 +134,9 @@ def merged(size: int) -> str:
 
 
 def doubled(size: int) -> str:
-    return "\n".join(["a0: &a0 [1, 1]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, size))])
+    return "\n".join(
+        ["a0: &a0 [1, 1]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, size))]
+    )
 
 
 FILES: dict[str, Make] = {
@@ -148,8 +161,12 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("text", [merged(200), doubled(150), "{" * 20_000, "k: 1\nk:\n  x: 1\n  " + "? " * 5000])
-def test_a_small_file_that_unfolds_without_an_end_is_read_or_refused(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", [merged(200), doubled(150), "{" * 20_000, "k: 1\nk:\n  x: 1\n  " + "? " * 5000]
+)
+def test_a_small_file_that_unfolds_without_an_end_is_read_or_refused(
+    text: str, tmp_path: Path
+) -> None:
     with suppress(AeonError):
         LocatedYaml(written(tmp_path, text))
 
@@ -157,8 +174,12 @@ def test_a_small_file_that_unfolds_without_an_end_is_read_or_refused(text: str, 
 WORKFLOWS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
     "a chain": lambda n: [{"id": f"s{i}", "depends_on": [f"s{i - 1}"]} for i in range(n)],
     "references": lambda n: [{"id": "s", "arguments": {"a": "${steps.zz.output} " * n}}],
-    "a long reference": lambda n: [{"id": "s", "arguments": {"a": "${steps.a" + ".output" * n + "}"}}],
-    "a long id, nearly meant": lambda n: [{"id": "s" * n, "arguments": {"a": "${steps." + "s" * n + "x.output}"}}],
+    "a long reference": lambda n: [
+        {"id": "s", "arguments": {"a": "${steps.a" + ".output" * n + "}"}}
+    ],
+    "a long id, nearly meant": lambda n: [
+        {"id": "s" * n, "arguments": {"a": "${steps." + "s" * n + "x.output}"}}
+    ],
     "unknown keys": lambda n: [{"id": "s", **{f"k{i}": 1 for i in range(n)}}],
 }
 
@@ -169,7 +190,10 @@ def test_a_workflow_is_checked_in_linear_time(make: Make, tmp_path: Path) -> Non
         listed = [{"description": "d", "tool": "echo", **step} for step in make(size)]
         return written(tmp_path, json.dumps({"goal": "g", "steps": listed}))
 
-    assert growing(file, lambda path: inspect_workflow(path, tool_names=["echo"], input_names=())) <= MOST
+    assert (
+        growing(file, lambda path: inspect_workflow(path, tool_names=["echo"], input_names=()))
+        <= MOST
+    )
 
 
 def definitions(size: int) -> dict[str, Any]:
@@ -182,9 +206,18 @@ def definitions(size: int) -> dict[str, Any]:
 
 
 SCHEMAS: dict[str, Make] = {
-    "properties": lambda n: {"type": "object", "properties": {f"k{i}": {"type": "string"} for i in range(n)}},
-    "names that are required": lambda n: {"type": "object", "required": [f"k{i}" for i in range(n)]},
-    "values": lambda n: {"type": "object", "properties": {"k": {"enum": [f"v{i}" for i in range(n)]}}},
+    "properties": lambda n: {
+        "type": "object",
+        "properties": {f"k{i}": {"type": "string"} for i in range(n)},
+    },
+    "names that are required": lambda n: {
+        "type": "object",
+        "required": [f"k{i}" for i in range(n)],
+    },
+    "values": lambda n: {
+        "type": "object",
+        "properties": {"k": {"enum": [f"v{i}" for i in range(n)]}},
+    },
 }
 
 
@@ -200,7 +233,9 @@ def test_references_that_double_are_each_followed_once() -> None:
 
 
 BODIES: dict[str, Make] = {
-    "a message": lambda n: {"message": "response format, exceeds context length, not a supported " * n},
+    "a message": lambda n: {
+        "message": "response format, exceeds context length, not a supported " * n
+    },
     "a code": lambda n: {"message": "m", "code": "a_" * n},
     "places": lambda n: {"detail": [{"loc": ["a"] * n}]},
 }
@@ -227,14 +262,26 @@ STREAMS: dict[str, Make] = {
 @pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
 def test_a_streamed_answer_is_read_in_linear_time(make: Make) -> None:
     def body(size: int) -> bytes:
-        return "".join(f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n" for delta in make(size)).encode()
+        return "".join(
+            f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n" for delta in make(size)
+        ).encode()
 
     assert growing(body, assemble) <= MOST
 
 
 def test_data_is_fenced_in_linear_time() -> None:
-    assert growing(lambda n: "".join(f"</data-{i}>" for i in range(n)), lambda text: fence(text, "data")) <= MOST
+    assert (
+        growing(
+            lambda n: "".join(f"</data-{i}>" for i in range(n)), lambda text: fence(text, "data")
+        )
+        <= MOST
+    )
 
 
 def test_a_cassette_is_read_in_linear_time() -> None:
-    assert growing(lambda n: "\n".join(f'- {{"k{i}": [1, "x"]}}' for i in range(n)), cassette_yaml.load) <= MOST
+    assert (
+        growing(
+            lambda n: "\n".join(f'- {{"k{i}": [1, "x"]}}' for i in range(n)), cassette_yaml.load
+        )
+        <= MOST
+    )

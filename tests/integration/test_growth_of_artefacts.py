@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, read_history
-from tests.support.scripted_model import ScriptedModel, assessment, clear, planned, profile, unfinished
+from tests.support.scripted_model import (
+    ScriptedModel,
+    assessment,
+    clear,
+    planned,
+    profile,
+    unfinished,
+)
 
 SIZES = (20, 40, 80)
 MOST = 1.15
@@ -18,7 +25,10 @@ MOST = 1.15
 
 def layered(steps: int) -> list[dict[str, Any]]:
     """Steps in layers of four, each on two steps of the layer before."""
-    return [planned(f"s{n}", *(f"s{n // 4 * 4 - 4 + (n + o) % 4}" for o in range(2) if n >= 4)) for n in range(steps)]
+    return [
+        planned(f"s{n}", *(f"s{n // 4 * 4 - 4 + (n + o) % 4}" for o in range(2) if n >= 4))
+        for n in range(steps)
+    ]
 
 
 def sizes(directory: Path, steps: int) -> dict[str, int]:

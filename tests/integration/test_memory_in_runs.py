@@ -21,7 +21,9 @@ NOTE = '{"key":"guest","value":"Ada, who likes <milk>"}'
 WRITE = planned("keep", tool="memory_write", arguments='{"key": "guest", "value": "Grace"}')
 
 
-def run(directory: Path, model: ScriptedModel, *overrides: str, memory: Any = None, approve: Any = None) -> RunResult:
+def run(
+    directory: Path, model: ScriptedModel, *overrides: str, memory: Any = None, approve: Any = None
+) -> RunResult:
     given = ("provider=simulated", "provider.retry.initial_seconds=0", *overrides)
     with Aeon.from_config(given, environ={}, memory=memory) as aeon:
         aeon._process = replace(aeon._process, adapter=model)
@@ -56,40 +58,77 @@ def test_what_memory_holds_is_shown_fenced_in_every_call_that_plans_works_and_ju
         assert all(f"<memory>\n[\n{NOTE}\n]\n</memory>" in prompt for prompt in model.prompts(call))
 
 
-def test_a_run_sees_what_earlier_runs_of_its_namespace_wrote_but_not_the_results_of_their_steps(tmp_path: Path) -> None:
-    shared = ("memory=sqlite", f"memory.path={tmp_path / 'memory.sqlite'}", "memory.namespace=house")
+def test_a_run_sees_what_earlier_runs_of_its_namespace_wrote_but_not_the_results_of_their_steps(
+    tmp_path: Path,
+) -> None:
+    shared = (
+        "memory=sqlite",
+        f"memory.path={tmp_path / 'memory.sqlite'}",
+        "memory.namespace=house",
+    )
     first = ScriptedModel(plan=plan(WRITE, planned("drink", "keep")))
-    run(tmp_path / "1", first, *shared, "mode=core", "tools=builtin", "tools.approval.memory_write=always")
+    run(
+        tmp_path / "1",
+        first,
+        *shared,
+        "mode=core",
+        "tools=builtin",
+        "tools.approval.memory_write=always",
+    )
     assert '"value":"Grace"' not in first.prompts("plan")[0]
     assert '<memory>\n[\n{"key":"guest","value":"Grace"}\n]\n</memory>' in first.prompts("step")[0]
     look = planned("look", tool="memory_search", arguments='{"prefix": ""}')
     second = ScriptedModel(plan=plan(look))
     result = run(tmp_path / "2", second, *shared, "tools=builtin")
     assert '{"key":"guest","value":"Grace"}' in second.prompts("plan")[0]
-    assert "step/" not in second.prompts("semantic_validation")[1].partition("<memory>")[2].partition("</memory>")[0]
+    assert (
+        "step/"
+        not in second.prompts("semantic_validation")[1]
+        .partition("<memory>")[2]
+        .partition("</memory>")[0]
+    )
     assert result.history.passes[1].execution_results["look"].step_output == '{"guest": "Grace"}'
 
 
 def test_steps_of_one_batch_are_shown_the_memory_they_started_with(tmp_path: Path) -> None:
     model = ScriptedModel(plan=plan(WRITE, "beside", planned("after", "keep", "beside")))
     model._answers["convergence"] = [unfinished(), assessment()]
-    run(tmp_path, model, "tools=builtin", "tools.approval.memory_write=always", "execution.max_parallel=1")
-    shown = {r.site.step_id: "Grace" in r.messages[1].content for r in model.requests if r.call == "step"}
+    run(
+        tmp_path,
+        model,
+        "tools=builtin",
+        "tools.approval.memory_write=always",
+        "execution.max_parallel=1",
+    )
+    shown = {
+        r.site.step_id: "Grace" in r.messages[1].content for r in model.requests if r.call == "step"
+    }
     assert shown == {"beside": False, "after": True}
 
 
 def test_a_person_is_asked_before_memory_is_written(tmp_path: Path) -> None:
     asked: list[ApprovalRequest] = []
     own = InMemory()
-    with_nobody = run(tmp_path / "1", ScriptedModel(plan=plan(WRITE)), "tools=builtin", "mode=core", memory=own)
-    assert "there is nobody to ask" in (with_nobody.history.passes[1].execution_results["keep"].error or "")
+    with_nobody = run(
+        tmp_path / "1", ScriptedModel(plan=plan(WRITE)), "tools=builtin", "mode=core", memory=own
+    )
+    assert "there is nobody to ask" in (
+        with_nobody.history.passes[1].execution_results["keep"].error or ""
+    )
     assert own.read("guest") is None
 
     def approve(request: ApprovalRequest) -> bool:
         asked.append(request)
         return True
 
-    run(tmp_path / "2", ScriptedModel(plan=plan(WRITE)), "tools=builtin", "mode=core", memory=own, approve=approve)
+    run(
+        tmp_path / "2",
+        ScriptedModel(plan=plan(WRITE)),
+        "tools=builtin",
+        "mode=core",
+        memory=own,
+        approve=approve,
+    )
     assert [request.tool.name for request in asked] == ["memory_write"]
     assert own.read("guest") == "Grace"
 
@@ -110,7 +149,13 @@ def test_a_resumed_run_is_shown_what_the_first_was_shown(tmp_path: Path) -> None
 
 def test_more_than_prompts_may_show_is_cut_with_a_note(tmp_path: Path) -> None:
     model = ScriptedModel()
-    run(tmp_path, model, "memory.entries.a=xxxxxxxxxx", "memory.entries.b=y", "memory.max_characters=5")
+    run(
+        tmp_path,
+        model,
+        "memory.entries.a=xxxxxxxxxx",
+        "memory.entries.b=y",
+        "memory.max_characters=5",
+    )
     prompt = model.prompts("step")[0]
     assert '[\n{"key":"a","value":"xxxx","characters_left_out":6}\n]' in prompt
     assert "Entries of memory that are not shown: 1." in prompt

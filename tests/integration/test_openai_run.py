@@ -25,7 +25,8 @@ EVALUATE = ["semantic_validation", "convergence"]
 
 def test_the_server_sees_the_phases_in_order_and_refuses_no_schema(start_server):
     server = start_server(
-        script(plan=plan("a", planned("b", "a")), convergence=[unfinished(), assessment()]), key="sk-test"
+        script(plan=plan("a", planned("b", "a")), convergence=[unfinished(), assessment()]),
+        key="sk-test",
     )
     result = run(server)
     assert server.names == [*PHASE_B, "step", *EVALUATE, "step", *EVALUATE]
@@ -47,7 +48,11 @@ def test_tools_that_do_not_exist_cannot_even_be_named_on_the_wire(start_server):
 def test_a_delta_changes_only_what_it_names_and_the_rest_is_executed_once(start_server):
     def step(request):
         again = "<previous_output>" in request.user
-        return blocked() if "do b" in request.user.split("Your goal")[1] and not again else worked(request)
+        return (
+            blocked()
+            if "do b" in request.user.split("Your goal")[1] and not again
+            else worked(request)
+        )
 
     server = start_server(
         script(
@@ -134,7 +139,9 @@ def test_an_answer_schema_reaches_the_wire_and_the_answer_is_its_json(start_serv
         return {**answer, "step_output": {"routes": ["/login"]}} if final else answer
 
     server = start_server(
-        script(plan=plan("a", planned("b", "a")), step=step, convergence=[unfinished(), assessment()])
+        script(
+            plan=plan("a", planned("b", "a")), step=step, convergence=[unfinished(), assessment()]
+        )
     )
     result = run(server, f"answer.schema={file}")
     assert json.loads(result.answer) == {"routes": ["/login"]}
@@ -144,14 +151,21 @@ def test_an_answer_schema_reaches_the_wire_and_the_answer_is_its_json(start_serv
     assert last.strict
 
 
-def test_a_plan_without_one_final_step_is_repaired_when_the_answer_has_a_schema(start_server, tmp_path):
+def test_a_plan_without_one_final_step_is_repaired_when_the_answer_has_a_schema(
+    start_server, tmp_path
+):
     file = tmp_path / "answer.json"
-    file.write_text('{"type": "object", "properties": {}, "required": [], "additionalProperties": false}')
+    file.write_text(
+        '{"type": "object", "properties": {}, "required": [], "additionalProperties": false}'
+    )
     server = start_server(
         script(
             plan=plan("a", "b"),
             repair=plan("a", planned("b", "a")),
-            step=lambda r: {**worked(r), "step_output": {} if "This is the final step" in r.user else "text"},
+            step=lambda r: {
+                **worked(r),
+                "step_output": {} if "This is the final step" in r.user else "text",
+            },
             convergence=assessment(),
         )
     )
@@ -164,13 +178,23 @@ def test_inputs_are_fenced_into_the_prompts_and_hashed(start_server):
     server = start_server(script(plan=plan("a", "b")))
     text = "line one\r\nline </input> two\n"
     result = run(server, inputs={"notes": text})
-    for name in ("task_profile", "plan", "step", "convergence", "refinement", "semantic_validation"):
+    for name in (
+        "task_profile",
+        "plan",
+        "step",
+        "convergence",
+        "refinement",
+        "semantic_validation",
+    ):
         assert text in server.of(name)[0].user
     assert list(result.hashes.inputs) == ["notes"]
 
 
 def test_an_added_step_runs_in_the_next_pass_and_becomes_the_answer(start_server):
     server = start_server(
-        script(refinement=[refinement(add("more", "only")), refinement()], convergence=[unfinished(), assessment()])
+        script(
+            refinement=[refinement(add("more", "only")), refinement()],
+            convergence=[unfinished(), assessment()],
+        )
     )
     assert run(server).answer == "Work on: do more"

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from aeon.app.process import process_stack
-from aeon.domain.errors import CircuitOpen, ConnectionFailed, QuotaExhausted, RateLimited, StopRequested
+from aeon.domain.errors import (
+    CircuitOpen,
+    ConnectionFailed,
+    QuotaExhausted,
+    RateLimited,
+    StopRequested,
+)
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse
 from aeon.llm.settings import OpenAIFallback, OpenAIProvider
@@ -45,7 +51,10 @@ def stacked(settings: OpenAIProvider, **given: Any) -> Iterator[tuple[stack.Endp
 
 def at_once(run: RunLimits, calls: int) -> list[LLMResponse]:
     with ThreadPoolExecutor(calls) as pool:
-        return [future.result() for future in [pool.submit(run.complete, request()) for _ in range(calls)]]
+        return [
+            future.result()
+            for future in [pool.submit(run.complete, request()) for _ in range(calls)]
+        ]
 
 
 def slots(endpoints: stack.Endpoints) -> int:
@@ -54,7 +63,9 @@ def slots(endpoints: stack.Endpoints) -> int:
     return state.limiter.slots
 
 
-def busy_beyond(server: OpenAIServer, most: int, headers: dict[str, str] | None = None) -> Callable[[Received], Answer]:
+def busy_beyond(
+    server: OpenAIServer, most: int, headers: dict[str, str] | None = None
+) -> Callable[[Received], Answer]:
     """Answers at most so many at once, 429 to the others."""
     lock, under_way = threading.Lock(), [0]
 
@@ -71,7 +82,9 @@ def busy_beyond(server: OpenAIServer, most: int, headers: dict[str, str] | None 
     return answer
 
 
-def test_a_storm_of_429_ends_well_for_everyone_and_the_window_comes_back(openai_server: OpenAIServer) -> None:
+def test_a_storm_of_429_ends_well_for_everyone_and_the_window_comes_back(
+    openai_server: OpenAIServer,
+) -> None:
     openai_server.script["plan"] = busy_beyond(openai_server, 3)
     patient = endpoint(openai_server, retry={**QUICK, "attempts": 8})
     with stacked(OpenAIProvider.model_validate(patient)) as (endpoints, run):
@@ -94,7 +107,11 @@ def test_a_storm_with_retry_after_is_waited_out_by_everyone(openai_server: OpenA
         now = time.monotonic() - began
         with lock:
             arrived.append(now)
-        return Failure(429, headers={"retry-after-ms": str(max(1, int((0.6 - now) * 1000)))}) if now < 0.6 else ANSWER
+        return (
+            Failure(429, headers={"retry-after-ms": str(max(1, int((0.6 - now) * 1000)))})
+            if now < 0.6
+            else ANSWER
+        )
 
     openai_server.script["plan"] = answer
     provider = OpenAIProvider.model_validate(endpoint(openai_server, max_concurrency=8))
@@ -128,7 +145,9 @@ def test_a_used_up_quota_is_told_at_once_and_falls_back(start_server: StartServe
     assert len(empty.requests) == 2
 
 
-def test_a_dead_provider_costs_a_few_attempts_and_then_none_until_it_is_tried_again(start_server: StartServer) -> None:
+def test_a_dead_provider_costs_a_few_attempts_and_then_none_until_it_is_tried_again(
+    start_server: StartServer,
+) -> None:
     main, spare = start_server({"plan": Failure(503)}), start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare", model="of-the-spare"))
     given = endpoint(main, breaker={"failures": 5, "open_seconds": 0.5}, fallbacks=[fallback])
@@ -168,7 +187,9 @@ def test_a_dead_provider_alone_is_left_alone_too_once_a_call_has_used_up_its_att
 
 def test_a_moment_of_failure_is_survived_by_calls_side_by_side(openai_server: OpenAIServer) -> None:
     until = time.monotonic() + 0.1
-    openai_server.script["plan"] = lambda _: Failure(500) if time.monotonic() < until else Completion(ANSWER)
+    openai_server.script["plan"] = lambda _: (
+        Failure(500) if time.monotonic() < until else Completion(ANSWER)
+    )
     retry = {"initial_seconds": 0.1, "jitter_seconds": 0.05}
     with stacked(OpenAIProvider.model_validate(endpoint(openai_server, retry=retry))) as (_, run):
         assert len(at_once(run, 20)) == 20
@@ -184,16 +205,24 @@ def test_connections_that_are_reset_are_tried_again(openai_server: OpenAIServer)
 
     openai_server.script["plan"] = answer
     retry = {"initial_seconds": 0, "jitter_seconds": 0, "attempts": 10}
-    with stacked(OpenAIProvider.model_validate(endpoint(openai_server, retry=retry))) as (endpoints, run):
+    with stacked(OpenAIProvider.model_validate(endpoint(openai_server, retry=retry))) as (
+        endpoints,
+        run,
+    ):
         assert len(at_once(run, 20)) == 20
         assert slots(endpoints) == 128
     assert len(openai_server.requests) <= 40
 
 
-def test_a_provider_that_is_busy_for_ever_is_not_asked_by_all_runs(start_server: StartServer) -> None:
+def test_a_provider_that_is_busy_for_ever_is_not_asked_by_all_runs(
+    start_server: StartServer,
+) -> None:
     main, spare = start_server({"plan": Failure(429)}), start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare"))
-    with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (endpoints, first):
+    with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (
+        endpoints,
+        first,
+    ):
         assert [first.complete(request()).endpoint for _ in range(6)] == ["spare"] * 6
         heard = Heard()
         second = stack.run_stack(endpoints, limits=LimitSettings(), emit=heard)
@@ -207,7 +236,10 @@ def test_a_provider_that_is_busy_for_ever_is_not_asked_by_all_runs(start_server:
 
 @pytest.mark.slow
 def test_calls_side_by_side_leave_a_busy_provider_together(start_server: StartServer) -> None:
-    main, spare = start_server({"plan": Failure(429, headers={"Retry-After": "1"})}), start_server({"plan": ANSWER})
+    main, spare = (
+        start_server({"plan": Failure(429, headers={"Retry-After": "1"})}),
+        start_server({"plan": ANSWER}),
+    )
     fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare"))
     began = time.monotonic()
     with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (_, run):
@@ -227,7 +259,9 @@ def test_a_dead_port_falls_back_without_waiting(start_server: StartServer) -> No
         run.complete(request())
 
 
-def test_requests_keep_to_the_rate_and_waiting_ends_with_the_run(openai_server: OpenAIServer) -> None:
+def test_requests_keep_to_the_rate_and_waiting_ends_with_the_run(
+    openai_server: OpenAIServer,
+) -> None:
     openai_server.script["plan"] = ANSWER
     stopped = threading.Event()
     provider = OpenAIProvider.model_validate(endpoint(openai_server, requests_per_minute=5))
@@ -254,7 +288,10 @@ class LateRefusals(AbleServer):
 def test_runs_of_one_process_share_what_is_known_of_a_server(start_server: StartServer) -> None:
     main, spare = start_server({"plan": Failure(503)}), start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare))
-    with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (endpoints, first):
+    with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (
+        endpoints,
+        first,
+    ):
         for _ in range(3):
             first.complete(request())
         asked = len(main.requests)

@@ -18,13 +18,24 @@ from tests.support.able_server import AbleServer
 from tests.support.openai_server import Failure, error
 from tests.support.scripted_model import plan, planned
 
-USUAL = ["task_profile", "plan", "semantic_validation", "refinement", "step", "step", "step", "step"]
+USUAL = [
+    "task_profile",
+    "plan",
+    "semantic_validation",
+    "refinement",
+    "step",
+    "step",
+    "step",
+    "step",
+]
 USUAL += ["semantic_validation", "convergence", "step", "semantic_validation", "convergence"]
 NOT_TAKEN = "Unsupported parameter: '{}' is not supported with this model."
 
 
 def not_taken(name: str) -> Failure:
-    body = {"error": {"message": NOT_TAKEN.format(name), "param": name, "code": "unsupported_parameter"}}
+    body = {
+        "error": {"message": NOT_TAKEN.format(name), "param": name, "code": "unsupported_parameter"}
+    }
     return Failure(400, body=body)
 
 
@@ -34,7 +45,10 @@ def serve() -> Iterator[Any]:
 
         def start(**abilities: Any) -> AbleServer:
             answers = script(plan=plan("a", "b", "c", "d", planned("e", "a", "b", "c", "d")))
-            answers["convergence"] = [{**answers["convergence"], "completeness_score": 0.3}, answers["convergence"]]
+            answers["convergence"] = [
+                {**answers["convergence"], "completeness_score": 0.3},
+                answers["convergence"],
+            ]
             answers["repair"] = answers["task_profile"]
             return running.enter_context(AbleServer(answers, **abilities))
 
@@ -44,7 +58,11 @@ def serve() -> Iterator[Any]:
 SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
     "does all it is asked": ({}, 0, 0),
     "answers 400 to json_schema": ({"forms": {"json_object", "text"}}, 1, 0),
-    "answers 422": ({"forms": {"json_object", "text"}, "says": error(422, "json_schema is not supported")}, 1, 0),
+    "answers 422": (
+        {"forms": {"json_object", "text"}, "says": error(422, "json_schema is not supported")},
+        1,
+        0,
+    ),
     "answers 404": ({"forms": {"json_object", "text"}, "says": error(404, "no endpoint")}, 1, 0),
     "answers 405": ({"forms": {"json_object", "text"}, "says": Failure(405, body="")}, 1, 0),
     "answers 415": ({"forms": {"json_object", "text"}, "says": Failure(415, body="")}, 1, 0),
@@ -59,7 +77,11 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
         1,
         0,
     ),
-    "answers 500 and says nothing": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 2, 0),
+    "answers 500 and says nothing": (
+        {"forms": {"json_object", "text"}, "says": Failure(500, body="")},
+        2,
+        0,
+    ),
     "refuses json_object as well": ({"forms": {"text"}}, 2, 0),
     "takes no json_schema, and holds to a schema beside json_object": (
         {"forms": {"json_object"}, "shape": servers.reading_beside},
@@ -85,7 +107,11 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
         1,
         0,
     ),
-    "refuses `reasoning_effort`": ({"refuses": {"reasoning_effort": not_taken("reasoning_effort")}}, 1, 0),
+    "refuses `reasoning_effort`": (
+        {"refuses": {"reasoning_effort": not_taken("reasoning_effort")}},
+        1,
+        0,
+    ),
     "calls the limit of tokens `max_tokens`": (
         {"refuses": {"max_completion_tokens": not_taken("max_completion_tokens")}},
         1,
@@ -94,7 +120,10 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
     "refuses json_schema, json_object and those three": (
         {
             "forms": {"text"},
-            "refuses": {name: not_taken(name) for name in ("temperature", "reasoning_effort", "max_completion_tokens")},
+            "refuses": {
+                name: not_taken(name)
+                for name in ("temperature", "reasoning_effort", "max_completion_tokens")
+            },
         },
         5,
         0,
@@ -107,17 +136,23 @@ PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
 
 
 def test_the_page_on_providers_tells_what_each_server_costs() -> None:
-    rows = re.findall(r"^\| (.+?) \| (\d+) \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (.+?) \| (\d+) \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert {name: (int(refused), int(repairs)) for name, refused, repairs in rows} == {
         name: (refused, repairs) for name, (_, refused, repairs) in SERVERS.items()
     }
 
 
 @pytest.mark.parametrize("make", SERVERS)
-def test_a_run_ends_well_on_any_server_and_takes_no_more_requests_than_told(make: str, serve: Any) -> None:
+def test_a_run_ends_well_on_any_server_and_takes_no_more_requests_than_told(
+    make: str, serve: Any
+) -> None:
     abilities, refused, repairs = SERVERS[make]
     server = serve(**abilities)
-    result = run(server, "provider.temperature=0.5", "provider.max_tokens=9000", "execution.max_parallel=4")
+    result = run(
+        server, "provider.temperature=0.5", "provider.max_tokens=9000", "execution.max_parallel=4"
+    )
     assert result.converged, result.error
     assert sorted(server.names) == sorted([*USUAL, *["repair"] * repairs])
     assert len(server.bodies) == len(USUAL) + refused + repairs
@@ -137,7 +172,9 @@ def test_two_runs_of_one_process_find_out_once(serve: Any) -> None:
 def test_a_form_that_is_set_is_used_and_nothing_is_found_out(form: str, serve: Any) -> None:
     server = serve()
     assert run(server, f"provider.structured_output={form}").converged
-    assert {servers.form_of(body) for body in server.bodies} == {"text" if form == "prompt" else form}
+    assert {servers.form_of(body) for body in server.bodies} == {
+        "text" if form == "prompt" else form
+    }
     assert all(servers.shows_schema(body) == (form != "json_schema") for body in server.bodies)
 
 
@@ -150,7 +187,9 @@ def test_a_form_that_is_set_and_refused_is_an_error_and_no_other_is_tried(serve:
 
 
 def test_what_was_found_out_is_in_every_result_and_said_in_the_first_run(serve: Any) -> None:
-    server = serve(forms={"json_object"}, refuses={"reasoning_effort": not_taken("reasoning_effort")})
+    server = serve(
+        forms={"json_object"}, refuses={"reasoning_effort": not_taken("reasoning_effort")}
+    )
     said: list[list[str]] = [[], []]
     results = [run(server, warn=said[number].append) for number in (0, 1)]
     expected = (
@@ -184,15 +223,27 @@ def silent(connection: socket.socket) -> None:
     ("respond", "error_type"),
     [
         pytest.param(silent, "ConnectionFailed", id="silence"),
-        pytest.param(raw.sends(raw.response(raw.completion())[:-30]), "ConnectionFailed", id="half a response"),
-        pytest.param(raw.sends(raw.response(raw.completion()[:-30])), "ConnectionFailed", id="half a body"),
+        pytest.param(
+            raw.sends(raw.response(raw.completion())[:-30]),
+            "ConnectionFailed",
+            id="half a response",
+        ),
+        pytest.param(
+            raw.sends(raw.response(raw.completion()[:-30])), "ConnectionFailed", id="half a body"
+        ),
         pytest.param(raw.sends(b"220 mail ready\r\n"), "NotAnAPI", id="not http"),
         pytest.param(
-            raw.sends(raw.response(raw.bomb(64 * 2**20), headers={"content-encoding": "gzip"})), "NotAnAPI", id="bomb"
+            raw.sends(raw.response(raw.bomb(64 * 2**20), headers={"content-encoding": "gzip"})),
+            "NotAnAPI",
+            id="bomb",
         ),
         pytest.param(raw.sends(raw.response(b"data: {}\n\n")), "NotAnAPI", id="a stream"),
         pytest.param(
-            raw.sends(raw.response(b'{"error": {"code": 503, "message": "busy"}}', headers={"connection": "close"})),
+            raw.sends(
+                raw.response(
+                    b'{"error": {"code": 503, "message": "busy"}}', headers={"connection": "close"}
+                )
+            ),
             "ServerFailed",
             id="busy",
         ),
@@ -202,7 +253,11 @@ def test_a_run_on_a_server_that_breaks_the_rules_ends_soon_with_a_clear_error(
     respond: raw.Respond, error_type: str, tmp_path: Path
 ) -> None:
     seconds = 0.3 if respond is silent else 30
-    keys = (f"provider.timeout_seconds={seconds}", "provider.retry.attempts=2", "provider.breaker.failures=100")
+    keys = (
+        f"provider.timeout_seconds={seconds}",
+        "provider.retry.attempts=2",
+        "provider.breaker.failures=100",
+    )
     with raw.RawServer(respond) as server:
         result = run(server, *keys, directory=tmp_path)
     assert result.exit_status == 1

@@ -27,18 +27,26 @@ TEXTS: dict[str, Script] = {
 }
 
 
-def stored_by_run(server: OpenAIServer, directory: Path, around: dict[str, Any], *more: str) -> list[tuple[Any, ...]]:
+def stored_by_run(
+    server: OpenAIServer, directory: Path, around: dict[str, Any], *more: str
+) -> list[tuple[Any, ...]]:
     """What the store of a run holds, but for times."""
-    with Aeon.from_config(overrides(server.url, *more), environ={"OPENAI_API_KEY": "sk-test"}) as aeon:
+    with Aeon.from_config(
+        overrides(server.url, *more), environ={"OPENAI_API_KEY": "sk-test"}
+    ) as aeon:
         aeon.prepared_run(TASK).to_end(Surroundings(directory=directory, **around))
     store = SqliteStore(directory / "store.sqlite", read_only=True)
-    entries = sorted((entry.request.key, entry.request.model_dump(), entry.answer) for entry in store.entries())
+    entries = sorted(
+        (entry.request.key, entry.request.model_dump(), entry.answer) for entry in store.entries()
+    )
     store.close()
     return entries
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_a_streamed_run_leaves_what_the_same_run_leaves_without_a_stream(case: str, tmp_path: Path) -> None:
+def test_a_streamed_run_leaves_what_the_same_run_leaves_without_a_stream(
+    case: str, tmp_path: Path
+) -> None:
     seen: list[Piece | Waiting] = []
     told: list[Recorded] = []
     watched = {"watcher": Watcher(seen.append, stream=True), "observers": [told.append]}
@@ -50,14 +58,18 @@ def test_a_streamed_run_leaves_what_the_same_run_leaves_without_a_stream(case: s
             server.start_over(script(step=TEXTS[case]))
             stores.append(stored_by_run(server, directory, around, "execution.max_parallel=1"))
             requests.append([dict(request.body) for request in server.requests])
-    streamed = [{"stream": one.pop("stream"), "options": one.pop("stream_options")} for one in requests[1]]
+    streamed = [
+        {"stream": one.pop("stream"), "options": one.pop("stream_options")} for one in requests[1]
+    ]
     assert streamed == [{"stream": True, "options": {"include_usage": True}}] * len(requests[0])
     assert requests[0] == requests[1]
     assert stores[0] == stores[1]
     assert not differences(*map(artefacts, directories))
     texts: dict[int, str] = {}
     for piece in (one for one in seen if isinstance(one, Piece)):
-        texts[piece.site.sequence] = piece.text if piece.begins else texts[piece.site.sequence] + piece.text
+        texts[piece.site.sequence] = (
+            piece.text if piece.begins else texts[piece.site.sequence] + piece.text
+        )
     answered = {one.sequence: one.event.text for one in told if isinstance(one.event, CallAnswered)}
     assert len(answered) >= 5
     assert {sequence: texts[sequence] for sequence in answered} == answered
@@ -81,7 +93,12 @@ def test_nobody_who_looks_on_without_a_stream_changes_what_is_asked(tmp_path: Pa
 
 def test_a_stream_that_is_never_wanted_is_not_asked_for(tmp_path: Path) -> None:
     with OpenAIServer(script()) as server:
-        stored_by_run(server, tmp_path, {"watcher": Watcher(lambda seen: None, stream=True)}, "provider.stream=never")
+        stored_by_run(
+            server,
+            tmp_path,
+            {"watcher": Watcher(lambda seen: None, stream=True)},
+            "provider.stream=never",
+        )
         assert not [request for request in server.requests if "stream" in request.body]
 
 

@@ -15,7 +15,9 @@ TASK = "design a web application with user authentication"
 
 def worked(request: Received) -> dict[str, Any]:
     """A step done well: its output repeats its goal."""
-    goal = request.user.split("Your goal for this step: <step_goal>\n")[1].split("\n</step_goal>")[0]
+    goal = request.user.split("Your goal for this step: <step_goal>\n")[1].split("\n</step_goal>")[
+        0
+    ]
     return scripted.clear(f"Work on: {goal}")
 
 
@@ -35,6 +37,10 @@ def overrides(server_url: str, *more: str) -> list[str]:
     ]
 
 
-def run(server: OpenAIServer | RawServer, *more: str, directory: Path | None = None, **options: Any) -> RunResult:
-    with Aeon.from_config(overrides(server.url, *more), environ={"OPENAI_API_KEY": "sk-test"}) as aeon:
+def run(
+    server: OpenAIServer | RawServer, *more: str, directory: Path | None = None, **options: Any
+) -> RunResult:
+    with Aeon.from_config(
+        overrides(server.url, *more), environ={"OPENAI_API_KEY": "sk-test"}
+    ) as aeon:
         return aeon.run(TASK, directory=directory, **options)

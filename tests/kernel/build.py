@@ -46,7 +46,9 @@ def kernel(
     """An orchestrator; `ttl` fixes the allocation, `seen` collects the events, `options` are those of RunOptions."""
     stream = EventStream([seen.append] if seen is not None else [])
     structured = StructuredCaller(model, emit=stream.emit)
-    planner = RecursivePlanner(model, registry, structured=structured, answer_schema=answer_schema, max_steps=max_steps)
+    planner = RecursivePlanner(
+        model, registry, structured=structured, answer_schema=answer_schema, max_steps=max_steps
+    )
     validator = SemanticValidator(model, registry, structured=structured)
     limit = {} if ttl is None else {"global_ttl_limit": ttl}
     final = answer_schema is not None
@@ -67,7 +69,9 @@ def kernel(
             ),
             stream.emit,
         ),
-        refiner=Refiner(planner, validator, refinement, ask=ask, one_final_step=final, max_steps=max_steps),
+        refiner=Refiner(
+            planner, validator, refinement, ask=ask, one_final_step=final, max_steps=max_steps
+        ),
         stream=stream,
         memory=memory,
         control=control,

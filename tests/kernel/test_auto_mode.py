@@ -15,11 +15,26 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.observability import artefacts
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import phases, run, statuses
-from tests.support.scripted_model import ScriptedModel, add, assessment, plan, profile, refinement, unfinished
+from tests.support.scripted_model import (
+    ScriptedModel,
+    add,
+    assessment,
+    plan,
+    profile,
+    refinement,
+    unfinished,
+)
 from tests.tools.builders import a_tool
 
 SMALL = profile(2, output_breadth="narrow", expected_step_count=1, expected_tool_usage="none")
-FULL = ["task_profile", "plan", "semantic_validation", "step:a", "semantic_validation", "convergence"]
+FULL = [
+    "task_profile",
+    "plan",
+    "semantic_validation",
+    "step:a",
+    "semantic_validation",
+    "convergence",
+]
 
 
 def auto(model: ScriptedModel, **options: Any) -> Outcome:
@@ -54,7 +69,9 @@ def test_its_judge_is_not_told_of_a_review_that_was_not_made():
     assert "review of the same work" in ordinary.prompts("convergence")[0]
 
 
-@pytest.mark.parametrize("other", [{"reasoning_depth": 3}, {"output_breadth": "moderate"}, {"expected_step_count": 2}])
+@pytest.mark.parametrize(
+    "other", [{"reasoning_depth": 3}, {"output_breadth": "moderate"}, {"expected_step_count": 2}]
+)
 def test_any_other_task_is_planned_reviewed_and_judged_in_full(other: dict[str, Any]):
     model = ScriptedModel(task_profile={**SMALL, **other}, plan=plan("a"))
     assert auto(model).converged
@@ -79,7 +96,9 @@ def test_a_plan_that_a_person_gave_is_kept():
 
 def test_an_answer_that_is_not_good_enough_goes_the_way_of_the_adaptive_mode():
     model = ScriptedModel(
-        task_profile=SMALL, convergence=[unfinished(), assessment()], refinement=refinement(add("more", "answer"))
+        task_profile=SMALL,
+        convergence=[unfinished(), assessment()],
+        refinement=refinement(add("more", "answer")),
     )
     outcome = auto(model)
     assert model.calls == [

@@ -88,13 +88,26 @@ def test_expiry_after_an_assessment_is_at_the_phase_boundary_and_completes_the_p
     # plan, validate, refine, a, validate, converge
     outcome = run(ScriptedModel(plan=TWO_LAYERS, convergence=unfinished(0.4)), ttl=6)
     response = outcome.ttl_expiration
-    assert outcome.termination_reason == response.termination_reason == response.result_type == "ttl_expired"
+    assert (
+        outcome.termination_reason
+        == response.termination_reason
+        == response.result_type
+        == "ttl_expired"
+    )
     assert response.converged is False
     assert response.expiration_point == "phase_boundary"
-    assert response.latest_pass_result == {"pass_number": 1, "answer": "output of a", "outputs": {"a": "output of a"}}
+    assert response.latest_pass_result == {
+        "pass_number": 1,
+        "answer": "output of a",
+        "outputs": {"a": "output of a"},
+    }
     assert response.partial_result is None
     metadata = response.ttl_expired_metadata
-    assert (metadata.completeness_score, metadata.coherence_score, metadata.pass_number) == (0.4, 1.0, 1)
+    assert (metadata.completeness_score, metadata.coherence_score, metadata.pass_number) == (
+        0.4,
+        1.0,
+        1,
+    )
     assert metadata.reason_codes == ("incomplete",)
     assert outcome.history.passes[1].complete
     assert outcome.answer == "output of a"
@@ -145,7 +158,10 @@ def test_expiry_in_a_later_pass_gives_back_the_latest_completed_one():
 
 def test_steps_beyond_the_budget_stay_pending_and_are_marked_incomplete():
     # 3 for planning, 2 kept for evaluation: one step of three can start
-    outcome = run(ScriptedModel(plan=plan("a", "b", "c"), semantic_validation=[report(), ServerFailed("x")]), ttl=5)
+    outcome = run(
+        ScriptedModel(plan=plan("a", "b", "c"), semantic_validation=[report(), ServerFailed("x")]),
+        ttl=5,
+    )
     assert statuses(outcome) == {"a": "complete", "b": "pending", "c": "pending"}
     incomplete = [step.step_id for step in outcome.state.plan.steps if step.incomplete]
     assert incomplete == ["b", "c"]
@@ -155,7 +171,10 @@ def test_steps_beyond_the_budget_stay_pending_and_are_marked_incomplete():
 def test_an_unaffordable_fragment_validation_refuses_the_changes():
     # plan, validate, a, validate, converge, refine: nothing is left to validate the change
     model = ScriptedModel(
-        plan=plan("a"), step=blocked(), refinement=[refinement(modify("a"))], convergence=unfinished(0.4)
+        plan=plan("a"),
+        step=blocked(),
+        refinement=[refinement(modify("a"))],
+        convergence=unfinished(0.4),
     )
     outcome = run(model, ttl=6)
     (refused,) = outcome.state.refused
@@ -182,7 +201,9 @@ def assert_expired_after_pass_1(outcome):
 
 
 def test_a_spent_budget_comes_before_the_last_pass_allowed():
-    outcome = run(ScriptedModel(convergence=unfinished(0.4)), ttl=5, limits=LimitSettings(max_passes=1))
+    outcome = run(
+        ScriptedModel(convergence=unfinished(0.4)), ttl=5, limits=LimitSettings(max_passes=1)
+    )
     assert_expired_after_pass_1(outcome)
 
 
@@ -209,7 +230,9 @@ def test_an_unaffordable_profile_update_is_not_made(ttl, updates):
 
 def test_the_scores_are_those_of_the_latest_assessed_pass():
     model = ScriptedModel(
-        plan=TWO_LAYERS, convergence=[unfinished(0.4), ServerFailed("503")], semantic_validation=report()
+        plan=TWO_LAYERS,
+        convergence=[unfinished(0.4), ServerFailed("503")],
+        semantic_validation=report(),
     )
     # 6 cycles to the end of pass 1, then b, validate, a convergence that is not available, and one unit is left
     outcome = run(model, ttl=10)
@@ -259,7 +282,9 @@ def test_the_least_of_all_limits_holds_for_every_allocation(limits):
     assert deepest.state.ttl_allocated == 20
 
 
-@pytest.mark.parametrize("options", [{"ttl_limit": 5}, {"ttl": 5}, {"limits": LimitSettings(max_llm_calls=5)}])
+@pytest.mark.parametrize(
+    "options", [{"ttl_limit": 5}, {"ttl": 5}, {"limits": LimitSettings(max_llm_calls=5)}]
+)
 def test_core_mode_keeps_to_the_limit_too(options):
     outcome = run(ScriptedModel(plan=plan("a")), mode="core", base_ttl=25, **options)
     assert outcome.state.ttl_allocated == 5
@@ -273,7 +298,9 @@ def test_steps_that_the_budget_never_reached_are_marked_incomplete():
 def test_a_subplan_may_name_what_its_parent_depends_on():
     substeps = {"subplan_goal": "prepare", "substeps": [planned("x", "a")]}
     decompose = {**modify("b"), "action_type": "SUBPLAN_CREATE", "new_step": None}
-    model = ScriptedModel(plan=TWO_LAYERS, refinement=[refinement(decompose), refinement()], subplan=substeps)
+    model = ScriptedModel(
+        plan=TWO_LAYERS, refinement=[refinement(decompose), refinement()], subplan=substeps
+    )
     outcome = run(model)
     assert outcome.state.plan.step("b.x").dependencies == ("a",)
 

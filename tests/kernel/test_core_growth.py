@@ -18,10 +18,16 @@ STEP = """  - id: s{n}
 def sizes(directory: Path, steps: int) -> dict[str, int]:
     directory.mkdir()
     workflow = directory / "plan.yaml"
-    workflow.write_text("goal: say it\nsteps:\n" + "".join(STEP.format(n=n, text="x" * 2000) for n in range(steps)))
-    with Aeon.from_config(["provider=simulated", "mode=core", "tools=builtin", f"plan_file={workflow}"]) as aeon:
+    workflow.write_text(
+        "goal: say it\nsteps:\n" + "".join(STEP.format(n=n, text="x" * 2000) for n in range(steps))
+    )
+    with Aeon.from_config(
+        ["provider=simulated", "mode=core", "tools=builtin", f"plan_file={workflow}"]
+    ) as aeon:
         assert aeon.run(directory=directory / "run").termination_reason == "completed"
-    return {name: (directory / "run" / name).stat().st_size for name in ("cycles.jsonl", "history.json")}
+    return {
+        name: (directory / "run" / name).stat().st_size for name in ("cycles.jsonl", "history.json")
+    }
 
 
 @pytest.mark.parametrize("name", ["cycles.jsonl", "history.json"])

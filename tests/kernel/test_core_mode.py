@@ -40,7 +40,12 @@ def test_it_plans_and_carries_out_and_asks_for_nothing_else() -> None:
 def test_the_history_of_a_pass_has_the_step_it_carried_out_and_the_last_has_all() -> None:
     passes = core(ScriptedModel(plan=CHAIN)).history.passes
     whole = ["a", "b", "c"]
-    assert [[step.step_id for step in record.steps] for record in passes] == [whole, ["a"], ["b"], whole]
+    assert [[step.step_id for step in record.steps] for record in passes] == [
+        whole,
+        ["a"],
+        ["b"],
+        whole,
+    ]
 
 
 def test_independent_steps_run_one_after_the_other_too() -> None:
@@ -61,7 +66,10 @@ def test_independent_steps_run_one_after_the_other_too() -> None:
 
 
 def test_the_answer_is_the_outputs_that_nothing_depends_on() -> None:
-    assert core(ScriptedModel(plan=plan("a", "b", planned("c", "a")))).answer == "output of b\n\noutput of c"
+    assert (
+        core(ScriptedModel(plan=plan("a", "b", planned("c", "a")))).answer
+        == "output of b\n\noutput of c"
+    )
 
 
 def test_every_step_sees_the_plan_all_earlier_results_and_what_is_left() -> None:
@@ -69,7 +77,9 @@ def test_every_step_sees_the_plan_all_earlier_results_and_what_is_left() -> None
     core(model, base_ttl=9)
     prompts = model.prompts("step")
     assert "Output of step a:\noutput of a\n\nOutput of step b:\noutput of b" in prompts[2]
-    assert [f"LLM cycles left after this one: {left}." in prompts[n] for n, left in enumerate((7, 6, 5))] == [True] * 3
+    assert [
+        f"LLM cycles left after this one: {left}." in prompts[n] for n, left in enumerate((7, 6, 5))
+    ] == [True] * 3
     assert '"status":"complete"' in prompts[1]
     assert '"status":"running"' in prompts[1]
     assert '"status":"pending"' in prompts[1]
@@ -99,7 +109,9 @@ def test_a_blocked_step_stays_blocked_and_the_others_go_on() -> None:
 def test_the_budget_ends_it_where_it_is_spent(ttl: int, complete: int) -> None:
     outcome = core(ScriptedModel(plan=CHAIN), base_ttl=ttl)
     assert outcome.termination_reason == "ttl_expired"
-    assert list(statuses(outcome).values()) == ["complete"] * complete + ["pending"] * (3 - complete)
+    assert list(statuses(outcome).values()) == ["complete"] * complete + ["pending"] * (
+        3 - complete
+    )
     assert outcome.state.ttl_remaining == 0
     response = outcome.ttl_expiration
     assert response is not None
@@ -139,22 +151,32 @@ def test_a_provider_that_is_down_ends_it_with_what_there_is() -> None:
 
 
 def test_a_run_whose_every_call_failed_in_the_same_way_ends_with_that_error() -> None:
-    given = Plan(goal="g", steps=tuple(PlanStep(step_id=name, description="d", agent="llm") for name in "ab"))
+    given = Plan(
+        goal="g", steps=tuple(PlanStep(step_id=name, description="d", agent="llm") for name in "ab")
+    )
     refused = RequestRefused("no such model", status=404, hint="check provider.model")
     outcome = core(ScriptedModel(step=refused), plan=given)
     assert outcome.termination_reason == "failed"
     assert outcome.error is not None
     assert (outcome.error.type, outcome.error.hint) == ("RequestRefused", "check provider.model")
-    capped = run(ScriptedModel(step=refused), mode="core", plan=given, limits=LimitSettings(max_passes=1))
+    capped = run(
+        ScriptedModel(step=refused), mode="core", plan=given, limits=LimitSettings(max_passes=1)
+    )
     assert capped.termination_reason == "failed"
 
 
 @pytest.mark.parametrize("second", [RequestRefused("odd", status=400), clear("fine")])
-def test_a_run_whose_calls_did_not_all_fail_in_the_same_way_says_that_steps_failed(second: Any) -> None:
-    given = Plan(goal="g", steps=tuple(PlanStep(step_id=name, description="d", agent="llm") for name in "ab"))
+def test_a_run_whose_calls_did_not_all_fail_in_the_same_way_says_that_steps_failed(
+    second: Any,
+) -> None:
+    given = Plan(
+        goal="g", steps=tuple(PlanStep(step_id=name, description="d", agent="llm") for name in "ab")
+    )
 
     def step(request: LLMRequest) -> Any:
-        return RequestRefused("no such model", status=404) if request.site.step_id == "a" else second
+        return (
+            RequestRefused("no such model", status=404) if request.site.step_id == "a" else second
+        )
 
     assert core(ScriptedModel(step=step), plan=given).termination_reason == "step_failed"
 
@@ -216,7 +238,9 @@ def test_the_state_tells_of_tools_and_repairs() -> None:
     model = ScriptedModel(plan=steps, step="no JSON", repair=clear("15"))
     state = core(model, registry=registry).state
     assert [(call.tool, call.output) for call in state.tool_history] == [("add", 15)]
-    assert [(record.call, record.outcome) for record in state.supervisor_actions] == [("step", "repaired")]
+    assert [(record.call, record.outcome) for record in state.supervisor_actions] == [
+        ("step", "repaired")
+    ]
     assert [output.text for output in state.llm_outputs][1] == "no JSON"
 
 
@@ -253,7 +277,12 @@ def test_a_memory_that_fails_is_told_and_the_run_goes_on() -> None:
 
 def test_the_forecast_counts_the_cycles_and_not_the_steps() -> None:
     registry = ToolRegistry([a_tool(name="t")])
-    steps = plan(planned("x", tool="t", arguments="{}"), planned("y", tool="t"), planned("z", tool="gone"), "m")
+    steps = plan(
+        planned("x", tool="t", arguments="{}"),
+        planned("y", tool="t"),
+        planned("z", tool="gone"),
+        "m",
+    )
     seen: list[events.Recorded] = []
     core(ScriptedModel(plan=steps, tool_arguments={}, repair="none"), registry=registry, seen=seen)
     (made,) = (r.event for r in seen if isinstance(r.event, events.PlanMade))

@@ -49,7 +49,9 @@ def test_the_answer_of_each_judge_has_a_line_of_its_own(tmp_path: Path) -> None:
     model = ScriptedModel(convergence=votes)
     engine = kernel(model, seen=seen)
     assert engine.stream
-    engine.convergence_engine = ThreeJudges(model, structured=StructuredCaller(model, emit=engine.stream.emit))
+    engine.convergence_engine = ThreeJudges(
+        model, structured=StructuredCaller(model, emit=engine.stream.emit)
+    )
     outcome = engine.run(TASK)
     log = CycleLog(tmp_path / "cycles.jsonl", print)
     for recorded in seen:

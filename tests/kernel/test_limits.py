@@ -49,7 +49,9 @@ def test_the_last_allowed_pass_ends_the_run_without_refining_for_a_next_one():
 @pytest.mark.parametrize("limit", ["max_tokens", "max_llm_calls", "max_cost"])
 def test_a_reached_cap_ends_the_run_under_its_own_name_and_abandons_the_step(limit):
     def step(request):
-        return LimitReached("enough", limit=limit) if request.site.step_id == "b" else clear("a done")
+        return (
+            LimitReached("enough", limit=limit) if request.site.step_id == "b" else clear("a done")
+        )
 
     outcome = run(ScriptedModel(plan=plan("a", "b"), step=step))
     assert outcome.termination_reason == limit
@@ -68,7 +70,9 @@ def test_time_ends_a_run_between_calls_and_running_work_has_its_grace():
         return clear("late but whole")
 
     model = ScriptedModel(step=slow)
-    outcome = run(model, limits=LimitSettings(max_seconds=0.2), execution=ExecutionSettings(grace_seconds=5))
+    outcome = run(
+        model, limits=LimitSettings(max_seconds=0.2), execution=ExecutionSettings(grace_seconds=5)
+    )
     assert outcome.termination_reason == "max_seconds"
     assert statuses(outcome) == {"only": "complete"}
     assert outcome.answer == "late but whole"
@@ -84,7 +88,9 @@ def test_work_that_outlives_its_grace_is_abandoned():
 
     started = time.monotonic()
     outcome = run(
-        ScriptedModel(step=hangs), limits=LimitSettings(max_seconds=0.2), execution=ExecutionSettings(grace_seconds=0.1)
+        ScriptedModel(step=hangs),
+        limits=LimitSettings(max_seconds=0.2),
+        execution=ExecutionSettings(grace_seconds=0.1),
     )
     release.set()
     assert time.monotonic() - started < SOON
@@ -102,7 +108,9 @@ def test_a_planning_call_that_outlives_its_grace_is_abandoned_too():
         release.wait(90)
         return plan("a")
 
-    outcome = run(ScriptedModel(plan=hangs), control=control, execution=ExecutionSettings(grace_seconds=0.1))
+    outcome = run(
+        ScriptedModel(plan=hangs), control=control, execution=ExecutionSettings(grace_seconds=0.1)
+    )
     release.set()
     assert outcome.termination_reason == "interrupted"
     assert outcome.state.plan is None
@@ -145,7 +153,9 @@ def test_at_most_max_parallel_steps_run_at_once():
             running -= 1
         return clear("done")
 
-    outcome = run(ScriptedModel(plan=plan(*"abcdef"), step=step), execution=ExecutionSettings(max_parallel=2))
+    outcome = run(
+        ScriptedModel(plan=plan(*"abcdef"), step=step), execution=ExecutionSettings(max_parallel=2)
+    )
     assert outcome.converged
     assert most == 2
 
@@ -173,7 +183,10 @@ def test_a_fragment_is_handed_to_a_person_after_its_attempts_and_the_run_goes_on
 
 def test_the_global_limit_stops_all_refinement_and_the_run_goes_on():
     model = ScriptedModel(
-        plan=plan("a"), step=blocked(), refinement=[refinement(modify("a"))], convergence=unfinished()
+        plan=plan("a"),
+        step=blocked(),
+        refinement=[refinement(modify("a"))],
+        convergence=unfinished(),
     )
     outcome = run(model, refinement=RefinementSettings(max_attempts_total=1))
     assert model.calls.count("refinement") == 1

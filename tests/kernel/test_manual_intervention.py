@@ -60,7 +60,10 @@ def test_dependents_of_a_failed_step_that_is_left_to_a_person_are_told_that_it_h
     )
     outcome = run(model, refinement=ONCE)
     assert outcome.converged
-    assert "Step a is unfinished and left to a person (Truncated: too long)." in model.prompts("step")[-1]
+    assert (
+        "Step a is unfinished and left to a person (Truncated: too long)."
+        in model.prompts("step")[-1]
+    )
     assert "It has no output" in model.prompts("step")[-1]
 
 
@@ -69,7 +72,11 @@ def test_a_parent_runs_without_a_substep_that_is_left_to_a_person():
         plan=plan("p"),
         subplan={"subplan_goal": "in detail", "substeps": [planned("a")]},
         step=lambda r: blocked() if r.site.step_id == "p.a" else clear("p done"),
-        refinement=[refinement(action("SUBPLAN_CREATE", "p")), refinement(modify("p.a")), refinement(modify("p.a"))],
+        refinement=[
+            refinement(action("SUBPLAN_CREATE", "p")),
+            refinement(modify("p.a")),
+            refinement(modify("p.a")),
+        ],
         semantic_validation=[report(issue("i1", "p")), report()],
         convergence=[unfinished(), unfinished(), assessment()],
     )
@@ -115,11 +122,15 @@ def test_a_contradiction_left_alone_is_marked_for_a_person_and_holds_the_run_no_
     (conflict,) = outcome.history.final_result.metadata["conflicts"]
     assert conflict["description"] == "i1 is wrong"
     assert conflict["location"]["step_id"] == "a"
-    assert ["i1 is wrong" in message for message in advisories(outcome, "manual_intervention")] == [True]
+    assert ["i1 is wrong" in message for message in advisories(outcome, "manual_intervention")] == [
+        True
+    ]
 
 
 def test_judge_and_planner_are_told_of_a_contradiction_at_no_single_step_that_is_left_to_a_person():
-    conflict = issue("i1", None, "CRITICAL", type="consistency", description="the plan is not the task's")
+    conflict = issue(
+        "i1", None, "CRITICAL", type="consistency", description="the plan is not the task's"
+    )
     model = ScriptedModel(
         plan=CHAIN,
         semantic_validation=[report(), report(conflict, issue("i2", "s0"))],
@@ -129,8 +140,13 @@ def test_judge_and_planner_are_told_of_a_contradiction_at_no_single_step_that_is
     assert run(model, ttl=100).state.manual_intervention == ("the whole",)
     for call, later in (("convergence", 3), ("refinement", 4)):
         shown = ["the plan is not the task's" in prompt for prompt in model.prompts(call)]
-        assert shown == [call == "convergence" or 0 < number < later for number in range(len(shown))]
-    known = ["These contradictions are known to the person" in prompt for prompt in model.prompts("convergence")]
+        assert shown == [
+            call == "convergence" or 0 < number < later for number in range(len(shown))
+        ]
+    known = [
+        "These contradictions are known to the person" in prompt
+        for prompt in model.prompts("convergence")
+    ]
     assert known == [False, False, False, True, True]
 
 
@@ -159,11 +175,15 @@ def test_a_contradiction_of_the_whole_is_left_to_a_person_under_no_steps_name():
     )
     outcome = run(model, ttl=100)
     assert outcome.converged
-    assert [a.step_id for a in outcome.state.advisories if a.kind == "manual_intervention"] == [None]
+    assert [a.step_id for a in outcome.state.advisories if a.kind == "manual_intervention"] == [
+        None
+    ]
 
 
 def test_marking_for_a_person_alone_is_no_progress():
-    model = ScriptedModel(plan=plan("a"), step=blocked(), refinement=refinement(modify("a")), convergence=unfinished())
+    model = ScriptedModel(
+        plan=plan("a"), step=blocked(), refinement=refinement(modify("a")), convergence=unfinished()
+    )
     outcome = run(model, ttl=100)
     assert outcome.termination_reason == "stalled"
     assert outcome.state.manual_intervention == ("a",)

@@ -45,7 +45,9 @@ def test_the_published_planner_alone_marks_what_nests_too_deep_for_a_person():
     model = nesting()
     depth, validator = AdaptiveDepth(model), SemanticValidator(model)
     planner = RecursivePlanner(model, None, 1)
-    outcome = Orchestrator(model, ConvergenceEngine(model), validator, planner, depth).run("make tea")
+    outcome = Orchestrator(model, ConvergenceEngine(model), validator, planner, depth).run(
+        "make tea"
+    )
     assert outcome.state.manual_intervention == ("a.x",)
     assert model.calls.count("subplan") == 1
     assert outcome.state.plan.step("a.x").manual_intervention
@@ -76,7 +78,9 @@ def test_goal_level_and_maker_of_a_subplan_are_in_history_events_and_the_substep
     assert [each.depth_level for each in outcome.state.plan.subplans] == [1, 2]
     refined = [r.event for r in seen if isinstance(r.event, events.Refined)]
     assert refined[0].refinement.subplans == (told,)
-    prompts = dict(zip([c for c in model.calls if c.startswith("step")], model.prompts("step"), strict=True))
+    prompts = dict(
+        zip([c for c in model.calls if c.startswith("step")], model.prompts("step"), strict=True)
+    )
     child, grandchild = prompts["step:a.x"], prompts["step:a.x.x"]
     assert "the leaves, then the water" in child
     assert "subplan of step a (level 1, made by recursive_planner)" in child
@@ -96,6 +100,8 @@ class Maker(RecursivePlanner):
 
 
 def test_a_maker_of_its_own_is_told():
-    model = ScriptedModel(refinement=DECOMPOSE, subplan={"subplan_goal": "in detail", "substeps": [planned("x")]})
+    model = ScriptedModel(
+        refinement=DECOMPOSE, subplan={"subplan_goal": "in detail", "substeps": [planned("x")]}
+    )
     refined = refine(model, plan_of(step("a")), planner=Maker(model))
     assert refined.plan.subplans[0].created_by == "a planner of one's own"

@@ -28,7 +28,11 @@ class Backwards:
 
 
 def test_the_error_that_ends_a_run_is_that_of_the_first_step_in_plan_order():
-    errors = {"a": ServerFailed("a: 500"), "b": AuthenticationFailed("b: 401"), "c": ServerFailed("c: 500")}
+    errors = {
+        "a": ServerFailed("a: 500"),
+        "b": AuthenticationFailed("b: 401"),
+        "c": ServerFailed("c: 500"),
+    }
     outcome = run(ScriptedModel(plan=plan(*STEPS), step=Backwards(errors.get)))
     assert outcome.error.message == "a: 500"
 
@@ -36,7 +40,11 @@ def test_the_error_that_ends_a_run_is_that_of_the_first_step_in_plan_order():
 def test_advisories_of_one_batch_come_in_plan_order():
     steps = [planned(name, tool=f"tool-{name}") for name in STEPS]
     outcome = run(ScriptedModel(plan=plan(*steps), step=Backwards(clear)))
-    assert [message.split("'")[1] for message in advisories(outcome, "unknown_tool")] == ["tool-a", "tool-b", "tool-c"]
+    assert [message.split("'")[1] for message in advisories(outcome, "unknown_tool")] == [
+        "tool-a",
+        "tool-b",
+        "tool-c",
+    ]
 
 
 def test_memory_is_written_in_plan_order():

@@ -24,7 +24,10 @@ def test_planning_profiles_plans_validates_refines_and_stops():
     made = kernel(model, seen=seen).plan(TASK)
     assert model.calls[:4] == PHASE_B
     assert not [call for call in model.calls if call.startswith("step") or call == "convergence"]
-    assert [(step.step_id, step.status) for step in made.steps] == [("a", "pending"), ("b", "pending")]
+    assert [(step.step_id, step.status) for step in made.steps] == [
+        ("a", "pending"),
+        ("b", "pending"),
+    ]
     assert made.task == TASK
     assert "PlanMade" in names(seen)
     assert "StepStarted" not in names(seen)

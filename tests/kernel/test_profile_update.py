@@ -52,7 +52,9 @@ def test_the_update_is_told_of_refinements_refusals_subplans_and_questions():
     assert observed["planning"] == {
         "refinements": 2,
         "refinements_by_step": {"a": 1, "nowhere": 1, "a.x": 1},
-        "refused_actions": [{"action": "MODIFY nowhere", "reason": "there is no step 'nowhere' in the plan"}],
+        "refused_actions": [
+            {"action": "MODIFY nowhere", "reason": "there is no step 'nowhere' in the plan"}
+        ],
         "subplans": [{"step_id": "a", "level": 1}],
         "questions": ["Which tea?"],
         "left_to_a_person": [],
@@ -83,7 +85,9 @@ def test_no_limit_of_a_refusal_reaches_the_prompt():
     model = ScriptedModel(
         task_profile=[profile(2), profile(4)],
         step=[blocked(), clear("done")],
-        refinement=[refinement(modify("only"), *[action("ADD", None, planned(name)) for name in "bcdefghi"])],
+        refinement=[
+            refinement(modify("only"), *[action("ADD", None, planned(name)) for name in "bcdefghi"])
+        ],
         semantic_validation=[report(), report(issue("i1", severity="LOW")), report()],
         convergence=[unfinished(), assessment()],
     )

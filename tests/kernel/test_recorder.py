@@ -26,7 +26,9 @@ DEPTH = AdaptiveDepthConfiguration(
 
 
 def state(plan: Plan | None, allocated: int = 9, used: int = 2) -> RunState:
-    return RunState(plan=plan, ttl_allocated=allocated, ttl_used=used, profile=DEFAULT_PROFILE, depth=DEPTH)
+    return RunState(
+        plan=plan, ttl_allocated=allocated, ttl_used=used, profile=DEFAULT_PROFILE, depth=DEPTH
+    )
 
 
 BEFORE = state(plan_of(step("a"), step("b")))
@@ -105,7 +107,12 @@ def test_a_phase_says_how_it_ended():
 def test_times_are_in_order_and_in_utc():
     closed = recorded(1, ["EXECUTE"])
     timing = closed.timing_information
-    moments = [timing.start_time, closed.phases[0].start_time, closed.phases[0].end_time, timing.end_time]
+    moments = [
+        timing.start_time,
+        closed.phases[0].start_time,
+        closed.phases[0].end_time,
+        timing.end_time,
+    ]
     assert [datetime.fromisoformat(m).utcoffset() for m in moments] == [timedelta(0)] * 4
     assert moments == sorted(moments)
     assert timing.start_time < timing.end_time

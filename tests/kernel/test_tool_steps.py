@@ -38,7 +38,9 @@ TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required"
 
 
 def echo(name: str = "echo") -> Tool:
-    return a_tool(lambda given: given["text"], name=name, inputs=TEXT, examples=[{"text": f"for {name}"}])
+    return a_tool(
+        lambda given: given["text"], name=name, inputs=TEXT, examples=[{"text": f"for {name}"}]
+    )
 
 
 def by(tool: str, step_id: str, *dependencies: str, text: str = "hi") -> dict[str, Any]:
@@ -55,7 +57,9 @@ def ttl_at_starts(seen: list[events.Recorded]) -> list[tuple[str, int | None]]:
     return [(str(c.site.step_id), c.ttl_remaining) for c in cycles if c.site.step_id]
 
 
-def test_tool_steps_cost_nothing_and_all_of_them_start_with_as_many_others_as_the_budget_bears() -> None:
+def test_tool_steps_cost_nothing_and_all_of_them_start_with_as_many_others_as_the_budget_bears() -> (
+    None
+):
     tools = [by("echo", f"t{n}") for n in range(20)]
     model = ScriptedModel(plan=plan(*tools, "m0", "m1", "m2"))
     seen: list[events.Recorded] = []
@@ -84,13 +88,16 @@ def test_tools_of_one_batch_run_side_by_side() -> None:
         return "met"
 
     steps = [planned(f"t{n}", tool="meet", arguments="{}") for n in range(8)]
-    outcome = run(ScriptedModel(plan=plan(*steps)), registry=ToolRegistry([a_tool(meet, name="meet")]))
+    outcome = run(
+        ScriptedModel(plan=plan(*steps)), registry=ToolRegistry([a_tool(meet, name="meet")])
+    )
     assert set(statuses(outcome).values()) == {"complete"}
 
 
 def test_what_a_tool_gave_is_the_context_of_the_steps_that_depend_on_it() -> None:
     model = ScriptedModel(
-        plan=plan(by("echo", "t", text="the figure is 15"), planned("m", "t")), convergence=[unfinished(), assessment()]
+        plan=plan(by("echo", "t", text="the figure is 15"), planned("m", "t")),
+        convergence=[unfinished(), assessment()],
     )
     run(model, registry=ToolRegistry([echo()]))
     assert "Output of step t:\nthe figure is 15" in model.prompts("step")[0]
@@ -118,18 +125,30 @@ def test_on_the_wire_a_tool_is_one_of_the_registry_or_null() -> None:
     run(model, registry=registry)
     for call in ("plan", "refinement"):
         request = requests_of(model, call)[0]
-        named = [found["tool"] for found in objects(request.schema) if "tool" in found and "arguments" in found]
+        named = [
+            found["tool"]
+            for found in objects(request.schema)
+            if "tool" in found and "arguments" in found
+        ]
         assert named, call
         for tool in named:
-            ways = {json.dumps(way) for way in tool["anyOf"]} if "anyOf" in tool else {json.dumps(tool)}
-            assert any('["first", "second"]' in way or '["first", "second", null]' in way for way in ways), call
+            ways = (
+                {json.dumps(way) for way in tool["anyOf"]}
+                if "anyOf" in tool
+                else {json.dumps(tool)}
+            )
+            assert any(
+                '["first", "second"]' in way or '["first", "second", null]' in way for way in ways
+            ), call
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
     """Every object in a JSON value."""
     if isinstance(value, dict):
         yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         yield from objects(inner)
 
 
@@ -168,7 +187,9 @@ def test_a_tool_that_another_takes_away_is_a_missing_one(mode: str) -> None:
     registry.register(a_tool(take, name="thief"))
     steps = plan(planned("steal", tool="thief", arguments="{}"), by("echo", "say", "steal"))
     nothing = {"step_id": "say", "description": "d", "tool": None, "arguments": None}
-    model = ScriptedModel(plan=steps, repair=nothing, step=clear("by hand"), convergence=[unfinished(), assessment()])
+    model = ScriptedModel(
+        plan=steps, repair=nothing, step=clear("by hand"), convergence=[unfinished(), assessment()]
+    )
     outcome = run(model, registry=registry, mode=mode, base_ttl=25)
     assert statuses(outcome) == {"steal": "complete", "say": "complete"}
     assert advisories(outcome, "unknown_tool") == ["Step say: Tool 'echo' not found in registry"]
@@ -254,14 +275,18 @@ def test_whoever_reads_a_cut_output_from_memory_is_told_what_is_missing() -> Non
     }
     assert memory.read("step/t/output") == kept
     outputs = {
-        step_id: json.loads(r.step_output or "") for step_id, r in outcome.state.results.items() if step_id != "t"
+        step_id: json.loads(r.step_output or "")
+        for step_id, r in outcome.state.results.items()
+        if step_id != "t"
     }
     assert outputs == {"look": {"found": True, "value": kept}, "find": {"step/t/output": kept}}
 
 
 def test_a_missing_tool_is_told_once_and_as_soon_as_the_plan_names_it() -> None:
     registry = ToolRegistry([echo()])
-    registry.explain_missing_with(lambda name: "its server did not start" if name == "dead.x" else None)
+    registry.explain_missing_with(
+        lambda name: "its server did not start" if name == "dead.x" else None
+    )
     steps = [by("oracle", "ask"), by("echo", "say", "ask"), by("dead.x", "look", "say")]
     seen: list[events.Recorded] = []
     outcome = run(ScriptedModel(plan=plan(*steps)), registry=registry, seen=seen, mode="core")

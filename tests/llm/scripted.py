@@ -23,7 +23,9 @@ class Scripted:
         answer = self.answers.pop(0)
         if isinstance(answer, AeonError):
             raise answer
-        return LLMResponse(answer, usage=COST, model="scripted") if isinstance(answer, str) else answer
+        return (
+            LLMResponse(answer, usage=COST, model="scripted") if isinstance(answer, str) else answer
+        )
 
 
 class Heard:

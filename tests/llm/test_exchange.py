@@ -6,7 +6,14 @@ from typing import Any
 import pydantic
 import pytest
 
-from aeon.domain.errors import AnswerError, EmptyAnswer, Filtered, LimitReached, RateLimited, Truncated
+from aeon.domain.errors import (
+    AnswerError,
+    EmptyAnswer,
+    Filtered,
+    LimitReached,
+    RateLimited,
+    Truncated,
+)
 from aeon.domain.events import CallAnswered, CallFailed
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message
 from aeon.llm.exchange import MAX_ERRORS, InvalidAnswer, check_answer, exchange
@@ -19,7 +26,10 @@ SCHEMA: dict[str, Any] = {
     "required": ["goal", "steps"],
     "properties": {
         "goal": {"type": "string"},
-        "steps": {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/step"}, {"type": "null"}]}},
+        "steps": {
+            "type": "array",
+            "items": {"anyOf": [{"$ref": "#/$defs/step"}, {"type": "null"}]},
+        },
     },
     "$defs": {
         "step": {
@@ -51,7 +61,9 @@ def errors_of(text: str, parse: Callable[[Any], Any] = same) -> tuple[FieldError
 
 
 def test_a_valid_answer_is_what_parse_makes_of_it() -> None:
-    answer = check_answer('```json\n{"goal": "all", "steps": []}\n```', VALIDATOR, Goal.model_validate)
+    answer = check_answer(
+        '```json\n{"goal": "all", "steps": []}\n```', VALIDATOR, Goal.model_validate
+    )
     assert answer == Goal(goal="all", steps=[])
 
 
@@ -67,7 +79,10 @@ def test_every_schema_error_is_reported_in_order_of_place() -> None:
     ]
     assert errors[0].message == "1 is not of type 'string'"
     assert "'fax' is not one of" in errors[2].message
-    assert "'a/b' is a required property" in errors[4].message or "'a/b' is a required property" in errors[5].message
+    assert (
+        "'a/b' is a required property" in errors[4].message
+        or "'a/b' is a required property" in errors[5].message
+    )
 
 
 def test_places_are_ordered_by_number_not_by_digits() -> None:
@@ -102,7 +117,9 @@ def test_an_error_of_parse_itself_is_the_answers() -> None:
     def wrong(value: Any) -> Any:
         raise ValueError("out of range")
 
-    assert errors_of('{"goal": "x", "steps": []}', cyclic) == (FieldError("/steps/0", "depends on itself"),)
+    assert errors_of('{"goal": "x", "steps": []}', cyclic) == (
+        FieldError("/steps/0", "depends on itself"),
+    )
     assert errors_of('{"goal": "x", "steps": []}', wrong) == (FieldError("", "out of range"),)
 
 
@@ -129,7 +146,13 @@ def test_an_exchange_gives_a_value_and_tells_what_it_cost() -> None:
     assert answered.response.usage == COST
     ((event, site),) = heard.told
     assert isinstance(event, CallAnswered)
-    assert (event.call, event.role, event.model, event.usage, site) == ("plan", "planner", "scripted", COST, SITE)
+    assert (event.call, event.role, event.model, event.usage, site) == (
+        "plan",
+        "planner",
+        "scripted",
+        COST,
+        SITE,
+    )
     assert event.request == llm.requests[0]
     assert event.seconds >= 0
 
@@ -142,14 +165,23 @@ def test_an_exchange_gives_the_errors_of_a_bad_answer() -> None:
     assert heard.kinds == ["CallAnswered"]
 
 
-@pytest.mark.parametrize("error", [RateLimited("slow down", usage=COST), LimitReached("enough", limit="max_tokens")])
-def test_what_the_adapter_raises_passes_through_and_is_told(error: RateLimited | LimitReached) -> None:
+@pytest.mark.parametrize(
+    "error", [RateLimited("slow down", usage=COST), LimitReached("enough", limit="max_tokens")]
+)
+def test_what_the_adapter_raises_passes_through_and_is_told(
+    error: RateLimited | LimitReached,
+) -> None:
     heard = Heard()
     with pytest.raises(type(error)):
         exchange(Scripted(error), REQUEST, VALIDATOR, same, emit=heard)
     ((event, site),) = heard.told
     assert isinstance(event, CallFailed)
-    assert (event.error, event.message, event.usage, site) == (type(error).__name__, error.message, error.usage, SITE)
+    assert (event.error, event.message, event.usage, site) == (
+        type(error).__name__,
+        error.message,
+        error.usage,
+        SITE,
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +192,9 @@ def test_what_the_adapter_raises_passes_through_and_is_told(error: RateLimited |
         (LLMResponse(" \n", COST), EmptyAnswer),
     ],
 )
-def test_an_answer_that_is_none_is_an_error_with_its_cost(response: LLMResponse, error: type[AnswerError]) -> None:
+def test_an_answer_that_is_none_is_an_error_with_its_cost(
+    response: LLMResponse, error: type[AnswerError]
+) -> None:
     heard = Heard()
     with pytest.raises(error) as caught:
         exchange(Scripted(response), REQUEST, VALIDATOR, same, emit=heard)

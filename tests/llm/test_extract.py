@@ -120,14 +120,26 @@ def called(arguments: Any, name: str = "plan") -> dict[str, Any]:
         ({"content": None, "function_call": {"name": "plan", "arguments": TEXT}}, TEXT),
         ({"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": TEXT}]}, TEXT),
         ({"content": [TEXT[:5], {"type": "text", "text": TEXT[5:]}]}, TEXT),
-        ({"content": [{"type": "reasoning", "text": "Hm."}, 7, None, {"type": "output_text", "text": TEXT}]}, TEXT),
+        (
+            {
+                "content": [
+                    {"type": "reasoning", "text": "Hm."},
+                    7,
+                    None,
+                    {"type": "output_text", "text": TEXT},
+                ]
+            },
+            TEXT,
+        ),
         ({"content": VALUE}, TEXT),
         ({"content": None, "tool_calls": []}, ""),
         ({"content": None, "tool_calls": ["odd", {"function": None}]}, ""),
         ({}, ""),
     ],
 )
-def test_the_text_of_a_message_is_its_content_or_its_tool_call(message: dict[str, Any], text: str) -> None:
+def test_the_text_of_a_message_is_its_content_or_its_tool_call(
+    message: dict[str, Any], text: str
+) -> None:
     assert text_of(message, "plan") == text
 
 
@@ -166,7 +178,9 @@ def test_an_error_tells_its_position_in_the_whole_text() -> None:
 
 
 def test_an_answer_that_begins_as_json_is_told_what_is_wrong_there() -> None:
-    with pytest.raises(ExtractError, match="property name enclosed in double quotes: line 1 column 2"):
+    with pytest.raises(
+        ExtractError, match="property name enclosed in double quotes: line 1 column 2"
+    ):
         extract_json("{'a': 1}")
 
 
@@ -218,7 +232,11 @@ def test_a_hostile_text_is_refused_quickly(text: str) -> None:
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )

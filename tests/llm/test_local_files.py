@@ -25,7 +25,9 @@ def settings(**given: Any) -> LocalProvider:
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The modules that there are, whatever is installed here."""
     there = {"llama_cpp", "huggingface_hub"}
-    monkeypatch.setattr(local_files, "find_spec", lambda name: find_spec("json") if name in there else None)
+    monkeypatch.setattr(
+        local_files, "find_spec", lambda name: find_spec("json") if name in there else None
+    )
     return there
 
 
@@ -66,7 +68,10 @@ def test_a_model_has_to_be_named(given: dict[str, str]) -> None:
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", ["repo_id", "filename", "revision"])
 def test_a_file_and_a_repository_are_too_much(model_file: Path, name: str) -> None:
-    assert "a file and a repository are both named" in problem(settings(model_path=model_file, **{name: "x"})).message
+    assert (
+        "a file and a repository are both named"
+        in problem(settings(model_path=model_file, **{name: "x"})).message
+    )
 
 
 @pytest.mark.usefixtures("installed")
@@ -87,7 +92,9 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path, content: bytes) -> None
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_home_folder_may_be_abbreviated(model_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_folder_may_be_abbreviated(
+    model_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(model_file.parent))
     short = settings(model_path=f"~/{model_file.name}")
     local_files.check(short)
@@ -103,7 +110,10 @@ def test_the_name_is_the_files_unless_it_is_given() -> None:
 
 def test_it_costs_nothing_unless_a_price_is_given() -> None:
     assert settings(model_path="m.gguf", prices={}).prices == {"m": Price(input=0, output=0)}
-    assert settings(model_path="m.gguf", prices={"m": {"input": 1, "output": 2}}).prices["m"].output == 2
+    assert (
+        settings(model_path="m.gguf", prices={"m": {"input": 1, "output": 2}}).prices["m"].output
+        == 2
+    )
 
 
 @pytest.mark.usefixtures("installed")
@@ -124,7 +134,9 @@ def test_production_takes_it_for_a_model() -> None:
 @pytest.mark.parametrize("key", ["roles.grader.model", "reasoning.deep.model"])
 def test_another_model_for_a_role_or_a_mode_is_refused_at_the_start(key: str) -> None:
     given = ["provider=local", "provider.model_path=m.gguf"]
-    with pytest.raises(ConfigError, match=re.escape(f"{key}=gpt-5: provider=local has one model, m")) as raised:
+    with pytest.raises(
+        ConfigError, match=re.escape(f"{key}=gpt-5: provider=local has one model, m")
+    ) as raised:
         resolve_provider(compose([*given, f"{key}=gpt-5"]), {})
     assert key in raised.value.hint
     assert resolve_provider(compose([*given, f"{key}=m"]), {})

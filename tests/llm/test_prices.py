@@ -7,11 +7,28 @@ import pytest
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import Usage
-from aeon.llm.prices import PriceBook, PriceList, check_prices, cost, named_endpoints, price_book, price_list, price_of
-from aeon.llm.settings import LocalProvider, OpenAIFallback, OpenAIProvider, Price, SimulatedProvider
+from aeon.llm.prices import (
+    PriceBook,
+    PriceList,
+    check_prices,
+    cost,
+    named_endpoints,
+    price_book,
+    price_list,
+    price_of,
+)
+from aeon.llm.settings import (
+    LocalProvider,
+    OpenAIFallback,
+    OpenAIProvider,
+    Price,
+    SimulatedProvider,
+)
 
 OPENAI = "https://api.openai.com/v1"
-MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000, cached_tokens=400_000, reasoning_tokens=900_000)
+MILLION = Usage(
+    input_tokens=1_000_000, output_tokens=1_000_000, cached_tokens=400_000, reasoning_tokens=900_000
+)
 
 
 @pytest.mark.parametrize(
@@ -23,8 +40,15 @@ MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000, cached_tokens=4
         (Price(input=0, output=0), 0.0),
     ],
 )
-def test_cost_is_per_million_tokens_and_cached_input_has_its_own_price(price: Price, money: float) -> None:
-    usage = Usage(input_tokens=1_000_000, output_tokens=500_000, cached_tokens=400_000, reasoning_tokens=100_000)
+def test_cost_is_per_million_tokens_and_cached_input_has_its_own_price(
+    price: Price, money: float
+) -> None:
+    usage = Usage(
+        input_tokens=1_000_000,
+        output_tokens=500_000,
+        cached_tokens=400_000,
+        reasoning_tokens=100_000,
+    )
     assert cost(usage, price) == pytest.approx(money)
 
 
@@ -36,14 +60,20 @@ def test_a_dated_version_has_the_price_of_its_own_model() -> None:
     assert price_of("o5", prices) is None
 
 
-@pytest.mark.parametrize("end", ["", "-2025-08-07", "-0613", "-20251022", "-001", "@20240229", "-latest", ":latest"])
+@pytest.mark.parametrize(
+    "end", ["", "-2025-08-07", "-0613", "-20251022", "-001", "@20240229", "-latest", ":latest"]
+)
 def test_a_version_of_a_model_costs_what_the_model_costs(end: str) -> None:
     price = Price(input=1, output=1)
     assert price_of(f"gpt-5{end}", {"gpt-5": price}) is price
 
 
-@pytest.mark.parametrize("end", ["-pro", "-mini", ".1", "-32k", "-128k", "o", ":free", "-pro-2025-10-06"])
-def test_another_model_whose_name_begins_the_same_has_not_its_price_unless_a_star_says_so(end: str) -> None:
+@pytest.mark.parametrize(
+    "end", ["-pro", "-mini", ".1", "-32k", "-128k", "o", ":free", "-pro-2025-10-06"]
+)
+def test_another_model_whose_name_begins_the_same_has_not_its_price_unless_a_star_says_so(
+    end: str,
+) -> None:
     price, free = Price(input=1, output=1), Price(input=0, output=0)
     assert price_of(f"gpt-5{end}", {"gpt-5": price}) is None
     assert price_of(f"gpt-5{end}", {"gpt-5*": price, "*": free}) is price
@@ -57,16 +87,24 @@ def test_a_configured_price_wins_over_the_published_one() -> None:
 def test_a_model_of_a_known_address_has_its_published_price_with_cached_tokens_cheaper() -> None:
     prices = PriceList(address=OPENAI)
     fresh = prices.cost(Usage(input_tokens=1_000_000), "gpt-5-mini")
-    cached = prices.cost(Usage(input_tokens=1_000_000, cached_tokens=1_000_000), "gpt-5-mini-2025-08-07")
+    cached = prices.cost(
+        Usage(input_tokens=1_000_000, cached_tokens=1_000_000), "gpt-5-mini-2025-08-07"
+    )
     assert fresh == pytest.approx(0.25)
     assert cached is not None
     assert 0 < cached < fresh
-    assert prices.cost(Usage(output_tokens=1_000_000, reasoning_tokens=900_000), "gpt-5-mini") == pytest.approx(2.0)
+    assert prices.cost(
+        Usage(output_tokens=1_000_000, reasoning_tokens=900_000), "gpt-5-mini"
+    ) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(
     ("address", "model"),
-    [(OPENAI, "a-model-of-my-own"), ("http://127.0.0.1:8000/v1", "gpt-5-mini"), ("https://example.org/v1", "gpt-5")],
+    [
+        (OPENAI, "a-model-of-my-own"),
+        ("http://127.0.0.1:8000/v1", "gpt-5-mini"),
+        ("https://example.org/v1", "gpt-5"),
+    ],
 )
 def test_what_is_not_published_is_unpriced_and_not_free(address: str, model: str) -> None:
     prices = PriceList(address=address)
@@ -76,7 +114,10 @@ def test_what_is_not_published_is_unpriced_and_not_free(address: str, model: str
 
 
 def test_a_price_for_a_star_is_for_every_model_without_one() -> None:
-    free = PriceList({"*": Price(input=0, output=0), "dear": Price(input=1, output=1)}, "http://localhost:11434/v1")
+    free = PriceList(
+        {"*": Price(input=0, output=0), "dear": Price(input=1, output=1)},
+        "http://localhost:11434/v1",
+    )
     assert free.knows("llama3.1")
     assert free.cost(MILLION, "llama3.1") == 0.0
     assert free.cost(MILLION, "dear") == 2.0
@@ -116,11 +157,15 @@ def test_endpoints_of_one_name_are_told_apart() -> None:
 
 def test_a_cap_on_cost_needs_a_price_for_every_model_that_may_be_called() -> None:
     settings = OpenAIProvider(
-        model="a", prices={"a": Price(input=1, output=1)}, fallbacks=(OpenAIFallback(name="b", model="own"),)
+        model="a",
+        prices={"a": Price(input=1, output=1)},
+        fallbacks=(OpenAIFallback(name="b", model="own"),),
     )
     book = price_book(settings)
     check_prices(book, None, ["x"])
-    with pytest.raises(ConfigError, match="configured for judge, own, and none is published") as raised:
+    with pytest.raises(
+        ConfigError, match="configured for judge, own, and none is published"
+    ) as raised:
         check_prices(book, 1.0, ["a", "judge"])
     assert "provider.prices" in raised.value.hint
 
@@ -131,4 +176,6 @@ def test_the_price_list_is_imported_when_it_is_needed() -> None:
 
 
 def test_cached_tokens_never_lower_a_cost_below_that_of_the_whole_input_cached() -> None:
-    assert cost(Usage(100, 0, cached_tokens=5000), Price(input=2, cached=1, output=1)) == pytest.approx(100 / 1e6)
+    assert cost(
+        Usage(100, 0, cached_tokens=5000), Price(input=2, cached=1, output=1)
+    ) == pytest.approx(100 / 1e6)

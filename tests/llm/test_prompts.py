@@ -41,7 +41,9 @@ def user_text(library: PromptLibrary, variables: Mapping[str, Any], call: CallNa
 
 
 def test_a_call_renders_to_a_system_and_a_user_message(make_set: MakeSet) -> None:
-    library = PromptLibrary(make_set(plan__system="Be {{ how }}.\n", plan__user="Do {{ what }}.\n"), "mine")
+    library = PromptLibrary(
+        make_set(plan__system="Be {{ how }}.\n", plan__user="Do {{ what }}.\n"), "mine"
+    )
     system, user = library.render("plan", {"how": "brief", "what": "it"})
     assert (system.role, system.content) == ("system", "Be brief.\n")
     assert (user.role, user.content) == ("user", "Do it.\n")
@@ -54,7 +56,9 @@ def test_a_set_that_overrides_one_template_takes_the_rest_from_default(make_set:
     assert files["system"] == resource_root() / "prompts" / "default" / "repair.system.j2"
 
 
-def test_the_persons_default_comes_before_the_packaged_one_and_after_the_persons_set(make_set: MakeSet) -> None:
+def test_the_persons_default_comes_before_the_packaged_one_and_after_the_persons_set(
+    make_set: MakeSet,
+) -> None:
     make_set("default", plan__user="theirs", plan__system="theirs")
     library = PromptLibrary(make_set("mine", plan__user="mine"), "mine")
     assert [message.content for message in library.render("plan", {})] == ["theirs", "mine"]
@@ -63,7 +67,9 @@ def test_the_persons_default_comes_before_the_packaged_one_and_after_the_persons
 def test_an_included_file_is_found_by_the_same_fallback(make_set: MakeSet) -> None:
     make_set("default", _rules="default rules", _voice="default voice")
     make_set("mine", _voice="my voice")
-    folder = make_set("mine", plan__system="", plan__user='{% include "_rules.j2" %}, {% include "_voice.j2" %}')
+    folder = make_set(
+        "mine", plan__system="", plan__user='{% include "_rules.j2" %}, {% include "_voice.j2" %}'
+    )
     assert user_text(PromptLibrary(folder, "mine"), {}) == "default rules, my voice"
 
 
@@ -109,8 +115,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("task", HOSTILE)
-def test_a_value_is_never_a_template_and_arrives_byte_for_byte(make_set: MakeSet, task: str) -> None:
-    library = PromptLibrary(make_set(plan__system="", plan__user='{{ task }}|{{ task | fence("task") }}'), "mine")
+def test_a_value_is_never_a_template_and_arrives_byte_for_byte(
+    make_set: MakeSet, task: str
+) -> None:
+    library = PromptLibrary(
+        make_set(plan__system="", plan__user='{{ task }}|{{ task | fence("task") }}'), "mine"
+    )
     assert user_text(library, {"task": task}) == f"{task}|{fence(task, 'task')}"
     assert f"\n{task}\n" in fence(task, "task")
 
@@ -122,9 +132,13 @@ def test_a_missing_variable_at_render_names_file_and_line(make_set: MakeSet) -> 
 
 
 def test_a_failure_in_an_included_template_names_the_included_file(make_set: MakeSet) -> None:
-    folder = make_set(plan__system="", plan__user='\n{% include "_inner.j2" %}', _inner="\n\n{{ plan.gaol }}")
+    folder = make_set(
+        plan__system="", plan__user='\n{% include "_inner.j2" %}', _inner="\n\n{{ plan.gaol }}"
+    )
     with pytest.raises(PromptError, match=r"_inner\.j2:3: .*no attribute 'gaol'"):
-        PromptLibrary(folder, "mine").render("plan", {"plan": FollowUpQuestion(question="q", assumption="a")})
+        PromptLibrary(folder, "mine").render(
+            "plan", {"plan": FollowUpQuestion(question="q", assumption="a")}
+        )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +149,9 @@ def test_a_failure_in_an_included_template_names_the_included_file(make_set: Mak
         ("\n\n{{ x + }}", 3, "unexpected"),
     ],
 )
-def test_a_broken_template_names_file_line_and_reason(make_set: MakeSet, text: str, line: int, message: str) -> None:
+def test_a_broken_template_names_file_line_and_reason(
+    make_set: MakeSet, text: str, line: int, message: str
+) -> None:
     library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
     with pytest.raises(PromptError, match=rf"(?i)mine/plan\.user\.j2:{line}: .*{message}"):
         library.check({"plan": {"x": "x"}})
@@ -148,20 +164,26 @@ def test_a_template_that_is_not_utf8_is_named(make_set: MakeSet) -> None:
         PromptLibrary(folder, "mine").check({"plan": {}})
 
 
-def test_check_finds_every_unknown_variable_with_its_line_and_the_nearest_known_one(make_set: MakeSet) -> None:
+def test_check_finds_every_unknown_variable_with_its_line_and_the_nearest_known_one(
+    make_set: MakeSet,
+) -> None:
     user = "{{ task }}\n{% if false %}\n{{ iputs }}\n{% endif %}\n"
     library = PromptLibrary(make_set(plan__system="{{ zzz }}", plan__user=user), "mine")
     with pytest.raises(PromptError) as caught:
         library.check({"plan": {"task": "t", "inputs": {}}})
     first, second = caught.value.message.splitlines()
     assert re.search(r"mine/plan\.system\.j2:1: no variable 'zzz' here$", first)
-    assert re.search(r"mine/plan\.user\.j2:3: no variable 'iputs' here; did you mean 'inputs'\?$", second)
+    assert re.search(
+        r"mine/plan\.user\.j2:3: no variable 'iputs' here; did you mean 'inputs'\?$", second
+    )
 
 
 def test_check_looks_into_included_templates(make_set: MakeSet) -> None:
     user = '{% for item in items %}{% include "_item.j2" %}{% endfor %}'
     folder = make_set(plan__system="", plan__user=user, _item="{{ item }}\n{{ itme }}")
-    with pytest.raises(PromptError, match=r"_item\.j2:2: no variable 'itme' here; did you mean 'item'"):
+    with pytest.raises(
+        PromptError, match=r"_item\.j2:2: no variable 'itme' here; did you mean 'item'"
+    ):
         PromptLibrary(folder, "mine").check({"plan": {"items": []}})
 
 
@@ -183,18 +205,25 @@ def test_a_template_that_is_not_in_the_folders_is_refused_with_its_place(
     make_set: MakeSet, tag: str, name: str
 ) -> None:
     make_set("other", part="there, but outside the set")
-    library = PromptLibrary(make_set(plan__system="", plan__user="one\n" + tag.format(name)), "mine")
+    library = PromptLibrary(
+        make_set(plan__system="", plan__user="one\n" + tag.format(name)), "mine"
+    )
     library.digest()
     with pytest.raises(
-        PromptError, match=rf"^[^\n]*mine/plan\.user\.j2:2: there is no template [^\n]*{re.escape(name)}"
+        PromptError,
+        match=rf"^[^\n]*mine/plan\.user\.j2:2: there is no template [^\n]*{re.escape(name)}",
     ):
         library.check({"plan": {"no": False}})
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_name_made_at_run_time_cannot_leave_the_folders_either(make_set: MakeSet, name: str) -> None:
+def test_a_name_made_at_run_time_cannot_leave_the_folders_either(
+    make_set: MakeSet, name: str
+) -> None:
     make_set("other", part="there, but outside the set")
-    library = PromptLibrary(make_set(plan__system="", plan__user="one\n{% include which %}"), "mine")
+    library = PromptLibrary(
+        make_set(plan__system="", plan__user="one\n{% include which %}"), "mine"
+    )
     with pytest.raises(PromptError, match=r"mine/plan\.user\.j2:2: there is no template"):
         library.render("plan", {"which": name})
 
@@ -214,7 +243,9 @@ def test_check_dry_renders(make_set: MakeSet) -> None:
 
 def test_check_names_a_file_that_no_call_would_use(make_set: MakeSet) -> None:
     folder = make_set(plans__user="never used")
-    with pytest.raises(PromptError, match=r"plans\.user\.j2: this is of no call; there are: task_profile, plan,"):
+    with pytest.raises(
+        PromptError, match=r"plans\.user\.j2: this is of no call; there are: task_profile, plan,"
+    ):
         PromptLibrary(folder, "mine").check({})
 
 
@@ -224,7 +255,9 @@ def test_a_call_without_a_template_says_where_it_looked(make_set: MakeSet) -> No
         library.render("nothing", {})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", ["{{ task.__class__.__mro__ }}", "{{ names.append(1) }}", "{{ ''.__class__ }}"])
+@pytest.mark.parametrize(
+    "text", ["{{ task.__class__.__mro__ }}", "{{ names.append(1) }}", "{{ ''.__class__ }}"]
+)
 def test_templates_are_sandboxed(make_set: MakeSet, text: str) -> None:
     library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
     names = ["a"]
@@ -247,25 +280,33 @@ def test_a_template_is_parsed_once_for_all_that_is_asked_of_it(
     parsed: list[str | None] = []
     parse = Environment.parse
 
-    def counted(self: Environment, source: str, name: str | None = None, filename: str | None = None) -> Any:
+    def counted(
+        self: Environment, source: str, name: str | None = None, filename: str | None = None
+    ) -> Any:
         parsed.append(name)
         return parse(self, source, name, filename)
 
     monkeypatch.setattr(Environment, "parse", counted)
     user = '{% include "_part.j2" %}{% include "_part.j2" %}'
-    library = PromptLibrary(make_set(plan__system='{% include "_part.j2" %}', plan__user=user, _part="part"), "mine")
+    library = PromptLibrary(
+        make_set(plan__system='{% include "_part.j2" %}', plan__user=user, _part="part"), "mine"
+    )
     library.digest()
     for _ in range(2):
         library.check({"plan": {}})
         library.files("plan")
-    assert sorted(name for name in parsed if name in ("plan.system.j2", "plan.user.j2", "_part.j2")) == [
+    assert sorted(
+        name for name in parsed if name in ("plan.system.j2", "plan.user.j2", "_part.j2")
+    ) == [
         "_part.j2",
         "plan.system.j2",
         "plan.user.j2",
     ]
 
 
-@pytest.mark.parametrize("text", ["{{ task | nothing }}", "{% if task is nothing %}{% endif %}", "{{ task | random }}"])
+@pytest.mark.parametrize(
+    "text", ["{{ task | nothing }}", "{% if task is nothing %}{% endif %}", "{{ task | random }}"]
+)
 def test_an_unknown_filter_or_test_is_named_with_its_place(make_set: MakeSet, text: str) -> None:
     library = PromptLibrary(make_set(plan__system="", plan__user="one\n" + text), "mine")
     with pytest.raises(PromptError, match=r"mine/plan\.user\.j2:2: No (filter|test) named"):
@@ -273,7 +314,9 @@ def test_an_unknown_filter_or_test_is_named_with_its_place(make_set: MakeSet, te
 
 
 def test_many_threads_render_at_once(make_set: MakeSet) -> None:
-    library = PromptLibrary(make_set(plan__system="{{ n }}", plan__user="{{ n | fence('n') }}"), "mine")
+    library = PromptLibrary(
+        make_set(plan__system="{{ n }}", plan__user="{{ n | fence('n') }}"), "mine"
+    )
     seen: dict[int, str] = {}
     threads = [
         threading.Thread(target=lambda n=n: seen.update({n: user_text(library, {"n": n})}))  # type: ignore[misc]
@@ -312,11 +355,16 @@ def test_every_packaged_template_compiles() -> None:
 
 
 def test_a_fence_shows_label_attributes_and_text() -> None:
-    assert fence("x", "input", name="a", size=3, none=None) == '<input name="a" size="3">\nx\n</input>'
+    assert (
+        fence("x", "input", name="a", size=3, none=None) == '<input name="a" size="3">\nx\n</input>'
+    )
 
 
 def test_an_attribute_cannot_break_out_of_its_tag() -> None:
-    assert fence("x", "input", name='a"><b>\n') == '<input name="a&quot;&gt;&lt;b&gt;&#10;">\nx\n</input>'
+    assert (
+        fence("x", "input", name='a"><b>\n')
+        == '<input name="a&quot;&gt;&lt;b&gt;&#10;">\nx\n</input>'
+    )
 
 
 def test_a_text_with_its_own_closing_tag_gets_a_numbered_fence() -> None:
@@ -335,7 +383,9 @@ def test_a_fence_needs_a_label_that_is_a_tag_name(label: str) -> None:
         fence("x", label)
 
 
-TAGGY = st.lists(st.sampled_from(["</task>", "</task-2>", "< / Task >", "<task>", "</", "task", ">", "\n", "x"]))
+TAGGY = st.lists(
+    st.sampled_from(["</task>", "</task-2>", "< / Task >", "<task>", "</", "task", ">", "\n", "x"])
+)
 
 
 @given(st.one_of(st.text(), TAGGY.map("".join)))
@@ -349,7 +399,9 @@ def test_fenced_text_is_recoverable_and_never_closes_early(text: str) -> None:
 
 def test_json_is_compact_readable_and_in_its_own_order() -> None:
     question = FollowUpQuestion(question="wo?", assumption="hier")
-    text = to_json({"z": "é", "a": {question.question}, "q": question, "u": Usage(1), "p": Path("x")})
+    text = to_json(
+        {"z": "é", "a": {question.question}, "q": question, "u": Usage(1), "p": Path("x")}
+    )
     assert text.startswith('{"z":"é","a":["wo?"],"q":{"question":"wo?","assumption":"hier"')
     assert json.loads(text)["u"]["input_tokens"] == 1
 
@@ -379,8 +431,12 @@ def test_the_schema_in_words_is_a_template_of_the_set(make_set: MakeSet) -> None
     told = packaged_prompts().schema_prompt("plan", schema, ())
     assert told.endswith('<json_schema>\n{"type":"object"}\n</json_schema>')
     assert 'named "plan"' in told
-    shown = packaged_prompts().schema_prompt("plan", schema, (Message("user", f"see {to_json(schema)}"),))
-    assert shown == "Answer with one JSON value that matches the JSON Schema given, and nothing else."
+    shown = packaged_prompts().schema_prompt(
+        "plan", schema, (Message("user", f"see {to_json(schema)}"),)
+    )
+    assert (
+        shown == "Answer with one JSON value that matches the JSON Schema given, and nothing else."
+    )
     own = PromptLibrary(make_set(_schema="{{ call }}: {{ schema | json }}"), "mine")
     assert own.schema_prompt("plan", schema, ()) == 'plan: {"type":"object"}'
     assert own.digest() != packaged_prompts().digest()
@@ -398,4 +454,6 @@ def test_what_a_step_is_given_is_a_template_of_the_set(make_set: MakeSet) -> Non
     own = PromptLibrary(make_set(_context="{{ parts | length }} parts"), "mine")
     assert own.text("_context.j2", {"parts": parts}) == "3 parts"
     with pytest.raises(PromptError, match=r"_context\.j2"):
-        PromptLibrary(make_set(_context="{{ partz }}"), "mine").text("_context.j2", {"parts": parts})
+        PromptLibrary(make_set(_context="{{ partz }}"), "mine").text(
+            "_context.j2", {"parts": parts}
+        )

@@ -73,12 +73,16 @@ def write(tmp_path: Path) -> Write:
 def test_the_wire_form_leaves_out_what_only_names_the_document(write: Write) -> None:
     wire = write(plan=PLAN).wire("plan")
     assert wire.strict
-    assert wire.schema == {key: value for key, value in PLAN.items() if key not in ("$schema", "$id")}
+    assert wire.schema == {
+        key: value for key, value in PLAN.items() if key not in ("$schema", "$id")
+    }
 
 
 def test_on_the_wire_a_tool_is_one_of_the_registered_names_or_null(write: Write) -> None:
     library = write(plan=PLAN)
-    tool = library.wire("plan", tools=("search", "calc")).schema["$defs"]["step"]["properties"]["tool"]
+    tool = library.wire("plan", tools=("search", "calc")).schema["$defs"]["step"]["properties"][
+        "tool"
+    ]
     assert tool == {"anyOf": [{"type": "string", "enum": ["search", "calc"]}, NULL]}
     assert library.wire("plan", tools=()).schema["$defs"]["step"]["properties"]["tool"] == NULL
     assert library.wire("plan").schema["$defs"]["step"] == STEP
@@ -87,12 +91,23 @@ def test_on_the_wire_a_tool_is_one_of_the_registered_names_or_null(write: Write)
 def test_a_criterion_is_named_where_a_persons_file_has_it_and_nowhere_else(write: Write) -> None:
     criterion = {**STEP, "required": ["name"], "properties": {"name": {"type": "string"}}}
     listed = {"type": "array", "items": {"$ref": "#/$defs/criterion"}}
-    parts = {"criteria": {"anyOf": [{"$ref": "#/$defs/list"}, NULL]}, "other": {"$ref": "#/$defs/criterion"}}
-    own = {**STEP, "required": [*parts], "properties": parts, "$defs": {"criterion": criterion, "list": listed}}
+    parts = {
+        "criteria": {"anyOf": [{"$ref": "#/$defs/list"}, NULL]},
+        "other": {"$ref": "#/$defs/criterion"},
+    }
+    own = {
+        **STEP,
+        "required": [*parts],
+        "properties": parts,
+        "$defs": {"criterion": criterion, "list": listed},
+    }
     wire = write(convergence=own).wire("convergence", criteria=["a", "b"])
     assert violations(wire.schema) == []
     properties = wire.schema["properties"]
-    assert properties["criteria"]["anyOf"][0]["items"]["properties"]["name"] == {"type": "string", "enum": ["a", "b"]}
+    assert properties["criteria"]["anyOf"][0]["items"]["properties"]["name"] == {
+        "type": "string",
+        "enum": ["a", "b"],
+    }
     assert properties["other"] == {"$ref": "#/$defs/criterion"}
     assert wire.schema["$defs"] == own["$defs"]
 
@@ -107,7 +122,9 @@ def test_wire_forms_and_validators_are_kept(write: Write) -> None:
     library = write(plan=PLAN, step=WORK)
     assert library.wire("plan", tools=["a"]) is library.wire("plan", tools=("a",))
     assert library.local("plan") is library.local("plan")
-    assert library.wire("step", answer_schema=ANSWER) is library.wire("step", answer_schema=dict(ANSWER))
+    assert library.wire("step", answer_schema=ANSWER) is library.wire(
+        "step", answer_schema=dict(ANSWER)
+    )
     assert library.local("step", ANSWER) is library.local("step", dict(ANSWER))
 
 
@@ -118,7 +135,9 @@ def test_a_file_is_read_once(write: Write) -> None:
     assert library.wire("plan", tools=()).strict
 
 
-def test_the_answers_schema_takes_the_place_of_the_output_with_its_definitions(write: Write) -> None:
+def test_the_answers_schema_takes_the_place_of_the_output_with_its_definitions(
+    write: Write,
+) -> None:
     library = write(step=WORK)
     wire = library.wire("step", answer_schema=ANSWER)
     assert wire.strict
@@ -134,12 +153,20 @@ def test_the_answers_schema_takes_the_place_of_the_output_with_its_definitions(w
 def test_the_answers_schema_holds_locally_too(write: Write) -> None:
     validator = write(step=WORK).local("step", ANSWER)
     assert validator.is_valid({"step_output": {"rows": [1], "first": "x"}, "clarity_reason": None})
-    errors = validator.iter_errors({"step_output": {"rows": ["x"], "first": 1}, "clarity_reason": None})
-    assert sorted(error.json_path for error in errors) == ["$.step_output.first", "$.step_output.rows[0]"]
+    errors = validator.iter_errors(
+        {"step_output": {"rows": ["x"], "first": 1}, "clarity_reason": None}
+    )
+    assert sorted(error.json_path for error in errors) == [
+        "$.step_output.first",
+        "$.step_output.rows[0]",
+    ]
 
 
 def test_null_stays_allowed_where_the_file_allows_it(write: Write) -> None:
-    nullable = {**WORK, "properties": {**WORK["properties"], "step_output": {"type": ["string", "null"]}}}  # type: ignore[dict-item]
+    nullable = {
+        **WORK,
+        "properties": {**WORK["properties"], "step_output": {"type": ["string", "null"]}},
+    }  # type: ignore[dict-item]
     library = write(step=nullable)
     assert library.wire("step", answer_schema=ANSWER).strict
     assert library.local("step", ANSWER).is_valid({"step_output": None, "clarity_reason": None})
@@ -156,12 +183,20 @@ def test_a_recursive_answer_schema_is_sent_loosely_and_checked_locally(write: Wr
     library = write(step=WORK)
     assert not library.wire("step", answer_schema=tree).strict
     validator = library.local("step", tree)
-    assert validator.is_valid({"step_output": {"children": [{"children": []}]}, "clarity_reason": None})
-    assert not validator.is_valid({"step_output": {"children": [{"children": [1]}]}, "clarity_reason": None})
+    assert validator.is_valid(
+        {"step_output": {"children": [{"children": []}]}, "clarity_reason": None}
+    )
+    assert not validator.is_valid(
+        {"step_output": {"children": [{"children": [1]}]}, "clarity_reason": None}
+    )
 
 
-@pytest.mark.parametrize("loose", [{"type": "object"}, {"type": "string", "minLength": 2}, {}, {"type": "array"}])
-def test_an_answer_schema_outside_the_strict_subset_is_sent_loosely(write: Write, loose: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "loose", [{"type": "object"}, {"type": "string", "minLength": 2}, {}, {"type": "array"}]
+)
+def test_an_answer_schema_outside_the_strict_subset_is_sent_loosely(
+    write: Write, loose: dict[str, Any]
+) -> None:
     assert not write(step=WORK).wire("step", answer_schema=loose).strict
 
 
@@ -191,7 +226,10 @@ def test_the_file_of_a_person_is_used_unchanged_by_its_uses(write: Write) -> Non
     [
         ('{\n "type": object}', r"plan\.json:2:10: not valid JSON"),
         ('["type"]', r"plan\.json: a schema is a JSON object, not list"),
-        ('{"type": "object", "properties": {"a": {"type": "strnig"}}}', r"plan\.json#/properties/a/type: .strnig"),
+        (
+            '{"type": "object", "properties": {"a": {"type": "strnig"}}}',
+            r"plan\.json#/properties/a/type: .strnig",
+        ),
         ('{"type": "object", "required": "a"}', r"plan\.json#/required"),
         (
             '{"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}}',
@@ -209,7 +247,9 @@ def test_the_file_of_a_person_is_used_unchanged_by_its_uses(write: Write) -> Non
         ),
     ],
 )
-def test_a_file_that_is_no_schema_is_named_with_its_place(write: Write, text: str, message: str) -> None:
+def test_a_file_that_is_no_schema_is_named_with_its_place(
+    write: Write, text: str, message: str
+) -> None:
     with pytest.raises(SchemaFileError, match=message):
         write(plan=text).wire("plan")
 
@@ -233,7 +273,9 @@ def test_a_schemas_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> Non
 
 
 def test_an_unknown_call_has_no_schema(write: Write) -> None:
-    with pytest.raises(SchemaFileError, match="no schema belongs to 'plans'; there are: task_profile, plan,"):
+    with pytest.raises(
+        SchemaFileError, match="no schema belongs to 'plans'; there are: task_profile, plan,"
+    ):
         write().wire("plans")  # type: ignore[arg-type]
 
 
@@ -270,7 +312,9 @@ def test_the_digest_follows_the_files(write: Write) -> None:
 
 @pytest.mark.parametrize("tools", [None, (), ("search", "calc")])
 @pytest.mark.parametrize("call", CALLS)
-def test_every_packaged_schema_is_strict_on_the_wire(call: Any, tools: tuple[str, ...] | None) -> None:
+def test_every_packaged_schema_is_strict_on_the_wire(
+    call: Any, tools: tuple[str, ...] | None
+) -> None:
     wire = packaged_schemas().wire(call, tools=tools)
     assert strict_violations(wire.schema) == ()
     assert violations(wire.schema) == []
@@ -288,7 +332,12 @@ STRICT_STRING = {"type": "string"}
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
 
 
 @pytest.mark.parametrize(
@@ -302,12 +351,18 @@ def object_of(**properties: Any) -> dict[str, Any]:
             object_of(a={**object_of(), "additionalProperties": True}),
             "/properties/a: additionalProperties must be false",
         ),
-        (object_of(a={"type": "object", "additionalProperties": False}), "an object needs properties"),
+        (
+            object_of(a={"type": "object", "additionalProperties": False}),
+            "an object needs properties",
+        ),
         (object_of(a={"type": "string", "minLength": 1}), "minLength is not supported"),
         (object_of(a={"type": "string", "default": "x"}), "default is not supported"),
         (object_of(a={"allOf": [STRICT_STRING]}), "allOf is not supported"),
         (object_of(a={"oneOf": [STRICT_STRING]}), "oneOf is not supported"),
-        (object_of(a={"type": "array", "items": STRICT_STRING, "uniqueItems": True}), "uniqueItems is not supported"),
+        (
+            object_of(a={"type": "array", "items": STRICT_STRING, "uniqueItems": True}),
+            "uniqueItems is not supported",
+        ),
         (object_of(a={"type": "array"}), "an array needs items"),
         (object_of(a={"type": "array", "items": True}), "an array needs items"),
         (object_of(a={"description": "anything"}), "has no type"),
@@ -320,14 +375,19 @@ def object_of(**properties: Any) -> dict[str, Any]:
             "cannot stand beside title",
         ),
         (
-            {**object_of(a={"$ref": "#/$defs/b"}), "$defs": {"b": object_of(c={"$ref": "#/$defs/b"})}},
+            {
+                **object_of(a={"$ref": "#/$defs/b"}),
+                "$defs": {"b": object_of(c={"$ref": "#/$defs/b"})},
+            },
             "refers to itself",
         ),
     ],
 )
 def test_what_leaves_the_strict_subset_is_named(schema: dict[str, Any], reason: str) -> None:
     Draft202012Validator.check_schema(schema)
-    assert any(reason in violation for violation in strict_violations(schema)), strict_violations(schema)
+    assert any(reason in violation for violation in strict_violations(schema)), strict_violations(
+        schema
+    )
 
 
 def test_data_that_looks_like_a_schema_is_not_judged_as_one() -> None:
@@ -363,14 +423,18 @@ def test_what_is_there_only_with_something_absent_is_not_sent_and_relax_absent()
 
 @pytest.mark.parametrize("call", CALLS)
 def test_whatever_is_absent_the_rest_is_within_the_strict_subset(call: CallName) -> None:
-    wire = packaged_schemas().wire(call, absent=("tools", "criteria", "issues", "memory_answer", "SUBPLAN_CREATE"))
+    wire = packaged_schemas().wire(
+        call, absent=("tools", "criteria", "issues", "memory_answer", "SUBPLAN_CREATE")
+    )
     assert wire.strict
     assert violations(wire.schema) == []
 
 
 def test_a_copy_of_a_packaged_file_is_narrowed_like_the_original(tmp_path: Path) -> None:
     text = (resource_root() / "schemas" / "plan.json").read_text(encoding="utf-8")
-    (tmp_path / "plan.json").write_text(text.replace("A declarative plan.", "My plan."), encoding="utf-8")
+    (tmp_path / "plan.json").write_text(
+        text.replace("A declarative plan.", "My plan."), encoding="utf-8"
+    )
     own = SchemaLibrary(tmp_path)
     own.check()
     sent = own.wire("plan", absent=("tools",))

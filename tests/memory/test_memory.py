@@ -15,7 +15,11 @@ Make = Callable[[], Memory]
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
 )
 
@@ -56,17 +60,39 @@ def test_writing_again_replaces(make: Make) -> None:
 
 def test_a_search_finds_what_begins_so_and_sorts_it(make: Make) -> None:
     memory = make()
-    for key in ("step/b/output", "step/a/output", "step", "Step/a", "other", "step/a%/x", "step/a_/x"):
+    for key in (
+        "step/b/output",
+        "step/a/output",
+        "step",
+        "Step/a",
+        "other",
+        "step/a%/x",
+        "step/a_/x",
+    ):
         memory.write(key, key)
-    assert list(memory.search("step/")) == ["step/a%/x", "step/a/output", "step/a_/x", "step/b/output"]
+    assert list(memory.search("step/")) == [
+        "step/a%/x",
+        "step/a/output",
+        "step/a_/x",
+        "step/b/output",
+    ]
     assert list(memory.search("step/a%")) == ["step/a%/x"]
     assert list(memory.search("step/a_")) == ["step/a_/x"]
     assert len(memory.search("")) == 7
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
-@given(st.dictionaries(TEXT | st.sampled_from(["\ud7ff", "\ue000", "a\U0010ffff", "\U0010ffff", "a\0b"]), JSON), TEXT)
-def test_any_key_and_value_is_kept_and_found_by_any_prefix(make: Make, entries: dict[str, object], prefix: str) -> None:
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+@given(
+    st.dictionaries(
+        TEXT | st.sampled_from(["\ud7ff", "\ue000", "a\U0010ffff", "\U0010ffff", "a\0b"]), JSON
+    ),
+    TEXT,
+)
+def test_any_key_and_value_is_kept_and_found_by_any_prefix(
+    make: Make, entries: dict[str, object], prefix: str
+) -> None:
     memory = make()
     for key, value in entries.items():
         memory.write(key, value)

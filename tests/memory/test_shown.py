@@ -20,7 +20,10 @@ def test_entries_that_are_given_are_shown_instead_of_those_there_are() -> None:
 
 def test_what_does_not_fit_is_cut_and_counted() -> None:
     entries = {"a": "xxxx", "b": [1, 2, 3], "c": "y", "d": "z"}
-    assert cut_entries(entries, 100) == ([{"key": key, "value": value} for key, value in entries.items()], 0)
+    assert cut_entries(entries, 100) == (
+        [{"key": key, "value": value} for key, value in entries.items()],
+        0,
+    )
     beginning = {"key": "b", "value": "[1,", "characters_left_out": 4}
     assert cut_entries(entries, 9) == ([{"key": "a", "value": "xxxx"}, beginning], 2)
     assert cut_entries(entries, 5) == ([{"key": "a", "value": "xxxx"}], 3)

@@ -40,7 +40,9 @@ def test_runs_do_not_see_each_other_unless_they_share_a_name(path: Path) -> None
     ]
     for number, memory in enumerate(memories[:3]):
         memory.write("step/s1/output", number)
-    assert [memory.search("step/") for memory in memories] == [{"step/s1/output": n} for n in (0, 1, 2, 2)]
+    assert [memory.search("step/") for memory in memories] == [
+        {"step/s1/output": n} for n in (0, 1, 2, 2)
+    ]
     for memory in memories:
         memory.close()
 
@@ -89,7 +91,9 @@ def test_a_key_that_is_no_text_cannot_be_stored(path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_used_is_a_configuration_error(tmp_path: Path) -> None:
-    (tmp_path / "no.sqlite").write_text("this is no database, and long enough to be sure of it" * 100)
+    (tmp_path / "no.sqlite").write_text(
+        "this is no database, and long enough to be sure of it" * 100
+    )
     (tmp_path / "file").touch()
     for path in (tmp_path / "no.sqlite", tmp_path, tmp_path / "file" / "memory.sqlite"):
         with pytest.raises(ConfigError, match=r"memory\.path=.*cannot be used"):
@@ -97,8 +101,14 @@ def test_a_file_that_cannot_be_used_is_a_configuration_error(tmp_path: Path) -> 
 
 
 def test_it_is_chosen_by_configuration(tmp_path: Path) -> None:
-    chosen = compose(["memory=sqlite", f"memory.path={tmp_path}/m.sqlite", "memory.namespace=project"]).memory
-    assert (chosen.kind, chosen.path, chosen.namespace) == ("sqlite", tmp_path / "m.sqlite", "project")
+    chosen = compose(
+        ["memory=sqlite", f"memory.path={tmp_path}/m.sqlite", "memory.namespace=project"]
+    ).memory
+    assert (chosen.kind, chosen.path, chosen.namespace) == (
+        "sqlite",
+        tmp_path / "m.sqlite",
+        "project",
+    )
     memory = open_memory(chosen, "r1")
     assert isinstance(memory, SqliteMemory)
     memory.close()
@@ -107,7 +117,9 @@ def test_it_is_chosen_by_configuration(tmp_path: Path) -> None:
     other.close()
 
 
-@pytest.mark.parametrize("overrides", [["memory=sqlite", "memory.path=null"], ["memory.path=x.sqlite"]])
+@pytest.mark.parametrize(
+    "overrides", [["memory=sqlite", "memory.path=null"], ["memory.path=x.sqlite"]]
+)
 def test_a_path_goes_with_a_file(overrides: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"memory\.path"):
         compose(overrides)

@@ -53,19 +53,32 @@ class _AsWritten(GenerateJsonSchema):
 def line_model(kind: type[Event]) -> type[Value]:
     """The model of an event's line: its number and time, its name, and its fields but those that are left out."""
     hints = get_type_hints(kind)
-    fields: dict[str, Any] = {"sequence": int, "part": int, "time": str, "event": Literal[NAMES[kind]], "run_id": str}
-    fields |= {name: hints[name] for name in LINE_FIELDS[kind]} | ({"characters": int} if kind is CallAnswered else {})
+    fields: dict[str, Any] = {
+        "sequence": int,
+        "part": int,
+        "time": str,
+        "event": Literal[NAMES[kind]],
+        "run_id": str,
+    }
+    fields |= {name: hints[name] for name in LINE_FIELDS[kind]} | (
+        {"characters": int} if kind is CallAnswered else {}
+    )
     required: dict[str, Any] = {name: (of_type, ...) for name, of_type in fields.items()}
     return create_model(kind.__name__, __base__=Value, __doc__=kind.__doc__, **required)
 
 
 def build_schemas() -> dict[str, dict[str, Any]]:
     """The schema of each artefact, by the stem of its file in `schemas/artefacts/`."""
-    plan_state, steps = (Plan | PlanChange | None, ...), (tuple[PlanStep, ...] | StepsDifference, ...)
+    plan_state, steps = (
+        (Plan | PlanChange | None, ...),
+        (tuple[PlanStep, ...] | StepsDifference, ...),
+    )
     written = _derived(ExecutionPass, _WRITTEN_PASS, plan_state=plan_state, steps=steps)
     models = {
         "result": _derived(RunResult, RunResult.__doc__ or "", leave_out={"history"}),
-        "history": _derived(ExecutionHistory, ExecutionHistory.__doc__ or "", passes=(tuple[written, ...], ...)),  # type: ignore[valid-type]
+        "history": _derived(
+            ExecutionHistory, ExecutionHistory.__doc__ or "", passes=(tuple[written, ...], ...)
+        ),  # type: ignore[valid-type]
         "events": Union[tuple(line_model(kind) for kind in event_types())],  # noqa: UP007
         "cycles": CycleRecord,
     }
@@ -79,8 +92,14 @@ def build_schemas() -> dict[str, dict[str, Any]]:
     }
 
 
-def _derived(model: type[Value], description: str, *, leave_out: Collection[str] = (), **fields: Any) -> Any:
-    types = {name: (field.annotation, field) for name, field in model.model_fields.items() if name not in leave_out}
+def _derived(
+    model: type[Value], description: str, *, leave_out: Collection[str] = (), **fields: Any
+) -> Any:
+    types = {
+        name: (field.annotation, field)
+        for name, field in model.model_fields.items()
+        if name not in leave_out
+    }
     return create_model(model.__name__, __base__=Value, __doc__=description, **{**types, **fields})
 
 

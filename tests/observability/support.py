@@ -25,7 +25,12 @@ from aeon.domain.history import (
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumber_steps
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementAction, RefusedAction, RepairRecord, StepChange
-from aeon.domain.report import IssueLocation, ProposedRepair, SemanticValidationReport, ValidationIssue
+from aeon.domain.report import (
+    IssueLocation,
+    ProposedRepair,
+    SemanticValidationReport,
+    ValidationIssue,
+)
 from aeon.domain.request import CallSite, LLMRequest, Message, Usage
 from aeon.domain.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, UsageReport
 from aeon.files.jsonl import read_lines
@@ -65,7 +70,12 @@ class Story:
         self.tell(e.PhaseFinished(stage=stage, phase=phase, pass_number=number, outcome=outcome))
 
     def dispatch(
-        self, call: str, phase: str, number: int, plan: Plan | None = None, step_id: str | None = None
+        self,
+        call: str,
+        phase: str,
+        number: int,
+        plan: Plan | None = None,
+        step_id: str | None = None,
     ) -> CallSite:
         """A call is charged and dispatched; the profile call and a tool alone are free and have cycle 0."""
         free = call in ("task_profile", "tool")
@@ -78,9 +88,16 @@ class Story:
         return site
 
     def answer(
-        self, site: CallSite, call: str, text: str = '{"ok": true}', role: str = "planner", model: str = MODEL
+        self,
+        site: CallSite,
+        call: str,
+        text: str = '{"ok": true}',
+        role: str = "planner",
+        model: str = MODEL,
     ) -> None:
-        request = LLMRequest(call=call, messages=(Message("user", "the prompt"),), schema={}, site=site)  # type: ignore[arg-type]
+        request = LLMRequest(
+            call=call, messages=(Message("user", "the prompt"),), schema={}, site=site
+        )  # type: ignore[arg-type]
         answered = e.CallAnswered(
             request=request,
             site=site,
@@ -98,7 +115,9 @@ class Story:
     def ends(self, site: CallSite, call: str, error: str | None = None) -> None:
         self.tell(e.CycleFinished(site=site, call=call, error=error), site)
 
-    def call(self, call: str, phase: str, number: int, plan: Plan | None = None, role: str = "planner") -> CallSite:
+    def call(
+        self, call: str, phase: str, number: int, plan: Plan | None = None, role: str = "planner"
+    ) -> CallSite:
         """A whole cycle that goes well."""
         site = self.dispatch(call, phase, number, plan)
         self.answer(site, call, role=role)
@@ -113,13 +132,20 @@ def step(step_id: str, *dependencies: str, **fields: object) -> PlanStep:
         "auth": "Design the authentication flow: sign-up, sign-in, recovery",
         "combine": "Combine everything into one design",
     }.get(step_id, f"Do {step_id}")
-    return PlanStep(step_id=step_id, description=description, dependencies=dependencies, agent="llm", **fields)  # type: ignore[arg-type]
+    return PlanStep(
+        step_id=step_id, description=description, dependencies=dependencies, agent="llm", **fields
+    )  # type: ignore[arg-type]
 
 
 PLAN = Plan(
     goal="A design of a web application in which people can sign in",
     task=TASK,
-    steps=(step("gather"), step("data-model", "gather"), step("auth", "gather"), step("combine", "data-model", "auth")),
+    steps=(
+        step("gather"),
+        step("data-model", "gather"),
+        step("auth", "gather"),
+        step("combine", "data-model", "auth"),
+    ),
 )
 PROFILE = TaskProfile(
     reasoning_depth=4,
@@ -148,11 +174,17 @@ ISSUES = (
         severity="MEDIUM",
         description="The recovery of a lost password is not said",
         location=IssueLocation(step_id="auth"),
-        proposed_repair=ProposedRepair(action="clarify", target="auth", changes={"description": "say it"}),
+        proposed_repair=ProposedRepair(
+            action="clarify", target="auth", changes={"description": "say it"}
+        ),
     ),
-    ValidationIssue(issue_id="I2", type="consistency", severity="LOW", description="Two names for a session"),
+    ValidationIssue(
+        issue_id="I2", type="consistency", severity="LOW", description="Two names for a session"
+    ),
 )
-REPORT = SemanticValidationReport(validation_id="v1", artifact_type="execution_artifact", issues=ISSUES)
+REPORT = SemanticValidationReport(
+    validation_id="v1", artifact_type="execution_artifact", issues=ISSUES
+)
 REPAIR = RepairRecord(
     call="semantic_validation",
     cycle=6,
@@ -165,15 +197,21 @@ REPAIR = RepairRecord(
 )
 
 
-def assessment(completeness: float, coherence: float, consistency: float, converged: bool) -> ConvergenceAssessment:
+def assessment(
+    completeness: float, coherence: float, consistency: float, converged: bool
+) -> ConvergenceAssessment:
     return ConvergenceAssessment(
         converged=converged,
-        reason_codes=("all_criteria_met",) if converged else ("completeness_below_threshold", "blocking_issue"),
+        reason_codes=("all_criteria_met",)
+        if converged
+        else ("completeness_below_threshold", "blocking_issue"),
         scores=ConvergenceScores(
             completeness_score=completeness,
             coherence_score=coherence,
             consistency_score=consistency,
-            consistency_status={"plan_steps": PairStatus(status="consistent", explanation="they agree")},
+            consistency_status={
+                "plan_steps": PairStatus(status="consistent", explanation="they agree")
+            },
         ),
         explanation="One step is blocked." if not converged else "Everything is there.",
         detected_issues=() if converged else ("the authentication flow is missing",),
@@ -182,11 +220,18 @@ def assessment(completeness: float, coherence: float, consistency: float, conver
 
 
 def run_step(
-    story: Story, plan: Plan, step_id: str, number: int, clarity: str = "CLEAR", output: str | None = None
+    story: Story,
+    plan: Plan,
+    step_id: str,
+    number: int,
+    clarity: str = "CLEAR",
+    output: str | None = None,
 ) -> Plan:
     """A step from its dispatch to its end; the plan after it."""
     site = story.dispatch("step", "EXECUTE", number, plan, step_id)
-    running = plan.step(step_id).model_copy(update={"status": "running", "incoming_context": "what came before"})
+    running = plan.step(step_id).model_copy(
+        update={"status": "running", "incoming_context": "what came before"}
+    )
     story.tell(e.StepStarted(pass_number=number, cycle=site.cycle, step=running), site)
     story.answer(site, "step", output or f"output of {step_id}", "worker")
     story.ends(site, "step")
@@ -196,7 +241,9 @@ def run_step(
             "status": status,
             "step_output": output or f"output of {step_id}",
             "clarity_state": clarity,
-            "clarity_reason": "The identity provider is not known" if clarity == "BLOCKED" else None,
+            "clarity_reason": "The identity provider is not known"
+            if clarity == "BLOCKED"
+            else None,
         }
     )
     story.tell(e.StepFinished(pass_number=number, cycle=site.cycle, step=ended), site)
@@ -207,7 +254,11 @@ def refinement(plan: Plan) -> tuple[RefinementRecord, Plan]:
     """The blocked step is rewritten, and one action is refused."""
     before = plan.step("auth")
     after = before.model_copy(
-        update={"status": "pending", "clarity_state": None, "description": "Design sign-in with e-mail and password"}
+        update={
+            "status": "pending",
+            "clarity_state": None,
+            "description": "Design sign-in with e-mail and password",
+        }
     )
     change = RefinementAction(
         action_type="MODIFY",
@@ -217,13 +268,21 @@ def refinement(plan: Plan) -> tuple[RefinementRecord, Plan]:
         semantic_validation_input=ISSUES[:1],
         addresses_issues=("I1",),
     )
-    refused = RefinementAction(action_type="REMOVE", target_step_id="gather", justification="No longer needed")
+    refused = RefinementAction(
+        action_type="REMOVE", target_step_id="gather", justification="No longer needed"
+    )
     record = RefinementRecord(
         triggers=("blocked_step",),
         accepted=(change,),
-        refused=(RefusedAction(action=refused, reason="gather is complete: executed steps are kept"),),
+        refused=(
+            RefusedAction(action=refused, reason="gather is complete: executed steps are kept"),
+        ),
         changes=(StepChange(step_id="auth", before=before, after=after),),
-        questions=(FollowUpQuestion(question="Which identity provider?", assumption="none, e-mail and password"),),
+        questions=(
+            FollowUpQuestion(
+                question="Which identity provider?", assumption="none, e-mail and password"
+            ),
+        ),
     )
     return record, plan.with_steps(after)
 
@@ -232,12 +291,18 @@ def realistic_run(*, synthetic: bool = False) -> tuple[e.Recorded, ...]:
     """Profile, a plan of four steps in three layers, two passes, a blocked step, a repair, a refinement, converged."""
     story = Story()
     provider = "simulated" if synthetic else "openai"
-    story.tell(e.RunStarted(run_id="run-1", task=TASK, provider=provider, synthetic=synthetic), after=0)
+    story.tell(
+        e.RunStarted(run_id="run-1", task=TASK, provider=provider, synthetic=synthetic), after=0
+    )
     _prepare(story)
     plan = _first_pass(story)
     _second_pass(story, plan)
     finished = e.RunFinished(
-        termination_reason="converged", converged=True, passes=2, ttl_used=story.cycle, ttl_allocated=34
+        termination_reason="converged",
+        converged=True,
+        passes=2,
+        ttl_used=story.cycle,
+        ttl_allocated=34,
     )
     story.tell(finished)
     return tuple(story.told)
@@ -254,7 +319,9 @@ def _prepare(story: Story) -> None:
     plan_report = SemanticValidationReport(validation_id="v0", artifact_type="plan")
     story.tell(e.Validated(pass_number=0, cycle=site.cycle, report=plan_report))
     story.call("refinement", "PLAN", 0, PLAN)
-    story.tell(e.Refined(pass_number=0, refinement=RefinementRecord(triggers=("initial_plan",)), plan=PLAN))
+    story.tell(
+        e.Refined(pass_number=0, refinement=RefinementRecord(triggers=("initial_plan",)), plan=PLAN)
+    )
     story.tell(e.PlanMade(plan=PLAN, layers=3, expected_calls=18))
     story.phase_ends("B", "PLAN", 0)
 
@@ -268,7 +335,9 @@ def _first_pass(story: Story) -> Plan:
     story.phase_ends("C", "EXECUTE", 1)
     story.phase("C", "EVALUATE", 1)
     site = story.dispatch("semantic_validation", "EVALUATE", 1, plan)
-    retry = e.RetryScheduled(site=site, call="semantic_validation", attempt=1, seconds=1.2, error="RateLimited")
+    retry = e.RetryScheduled(
+        site=site, call="semantic_validation", attempt=1, seconds=1.2, error="RateLimited"
+    )
     story.tell(retry, site)
     story.answer(site, "semantic_validation", '{"issues": [{"severity": "high"}]}', "grader")
     story.answer(site, "repair", '{"issues": [{"severity": "HIGH"}]}', "repairer")
@@ -277,14 +346,19 @@ def _first_pass(story: Story) -> Plan:
     story.ends(site, "semantic_validation")
     story.tell(e.Validated(pass_number=1, cycle=site.cycle, report=REPORT))
     site = story.call("convergence", "EVALUATE", 1, plan, "grader")
-    story.tell(e.Assessed(pass_number=1, cycle=site.cycle, assessment=assessment(0.62, 0.8, 0.75, False)))
+    story.tell(
+        e.Assessed(pass_number=1, cycle=site.cycle, assessment=assessment(0.62, 0.8, 0.75, False))
+    )
     story.phase_ends("C", "EVALUATE", 1)
     story.phase("C", "REFINE", 1)
     story.call("refinement", "REFINE", 1, plan)
     record, plan = refinement(plan)
     story.tell(e.Refined(pass_number=1, refinement=record, plan=plan))
     advisory = Advisory(
-        kind="refused_action", message="gather is complete: executed steps are kept", pass_number=1, step_id="gather"
+        kind="refused_action",
+        message="gather is complete: executed steps are kept",
+        pass_number=1,
+        step_id="gather",
     )
     story.tell(e.AdvisoryRaised(advisory=advisory))
     story.phase_ends("C", "REFINE", 1)
@@ -303,7 +377,9 @@ def _second_pass(story: Story, plan: Plan) -> None:
     report = SemanticValidationReport(validation_id="v2", artifact_type="execution_artifact")
     story.tell(e.Validated(pass_number=2, cycle=site.cycle, report=report))
     site = story.call("convergence", "EVALUATE", 2, plan, "grader")
-    story.tell(e.Assessed(pass_number=2, cycle=site.cycle, assessment=assessment(0.97, 0.94, 0.95, True)))
+    story.tell(
+        e.Assessed(pass_number=2, cycle=site.cycle, assessment=assessment(0.97, 0.94, 0.95, True))
+    )
     story.phase_ends("C", "EVALUATE", 2)
     story.phase("C", "REFINE", 2)
     story.phase_ends("C", "REFINE", 2, "skipped")
@@ -320,7 +396,9 @@ def chain_run(length: int) -> tuple[e.Recorded, ...]:
         task=TASK,
         steps=renumber_steps(tuple(step(i, *ids[max(0, n - 1) : n]) for n, i in enumerate(ids))),
     )
-    story.tell(e.RunStarted(run_id="run-long", task=TASK, provider="openai", synthetic=False), after=0)
+    story.tell(
+        e.RunStarted(run_id="run-long", task=TASK, provider="openai", synthetic=False), after=0
+    )
     story.tell(e.PlanMade(plan=plan, layers=length, expected_calls=length))
     story.tell(e.PassStarted(pass_number=1, ttl_remaining=story.ttl, ready=(ids[0],)))
     story.phase("C", "EXECUTE", 1)
@@ -343,19 +421,27 @@ def logged(folder: Path, told: Iterable[e.Recorded]) -> list[dict[str, Any]]:
     return list(read_lines(folder / "cycles.jsonl"))
 
 
-def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrüße, 世界 🌍") -> RunResult:
+def a_result(
+    *, synthetic: bool = False, answer: str = "The design, whole.\nGrüße, 世界 🌍"
+) -> RunResult:
     """The result of `realistic_run`, every part of it filled in."""
-    record, refined = refinement(PLAN.with_steps(step("auth", "gather", status="invalid", clarity_state="BLOCKED")))
+    record, refined = refinement(
+        PLAN.with_steps(step("auth", "gather", status="invalid", clarity_state="BLOCKED"))
+    )
     plan = Plan(goal=refined.goal, task=TASK, steps=renumber_steps(refined.steps))
     timing = Timing(start_time=START.isoformat(), end_time=END.isoformat(), duration_seconds=3.25)
     last = assessment(0.97, 0.94, 0.95, True)
     execution_pass = ExecutionPass(
         pass_number=1,
         phase="REFINE",
-        phases=(PhaseRecord(phase="EXECUTE", start_time=START.isoformat(), end_time=START.isoformat()),),
+        phases=(
+            PhaseRecord(phase="EXECUTE", start_time=START.isoformat(), end_time=START.isoformat()),
+        ),
         plan_state=PLAN,
         steps=plan.steps,
-        execution_results={"auth": StepResult(step_id="auth", step_output="half", clarity_state="BLOCKED")},
+        execution_results={
+            "auth": StepResult(step_id="auth", step_output="half", clarity_state="BLOCKED")
+        },
         evaluation_results=EvaluationResults(validation_report=REPORT, convergence=last),
         refinement=record,
         refinement_changes=record.accepted,
@@ -369,7 +455,12 @@ def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrü
         timing_information=timing,
     )
     planning_pass = ExecutionPass(
-        pass_number=0, phase="PLAN", phases=(), plan_state=PLAN, ttl_remaining=34, timing_information=timing
+        pass_number=0,
+        phase="PLAN",
+        phases=(),
+        plan_state=PLAN,
+        ttl_remaining=34,
+        timing_information=timing,
     )
     history = ExecutionHistory(
         execution_id="run-1",
@@ -378,7 +469,9 @@ def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrü
         passes=(planning_pass, execution_pass),
         final_convergence=last,
         final_output=answer,
-        final_result=FinalResult(converged=True, result_type="converged", output=answer, metadata={"passes": 1}),
+        final_result=FinalResult(
+            converged=True, result_type="converged", output=answer, metadata={"passes": 1}
+        ),
         overall_statistics=Statistics(
             total_passes=1,
             total_refinements=1,
@@ -399,7 +492,11 @@ def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrü
         reason_codes=last.reason_codes,
         explanation=last.explanation,
         best_pass=BestPass(
-            pass_number=1, completeness_score=0.97, coherence_score=0.94, consistency_score=0.95, answer=answer
+            pass_number=1,
+            completeness_score=0.97,
+            coherence_score=0.94,
+            consistency_score=0.95,
+            answer=answer,
         ),
         passes=1,
         ttl=TTLReport(allocated=34, used=14, remaining=20),
@@ -414,11 +511,18 @@ def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrü
         follow_up_questions=record.questions,
         refused_actions=record.refused,
         timings=Timings(
-            start_time=START.isoformat(), end_time=START.isoformat(), total_seconds=3.25, seconds_by_call={"plan": 1.5}
+            start_time=START.isoformat(),
+            end_time=START.isoformat(),
+            total_seconds=3.25,
+            seconds_by_call={"plan": 1.5},
         ),
         versions={"aeon": "0.1.0", "python": "3.11"},
-        provider=ProviderReport(kind="openai", base_url="http://127.0.0.1:1/v1", models={"planner": [MODEL]}),
-        hashes=Hashes(task="a" * 64, inputs={}, prompts="b" * 64, schemas="c" * 64, configuration="d" * 64),
+        provider=ProviderReport(
+            kind="openai", base_url="http://127.0.0.1:1/v1", models={"planner": [MODEL]}
+        ),
+        hashes=Hashes(
+            task="a" * 64, inputs={}, prompts="b" * 64, schemas="c" * 64, configuration="d" * 64
+        ),
         configuration={"ttl": {"base": 10}},
         history=history,
     )

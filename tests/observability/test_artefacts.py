@@ -22,7 +22,11 @@ def test_what_is_read_back_equals_what_was_written(tmp_path: Path) -> None:
 def test_the_result_is_there_without_its_history_and_the_history_beside_it(tmp_path: Path) -> None:
     result = a_result()
     artefacts.write(result, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.md", "history.json", "result.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "answer.md",
+        "history.json",
+        "result.json",
+    ]
     written = json.loads((tmp_path / "result.json").read_bytes())
     assert set(written) == set(type(result).model_fields) - {"history"}
     assert json.loads((tmp_path / "history.json").read_bytes())["execution_id"] == "run-1"
@@ -31,7 +35,9 @@ def test_the_result_is_there_without_its_history_and_the_history_beside_it(tmp_p
 def test_the_files_are_readable_in_every_script(tmp_path: Path) -> None:
     artefacts.write(a_result(), tmp_path)
     assert "Grüße, 世界 🌍" in (tmp_path / "result.json").read_text(encoding="utf-8")
-    assert (tmp_path / "answer.md").read_text(encoding="utf-8") == "The design, whole.\nGrüße, 世界 🌍\n"
+    assert (tmp_path / "answer.md").read_text(
+        encoding="utf-8"
+    ) == "The design, whole.\nGrüße, 世界 🌍\n"
 
 
 def test_an_answer_keeps_its_first_line_and_gets_no_second_newline(tmp_path: Path) -> None:
@@ -62,7 +68,9 @@ def test_equal_results_give_equal_bytes_in_a_fixed_order(tmp_path: Path) -> None
     assert text.startswith('{\n  "format": "aeon.domain.result/1",\n  "run_id": "run-1"')
 
 
-def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_replaced_whole_or_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -74,7 +82,9 @@ def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path, monkeypatch
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_disk_that_fills_up_loses_no_file_that_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_loses_no_file_that_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replace = Path.replace
 
     def full(self: Path, target: Path) -> Path:
@@ -84,7 +94,9 @@ def test_a_disk_that_fills_up_loses_no_file_that_has_room(tmp_path: Path, monkey
 
     monkeypatch.setattr(Path, "replace", full)
     result = a_result()
-    with pytest.raises(ArtefactError, match=r"history\.json cannot be written: No space left") as raised:
+    with pytest.raises(
+        ArtefactError, match=r"history\.json cannot be written: No space left"
+    ) as raised:
         artefacts.write(result, tmp_path)
     assert raised.value.result is result
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.md", "result.json"]
@@ -117,7 +129,11 @@ def test_a_directory_that_went_away_is_an_artefact_error(tmp_path: Path) -> None
         ("history.json", None, "cannot be read"),
         ("history.json", b"{", "does not hold a history of this version"),
         ("history.json", b"[]", "does not hold a history of this version"),
-        ("result.json", b'{"format": "aeon.domain.result/9"}', "does not hold a result of this version"),
+        (
+            "result.json",
+            b'{"format": "aeon.domain.result/9"}',
+            "does not hold a result of this version",
+        ),
     ],
 )
 def test_a_directory_without_a_whole_result_is_an_artefact_error(
@@ -131,7 +147,9 @@ def test_a_directory_without_a_whole_result_is_an_artefact_error(
         artefacts.load(tmp_path)
 
 
-def test_nothing_of_the_environment_gets_into_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_the_environment_gets_into_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     secret = "sk-this-key-is-not-for-any-file"
     monkeypatch.setenv("OPENAI_API_KEY", secret)
     logs = (EventLog(tmp_path / "events.jsonl", print), CycleLog(tmp_path / "cycles.jsonl", print))

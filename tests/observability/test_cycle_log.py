@@ -16,9 +16,22 @@ from tests.observability.support import PLAN, REPAIR, Story, feed, logged, reali
 def test_every_cycle_is_one_line_with_what_the_specification_names(tmp_path: Path) -> None:
     lines = logged(tmp_path, realistic_run())
     assert [line["step_number"] for line in lines] == list(range(len(lines)))
-    asked = {"step_number", "plan_state", "llm_output", "supervisor_actions", "tool_calls", "ttl_remaining", "errors"}
+    asked = {
+        "step_number",
+        "plan_state",
+        "llm_output",
+        "supervisor_actions",
+        "tool_calls",
+        "ttl_remaining",
+        "errors",
+    }
     assert all(asked | {"timestamp"} <= set(line) for line in lines)
-    assert [line["call"] for line in lines[:4]] == ["task_profile", "plan", "semantic_validation", "refinement"]
+    assert [line["call"] for line in lines[:4]] == [
+        "task_profile",
+        "plan",
+        "semantic_validation",
+        "refinement",
+    ]
     assert lines[4] | {"plan_state": None} == {
         "format": "aeon.cycle/1",
         "run_id": "run-1",
@@ -65,7 +78,9 @@ def test_a_repair_keeps_the_bad_answer_its_errors_and_each_attempt(tmp_path: Pat
         }
     ]
     assert line["usage"]["requests"] == 2
-    assert [(error["type"], error["transient"]) for error in line["errors"]] == [("RateLimited", True)]
+    assert [(error["type"], error["transient"]) for error in line["errors"]] == [
+        ("RateLimited", True)
+    ]
 
 
 def test_an_error_that_was_tried_again_has_its_class_and_its_message_apart(tmp_path: Path) -> None:
@@ -99,7 +114,9 @@ def test_each_repair_of_a_cycle_names_its_own_attempts_only(tmp_path: Path) -> N
     assert [(a["call"], tuple(a["attempts"])) for a in line["supervisor_actions"]] == list(told)
 
 
-def test_an_abandoned_step_is_logged_as_such_with_the_tool_it_was_waiting_for(tmp_path: Path) -> None:
+def test_an_abandoned_step_is_logged_as_such_with_the_tool_it_was_waiting_for(
+    tmp_path: Path,
+) -> None:
     story = Story()
     site = story.dispatch("tool", "EXECUTE", 1, PLAN, "gather")
     call_tool(story, site, {"url": "first"}, ends=True)
@@ -107,8 +124,14 @@ def test_an_abandoned_step_is_logged_as_such_with_the_tool_it_was_waiting_for(tm
     story.tell(e.StepFinished(pass_number=1, cycle=0, step=abandon_step(PLAN.step("gather"))), site)
     (line,) = logged(tmp_path, story.told)
     assert [(error["call"], error["type"]) for error in line["errors"]] == [("tool", "Abandoned")]
-    calls = [(call["tool"], call["arguments"], call["output"], call["error"]) for call in line["tool_calls"]]
-    assert calls == [("fetch", {"url": "first"}, "page", None), ("fetch", {"url": "second"}, None, "Abandoned")]
+    calls = [
+        (call["tool"], call["arguments"], call["output"], call["error"])
+        for call in line["tool_calls"]
+    ]
+    assert calls == [
+        ("fetch", {"url": "first"}, "page", None),
+        ("fetch", {"url": "second"}, None, "Abandoned"),
+    ]
 
 
 def test_an_abandoned_step_keeps_the_error_that_its_call_ended_with(tmp_path: Path) -> None:
@@ -124,7 +147,9 @@ def test_a_tool_in_flight_when_the_run_ends_is_in_the_line(tmp_path: Path) -> No
     story = Story()
     call_tool(story, story.dispatch("tool", "EXECUTE", 1, PLAN, "gather"), {"url": "u"}, ends=False)
     (line,) = logged(tmp_path, story.told)
-    assert [(call["arguments"], call["error"]) for call in line["tool_calls"]] == [({"url": "u"}, "Abandoned")]
+    assert [(call["arguments"], call["error"]) for call in line["tool_calls"]] == [
+        ({"url": "u"}, "Abandoned")
+    ]
 
 
 def call_tool(story: Story, site: CallSite, arguments: dict[str, Any], *, ends: bool) -> None:
@@ -163,13 +188,21 @@ def test_a_cycle_that_fails_is_logged_with_its_error(tmp_path: Path) -> None:
     story = Story()
     site = story.dispatch("plan", "PLAN", 0)
     failed = e.CallFailed(
-        site=site, call="plan", role="planner", error="ServerFailed", message="503", usage=Usage(requests=3), seconds=1
+        site=site,
+        call="plan",
+        role="planner",
+        error="ServerFailed",
+        message="503",
+        usage=Usage(requests=3),
+        seconds=1,
     )
     story.tell(failed, site)
     story.ends(site, "plan", "ServerFailed")
     (line,) = logged(tmp_path, story.told)
     assert line["llm_output"] is None
-    assert line["errors"] == [{"call": "plan", "type": "ServerFailed", "message": "503", "transient": False}]
+    assert line["errors"] == [
+        {"call": "plan", "type": "ServerFailed", "message": "503", "transient": False}
+    ]
     assert line["usage"]["requests"] == 3
 
 
@@ -188,7 +221,9 @@ def test_a_cycle_left_open_is_written_when_the_run_ends(tmp_path: Path, told_end
     story = Story()
     late = story.dispatch("step", "EXECUTE", 1, PLAN, "gather")
     if told_end:
-        end = e.RunFinished(termination_reason="interrupted", converged=False, passes=0, ttl_used=1, ttl_allocated=9)
+        end = e.RunFinished(
+            termination_reason="interrupted", converged=False, passes=0, ttl_used=1, ttl_allocated=9
+        )
         story.tell(end)
     story_end = len(story.told)
     log = CycleLog(tmp_path / "cycles.jsonl", print)
@@ -204,7 +239,9 @@ def test_a_cycle_left_open_is_written_when_the_run_ends(tmp_path: Path, told_end
 def test_lines_sorted_by_cycle_do_not_depend_on_the_order_the_cycles_end_in(tmp_path: Path) -> None:
     def run(folder: str, order: list[int]) -> list[dict[str, Any]]:
         story = Story()
-        sites = [story.dispatch("step", "EXECUTE", 1, PLAN, step.step_id) for step in PLAN.steps[:3]]
+        sites = [
+            story.dispatch("step", "EXECUTE", 1, PLAN, step.step_id) for step in PLAN.steps[:3]
+        ]
         for index in order:
             story.answer(sites[index], "step", f"answer {index}")
             story.ends(sites[index], "step")

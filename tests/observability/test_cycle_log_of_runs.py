@@ -32,7 +32,15 @@ from tests.support.scripted_model import (
     unfinished,
 )
 
-FR_038 = {"step_number", "plan_state", "llm_output", "supervisor_actions", "tool_calls", "ttl_remaining", "errors"}
+FR_038 = {
+    "step_number",
+    "plan_state",
+    "llm_output",
+    "supervisor_actions",
+    "tool_calls",
+    "ttl_remaining",
+    "errors",
+}
 TEXT = "words " * 340  # two kilobytes
 Plans = dict[int, Plan | None]
 
@@ -42,7 +50,9 @@ def wide(width: int) -> ScriptedModel:
     steps = [planned(f"s{number}", "root") for number in range(width)]
     thorough = profile(5, expected_step_count=2 * width)
     passes = [unfinished(), assessment()]
-    return ScriptedModel(task_profile=thorough, plan=plan("root", *steps), step=clear(TEXT), convergence=passes)
+    return ScriptedModel(
+        task_profile=thorough, plan=plan("root", *steps), step=clear(TEXT), convergence=passes
+    )
 
 
 def layered(width: int) -> ScriptedModel:
@@ -52,9 +62,18 @@ def layered(width: int) -> ScriptedModel:
     steps += [planned(below, above) for above, below in zip(first, second, strict=True)]
 
     def step(request: Any) -> Any:
-        return "no JSON at all" if request.site.step_id in ("a1", "b2") else clear(f"{request.site.step_id}: {TEXT}")
+        return (
+            "no JSON at all"
+            if request.site.step_id in ("a1", "b2")
+            else clear(f"{request.site.step_id}: {TEXT}")
+        )
 
-    refined = [refinement(), refinement(modify("b0", "a0")), refinement(), refinement(action("REMOVE", "b1"))]
+    refined = [
+        refinement(),
+        refinement(modify("b0", "a0")),
+        refinement(),
+        refinement(action("REMOVE", "b1")),
+    ]
     return ScriptedModel(
         task_profile=profile(5, expected_step_count=4 * width),
         plan=plan(*steps),
@@ -72,7 +91,9 @@ def run(directory: Path, model: Any, *overrides: str) -> Plans:
         if isinstance(recorded.event, events.CycleStarted):
             plans[recorded.sequence] = recorded.event.plan
 
-    with Aeon.from_config(("provider=simulated", "ttl.limit=1000", "execution.max_steps=1000", *overrides)) as made:
+    with Aeon.from_config(
+        ("provider=simulated", "ttl.limit=1000", "execution.max_steps=1000", *overrides)
+    ) as made:
         aeon = copy.copy(made)
         aeon._process = replace(made._process, adapter=model)
         aeon.run("make tea", directory=directory, observers=[note])
@@ -80,7 +101,9 @@ def run(directory: Path, model: Any, *overrides: str) -> Plans:
 
 
 def assert_rebuilt(lines: Sequence[dict[str, Any]], plans: Plans) -> None:
-    assert [plan_of(lines, line["sequence"]) for line in lines] == [plans[line["sequence"]] for line in lines]
+    assert [plan_of(lines, line["sequence"]) for line in lines] == [
+        plans[line["sequence"]] for line in lines
+    ]
 
 
 @pytest.mark.slow
@@ -133,7 +156,9 @@ def test_cycles_are_told_from_batches_by_their_call(tmp_path: Path) -> None:
 
 def test_core_mode_has_cycles_alone(tmp_path: Path) -> None:
     plans = run(tmp_path / "run", layered(4), "mode=core")
-    assert [line["sequence"] for line in read_lines(tmp_path / "run" / "cycles.jsonl")] == sorted(plans)
+    assert [line["sequence"] for line in read_lines(tmp_path / "run" / "cycles.jsonl")] == sorted(
+        plans
+    )
 
 
 @pytest.mark.parametrize("overrides", [(), ("mode=core",)])
@@ -189,10 +214,15 @@ with Aeon.from_config(overrides, tools=[die]) as aeon:
 
 @pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_batch_loses_the_cycles_in_flight_alone(tmp_path: Path) -> None:
-    said = "".join(f"  - {{id: s{n}, description: d, tool: echo, arguments: {{text: {TEXT!r}}}}}\n" for n in range(6))
+    said = "".join(
+        f"  - {{id: s{n}, description: d, tool: echo, arguments: {{text: {TEXT!r}}}}}\n"
+        for n in range(6)
+    )
     death = "  - {id: last, description: d, tool: die, arguments: {after: 6}}\n"
     (tmp_path / "plan.yaml").write_text("goal: g\nsteps:\n" + said + death)
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, timeout=60, check=False
+    )
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     lines = list(read_lines(tmp_path / "run" / "cycles.jsonl"))
     steps = {f"s{n}": line for n in range(6) for line in lines if line["step_id"] == f"s{n}"}

@@ -27,7 +27,9 @@ def test_the_plan_of_every_cycle_can_be_rebuilt(tmp_path: Path) -> None:
     assert {cycle: plan_at(lines, cycle) for cycle in plans_of(told)} == plans_of(told)
 
 
-def test_a_cycle_that_is_not_there_or_builds_on_one_that_is_not_is_a_lookup_error(tmp_path: Path) -> None:
+def test_a_cycle_that_is_not_there_or_builds_on_one_that_is_not_is_a_lookup_error(
+    tmp_path: Path,
+) -> None:
     lines = logged(tmp_path, realistic_run())
     with pytest.raises(LookupError, match="no cycle 99"):
         plan_at(lines, 99)
@@ -66,7 +68,12 @@ def test_the_plan_of_a_batch_is_written_once_before_any_of_its_steps_ends(tmp_pa
     feed(log, story.told)
     first, batch = read_lines(tmp_path / "cycles.jsonl")
     log.close()
-    assert (batch["call"], batch["cycle"], batch["step_id"], batch["step_number"]) == ("batch", None, None, 2)
+    assert (batch["call"], batch["cycle"], batch["step_id"], batch["step_number"]) == (
+        "batch",
+        None,
+        None,
+        2,
+    )
     assert batch["plan_state"]["base"] == first["step_number"]
     assert plan_of([first, batch], batch["sequence"]) == running
     lines = list(read_lines(tmp_path / "cycles.jsonl"))[2:]
@@ -95,7 +102,10 @@ def steps_strategy() -> st.SearchStrategy[tuple[PlanStep, ...]]:
     return st.lists(step, max_size=6, unique_by=lambda s: s.step_id).map(tuple).map(renumber_steps)
 
 
-questions = st.lists(st.builds(FollowUpQuestion, question=st.just("why?"), assumption=st.text(max_size=3)), max_size=2)
+questions = st.lists(
+    st.builds(FollowUpQuestion, question=st.just("why?"), assumption=st.text(max_size=3)),
+    max_size=2,
+)
 plans = st.builds(
     Plan,
     goal=st.sampled_from(["", "g", "h"]),
@@ -117,7 +127,9 @@ def test_any_sequence_of_plans_is_rebuilt_whatever_order_the_cycles_end_in(
     for site in sites:
         story.ends(site, "step")
     lines = logged(tmp_path_factory.mktemp("run"), story.told)
-    assert {cycle: plan_at(lines, cycle) for cycle in plans_of(story.told)} == dict(enumerate(sequence, start=1))
+    assert {cycle: plan_at(lines, cycle) for cycle in plans_of(story.told)} == dict(
+        enumerate(sequence, start=1)
+    )
 
 
 batches = st.lists(st.lists(st.none() | plans, min_size=1, max_size=4), min_size=1, max_size=5)
@@ -156,7 +168,9 @@ def test_of_a_run_that_was_killed_every_line_that_is_there_is_rebuilt(
     rng: random.Random,
 ) -> None:
     story = told(of, rng)
-    plans_told = {r.sequence: r.event.plan for r in story.told if isinstance(r.event, e.CycleStarted)}
+    plans_told = {
+        r.sequence: r.event.plan for r in story.told if isinstance(r.event, e.CycleStarted)
+    }
     lines = logged(tmp_path_factory.mktemp("run"), story.told)
     assert sorted(line["step_number"] for line in lines) == list(range(1, len(lines) + 1))
     for length in range(1, len(lines) + 1):

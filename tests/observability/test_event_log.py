@@ -39,7 +39,9 @@ def test_a_line_is_there_when_the_next_event_happens(tmp_path: Path) -> None:
 def test_what_research_decision_9_asks_to_be_observable_is_there(tmp_path: Path) -> None:
     lines = logged(tmp_path, realistic_run())
     by_name = {line["event"]: line for line in lines}
-    assert [(line["stage"], line["phase"]) for line in lines if line["event"] == "phase_started"][:3] == [
+    assert [(line["stage"], line["phase"]) for line in lines if line["event"] == "phase_started"][
+        :3
+    ] == [
         ("A", "PROFILE"),
         ("B", "PLAN"),
         ("C", "EXECUTE"),
@@ -55,7 +57,11 @@ def test_what_research_decision_9_asks_to_be_observable_is_there(tmp_path: Path)
 def test_prompts_answers_and_repeated_plans_are_left_out(tmp_path: Path) -> None:
     lines = logged(tmp_path, realistic_run())
     for line in lines:
-        left_out = {"call_answered": {"request", "text"}, "cycle_started": {"plan"}, "refined": {"plan"}}
+        left_out = {
+            "call_answered": {"request", "text"},
+            "cycle_started": {"plan"},
+            "refined": {"plan"},
+        }
         assert not left_out.get(line["event"], set()) & set(line)
     answered = next(line for line in lines if line["event"] == "call_answered")
     assert answered["characters"] == len('{"ok": true}')
@@ -84,7 +90,15 @@ def test_each_kind_of_event_is_known_once() -> None:
 
 
 @pytest.mark.parametrize("kind", event_types(), ids=event_name)
-def test_every_field_of_every_event_stands_in_its_line_unless_left_out_by_name(kind: type[e.Event]) -> None:
+def test_every_field_of_every_event_stands_in_its_line_unless_left_out_by_name(
+    kind: type[e.Event],
+) -> None:
     fields = {field.name for field in dataclasses.fields(kind)} - LEFT_OUT.get(kind, frozenset())
     extra = {"characters"} if kind is e.CallAnswered else set()
-    assert set(line_model(kind).model_fields) == fields | extra | {"sequence", "part", "time", "event", "run_id"}
+    assert set(line_model(kind).model_fields) == fields | extra | {
+        "sequence",
+        "part",
+        "time",
+        "event",
+        "run_id",
+    }

@@ -28,7 +28,9 @@ def with_plans(*plans: tuple[Plan | None, tuple[PlanStep, ...]]) -> ExecutionHis
     """A history whose passes have these plans at their start, and these steps at their end."""
     history = a_result().history
     passes = tuple(
-        history.passes[0].model_copy(update={"pass_number": number, "plan_state": plan, "steps": steps})
+        history.passes[0].model_copy(
+            update={"pass_number": number, "plan_state": plan, "steps": steps}
+        )
         for number, (plan, steps) in enumerate(plans)
     )
     statistics = history.overall_statistics.model_copy(update={"total_passes": len(passes) - 1})
@@ -50,7 +52,9 @@ HISTORIES = {
     "a plan that only pass 0 has": with_plans((FIRST, FIRST.steps)),
     "steps carried out": with_plans((None, ()), (FIRST, HALF.steps), (HALF, HALF.steps)),
     "steps added": with_plans((FIRST, FIRST.steps), (FIRST, HALF.steps), (LONGER, LONGER.steps)),
-    "steps removed": with_plans((LONGER, LONGER.steps), (SHORTER, SHORTER.steps), (FIRST, FIRST.steps)),
+    "steps removed": with_plans(
+        (LONGER, LONGER.steps), (SHORTER, SHORTER.steps), (FIRST, FIRST.steps)
+    ),
     "core mode, a step a pass": with_plans(
         (None, ()), (FIRST, HALF.steps[:1]), (None, HALF.steps[1:2]), (None, HALF.steps)
     ),
@@ -73,7 +77,9 @@ def test_what_did_not_change_is_written_once() -> None:
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
-def test_a_history_of_an_older_version_has_every_plan_whole(history: ExecutionHistory, tmp_path: Path) -> None:
+def test_a_history_of_an_older_version_has_every_plan_whole(
+    history: ExecutionHistory, tmp_path: Path
+) -> None:
     (tmp_path / "history.json").write_text(history.model_dump_json(), encoding="utf-8")
     assert read_history(tmp_path) == history
 
@@ -85,11 +91,16 @@ def test_a_history_of_an_older_version_has_every_plan_whole(history: ExecutionHi
         ({"passes": [{}]}, "plan_state"),
         ({"passes": None}, "not iterable"),
         ({"passes": [{"plan_state": {"kind": "delta"}, "steps": []}]}, "no plan is written before"),
-        ({"passes": [{"plan_state": None, "steps": {"kind": "delta"}}]}, "no plan is written before"),
+        (
+            {"passes": [{"plan_state": None, "steps": {"kind": "delta"}}]},
+            "no plan is written before",
+        ),
         ({"final_output": 3}, "final_output"),
     ],
 )
-def test_a_file_that_holds_no_history_is_refused(change: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_a_file_that_holds_no_history_is_refused(
+    change: dict[str, Any], why: str, tmp_path: Path
+) -> None:
     document = history_document(HISTORIES["steps added"]) | change
     (tmp_path / "history.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(ArtefactError, match=why):

@@ -31,10 +31,15 @@ def test_a_journal_that_cannot_be_written_is_given_up_and_that_is_told_once(
     assert "No space left" in told[0]
 
 
-def test_a_defect_of_a_journal_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_of_a_journal_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def write(self: JsonLines, value: dict[str, object]) -> None:
         raise ValueError("defect")
 
     monkeypatch.setattr(JsonLines, "write", write)
-    with closing(EventLog(tmp_path / "events.jsonl", print)) as journal, pytest.raises(ValueError, match="defect"):
+    with (
+        closing(EventLog(tmp_path / "events.jsonl", print)) as journal,
+        pytest.raises(ValueError, match="defect"),
+    ):
         journal(realistic_run()[0])

@@ -97,7 +97,9 @@ def test_repairs_come_in_the_order_of_their_cycles() -> None:
     told = [r for r in realistic_run() if isinstance(r.event, e.RepairFinished)]
     (first,) = told
     assert isinstance(first.event, e.RepairFinished)
-    later = e.RepairFinished(site=first.event.site, record=first.event.record.model_copy(update={"cycle": 99}))
+    later = e.RepairFinished(
+        site=first.event.site, record=first.event.record.model_copy(update={"cycle": 99})
+    )
     ledger(e.Recorded(9, 9, first.time, later))
     ledger(first)
     assert [repair.cycle for repair in ledger.repairs()] == [7, 99]
@@ -107,14 +109,26 @@ def test_seconds_are_counted_by_call_and_by_phase() -> None:
     ledger = Ledger()
     feed(ledger, realistic_run())
     assert ledger.seconds_by_call()["step"] == pytest.approx(7.5)
-    assert set(ledger.seconds_by_phase) == {"PROFILE", "PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"}
+    assert set(ledger.seconds_by_phase) == {
+        "PROFILE",
+        "PLAN",
+        "EXECUTE",
+        "EVALUATE",
+        "REFINE",
+        "RE_EXECUTE",
+    }
     assert ledger.seconds_by_phase["PROFILE"] == pytest.approx(1.9)
 
 
 def test_models_are_named_by_role() -> None:
     ledger = Ledger()
     feed(ledger, realistic_run())
-    assert ledger.models() == {"grader": [MODEL], "planner": [MODEL], "repairer": [MODEL], "worker": [MODEL]}
+    assert ledger.models() == {
+        "grader": [MODEL],
+        "planner": [MODEL],
+        "repairer": [MODEL],
+        "worker": [MODEL],
+    }
 
 
 def test_sums_do_not_depend_on_the_order_in_which_calls_end() -> None:
@@ -133,7 +147,10 @@ def test_sums_do_not_depend_on_the_order_in_which_calls_end() -> None:
 def test_many_threads_may_book_and_read_at_once() -> None:
     ledger = Ledger()
     told = realistic_run()
-    threads = [threading.Thread(target=lambda: [ledger(r) or ledger.usage() for r in told]) for _ in range(4)]  # type: ignore[func-returns-value]
+    threads = [
+        threading.Thread(target=lambda: [ledger(r) or ledger.usage() for r in told])
+        for _ in range(4)
+    ]  # type: ignore[func-returns-value]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -34,7 +34,9 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtlpCollector]:
         yield running
 
 
-def run(*overrides: str, environ: dict[str, str] | None = None, tools: Any = (), **more: Any) -> RunResult:
+def run(
+    *overrides: str, environ: dict[str, str] | None = None, tools: Any = (), **more: Any
+) -> RunResult:
     keys = ["observability.otel=true", "provider=simulated", *overrides]
     with Aeon.from_config(keys, environ=environ or {}, tools=tools) as aeon:
         return aeon.run(TASK, **more)
@@ -58,9 +60,13 @@ def test_a_run_is_a_tree_of_spans_with_the_times_of_the_run(collector: OtlpColle
     assert root.name == "invoke_workflow aeon"
     assert not root.parent
     assert {span.trace for span in collector.spans} == {root.trace}
-    assert root.attributes["gen_ai.conversation.id"] == root.attributes["aeon.run_id"] == result.run_id
+    assert (
+        root.attributes["gen_ai.conversation.id"] == root.attributes["aeon.run_id"] == result.run_id
+    )
     assert root.attributes["aeon.termination_reason"] == "converged"
-    assert [span.name for span in passes] == [f"invoke_agent pass {n}" for n in range(result.passes + 1)]
+    assert [span.name for span in passes] == [
+        f"invoke_agent pass {n}" for n in range(result.passes + 1)
+    ]
     assert {span.parent for span in passes} == {root.id}
     for span in collector.spans:
         above = by_id.get(span.parent, span)
@@ -68,12 +74,18 @@ def test_a_run_is_a_tree_of_spans_with_the_times_of_the_run(collector: OtlpColle
         assert span.status != 2
     chats = collector.of("chat")
     assert len(chats) == result.usage.total.requests > 10
-    above = Counter((by_id[chat.parent].operation, chat.attributes["gen_ai.prompt.name"]) for chat in chats)
+    above = Counter(
+        (by_id[chat.parent].operation, chat.attributes["gen_ai.prompt.name"]) for chat in chats
+    )
     assert above["invoke_workflow", "task_profile"] == 1
     assert above["plan", "plan"] == 1
     assert above["plan", "refinement"] >= 1
     assert above["invoke_agent", "step"] > 2
-    assert not above["invoke_agent", "plan"] + above["invoke_agent", "refinement"] + above["plan", "step"]
+    assert (
+        not above["invoke_agent", "plan"]
+        + above["invoke_agent", "refinement"]
+        + above["plan", "step"]
+    )
     for chat in chats:
         owner = by_id[chat.parent]
         owner = by_id[owner.parent] if owner.operation == "plan" else owner
@@ -83,7 +95,11 @@ def test_a_run_is_a_tree_of_spans_with_the_times_of_the_run(collector: OtlpColle
 def test_assessments_are_events_of_their_pass(collector: OtlpCollector) -> None:
     result = run("store=off")
     last = collector.of("invoke_agent")[-1]
-    found = {event.attributes["gen_ai.evaluation.name"]: event for event in collector.events if event.span == last.id}
+    found = {
+        event.attributes["gen_ai.evaluation.name"]: event
+        for event in collector.events
+        if event.span == last.id
+    }
     assert {event.name for event in collector.events} == {"gen_ai.evaluation.result"}
     assert set(found) >= {"convergence", "completeness", "coherence", "consistency"}
     told = found["completeness"].attributes
@@ -91,7 +107,11 @@ def test_assessments_are_events_of_their_pass(collector: OtlpCollector) -> None:
     assert told["gen_ai.evaluation.score.value"] == result.scores.completeness_score
     assert told["gen_ai.evaluation.score.label"] == "pass"
     assert told["gen_ai.evaluation.explanation"] == result.explanation
-    labels = [e.attributes["gen_ai.evaluation.score.label"] for e in collector.events if "convergence" in str(e)]
+    labels = [
+        e.attributes["gen_ai.evaluation.score.label"]
+        for e in collector.events
+        if "convergence" in str(e)
+    ]
     assert labels == [*["fail"] * (result.passes - 1), "pass"]
 
 
@@ -106,7 +126,9 @@ def test_where_nobody_takes_events_they_stand_in_the_span(
     assert told == ["gen_ai.evaluation.result"] * 4
 
 
-def test_tokens_have_their_parts_in_spans_and_metrics(collector: OtlpCollector, start_server: StartServer) -> None:
+def test_tokens_have_their_parts_in_spans_and_metrics(
+    collector: OtlpCollector, start_server: StartServer
+) -> None:
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 20,
@@ -114,16 +136,26 @@ def test_tokens_have_their_parts_in_spans_and_metrics(collector: OtlpCollector, 
         "completion_tokens_details": {"reasoning_tokens": 5},
     }
     script = simulated()
-    server = start_server({name: lambda asked, of=of: with_usage(of(asked), usage) for name, of in script.items()})  # type: ignore[operator, misc]
+    server = start_server(
+        {name: lambda asked, of=of: with_usage(of(asked), usage) for name, of in script.items()}
+    )  # type: ignore[operator, misc]
     result = run(*at(server.url, *CORE))
     calls = result.usage.total.requests
     for chat in collector.of("chat"):
-        known = {name: chat.attributes[f"gen_ai.usage.{name}"] for name in ("input_tokens", "output_tokens")}
+        known = {
+            name: chat.attributes[f"gen_ai.usage.{name}"]
+            for name in ("input_tokens", "output_tokens")
+        }
         assert known == {"input_tokens": 100, "output_tokens": 20}
         assert chat.attributes["gen_ai.usage.cache_read.input_tokens"] == 60
         assert chat.attributes["gen_ai.usage.reasoning.output_tokens"] == 5
-        assert (chat.attributes["gen_ai.provider.name"], chat.attributes["gen_ai.request.model"]) == ("openai", "m-1")
-        assert chat.attributes["server.port"] == int(server.url.rpartition(":")[2].removesuffix("/v1"))
+        assert (
+            chat.attributes["gen_ai.provider.name"],
+            chat.attributes["gen_ai.request.model"],
+        ) == ("openai", "m-1")
+        assert chat.attributes["server.port"] == int(
+            server.url.rpartition(":")[2].removesuffix("/v1")
+        )
     prefix = "gen_ai.client.inference.usage"
     sums = {name: sum(value for _, value in points) for name, points in collector.metrics.items()}
     assert sums[f"{prefix}.input_tokens"] == 100 * calls
@@ -139,7 +171,9 @@ def with_usage(answer: Completion, usage: dict[str, Any]) -> Completion:
     return Completion(answer.content, usage=usage)
 
 
-def test_each_request_carries_the_trace_of_its_own_span(collector: OtlpCollector, start_server: StartServer) -> None:
+def test_each_request_carries_the_trace_of_its_own_span(
+    collector: OtlpCollector, start_server: StartServer
+) -> None:
     server = start_server(simulated())
     run(*at(server.url, "store=off", "execution.max_parallel=4"))
     sent = [request.headers["traceparent"].split("-") for request in server.requests]
@@ -163,15 +197,21 @@ def test_retries_and_repairs_are_linked_to_what_they_repeat(
     script["repair"] = lambda asked: made(asked)  # type: ignore[operator]
     server = start_server(script)
     run(*at(server.url, *CORE))
-    first, second, third = (chat for chat in collector.of("chat") if chat.attributes["gen_ai.prompt.name"] == "plan")
-    repair = next(chat for chat in collector.of("chat") if chat.attributes["gen_ai.prompt.name"] == "repair")
+    first, second, third = (
+        chat for chat in collector.of("chat") if chat.attributes["gen_ai.prompt.name"] == "plan"
+    )
+    repair = next(
+        chat for chat in collector.of("chat") if chat.attributes["gen_ai.prompt.name"] == "repair"
+    )
     assert [links(span) for span in (first, second, third, repair)] == [
         [],
         [(first.id, "retry")],
         [(second.id, "retry")],
         [(third.id, "repair")],
     ]
-    assert [span.attributes.get("error.type") for span in (first, second, third)] == ["ServerFailed"] * 2 + [None]
+    assert [span.attributes.get("error.type") for span in (first, second, third)] == [
+        "ServerFailed"
+    ] * 2 + [None]
     assert first.status == second.status == 2
     assert first.end <= second.start
     asked = [request.headers["traceparent"].split("-")[2] for request in server.requests[:4]]
@@ -182,7 +222,9 @@ def links(span: Span) -> list[tuple[str, Any]]:
     return [(linked, attributes["aeon.link"]) for linked, attributes in span.links]
 
 
-def test_a_tool_is_a_span_and_current_where_it_runs(collector: OtlpCollector, tmp_path: Path) -> None:
+def test_a_tool_is_a_span_and_current_where_it_runs(
+    collector: OtlpCollector, tmp_path: Path
+) -> None:
     seen: list[str] = []
 
     def look(word: str) -> str:
@@ -203,7 +245,9 @@ def test_a_tool_is_a_span_and_current_where_it_runs(collector: OtlpCollector, tm
     assert [good.id, bad.id] == seen
     assert good.name == "execute_tool look"
     assert good.attributes["gen_ai.tool.name"] == "look"
-    assert {span.name for span in collector.spans if span.id == good.parent} == {"invoke_agent pass 1"}
+    assert {span.name for span in collector.spans if span.id == good.parent} == {
+        "invoke_agent pass 1"
+    }
     assert bad.attributes["error.type"] == "raised"
     assert b"secret words" not in collector.bodies
     assert b'"word"' not in collector.bodies
@@ -223,7 +267,9 @@ def test_no_text_leaves_unless_the_standard_variable_says_so(
     assert TASK in collector.of("invoke_workflow")[0].attributes["gen_ai.input.messages"]
 
 
-def test_the_standard_variables_hold(collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_standard_variables_hold(
+    collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(*CORE)
     assert collector.resource["service.name"] == "aeon"
     monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
@@ -239,7 +285,9 @@ def test_what_is_not_sampled_is_not_sent_and_the_server_is_told(
     server = start_server(simulated())
     run(*at(server.url, *CORE))
     assert not collector.spans
-    assert not any(int(request.headers["traceparent"].split("-")[3], 16) & 1 for request in server.requests)
+    assert not any(
+        int(request.headers["traceparent"].split("-")[3], 16) & 1 for request in server.requests
+    )
 
 
 def test_a_disabled_sdk_sends_nothing(
@@ -253,7 +301,9 @@ def test_a_disabled_sdk_sends_nothing(
 
 
 def comparable(result: RunResult) -> dict[str, Any]:
-    return result.model_dump(include={"answer", "converged", "termination_reason", "passes", "scores", "hashes", "ttl"})
+    return result.model_dump(
+        include={"answer", "converged", "termination_reason", "passes", "scores", "hashes", "ttl"}
+    )
 
 
 @pytest.mark.slow
@@ -270,7 +320,9 @@ def test_a_bad_collector_costs_the_run_nothing(
     else:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
-            monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{unused.getsockname()[1]}")
+            monkeypatch.setenv(
+                "OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{unused.getsockname()[1]}"
+            )
     began = time.monotonic()
     result = run("store=off", warn=told.append)
     taken = time.monotonic() - began
@@ -280,7 +332,9 @@ def test_a_bad_collector_costs_the_run_nothing(
     (said,) = told
     assert said.startswith("observability.otel: ")
     until = time.monotonic() + 10
-    while (left := [t for t in threading.enumerate() if "Otel" in t.name]) and time.monotonic() < until:
+    while (
+        left := [t for t in threading.enumerate() if "Otel" in t.name]
+    ) and time.monotonic() < until:
         time.sleep(0.05)
     assert kind == "hangs" or not left  # what is still tried is given up
 
@@ -298,7 +352,9 @@ def test_a_defect_in_tracing_is_said_once_and_changes_no_run(
     assert told == ["observability.otel: RuntimeError: a defect"]
 
 
-def test_spans_of_a_run_go_where_the_program_sends_its_own(collector: OtlpCollector, monkeypatch: Any) -> None:
+def test_spans_of_a_run_go_where_the_program_sends_its_own(
+    collector: OtlpCollector, monkeypatch: Any
+) -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

@@ -26,7 +26,9 @@ def objects(schema: Any) -> list[dict[str, Any]]:
         return [found for inner in schema for found in objects(inner)]
     if not isinstance(schema, dict):
         return []
-    return [schema] * ("properties" in schema) + [found for inner in schema.values() for found in objects(inner)]
+    return [schema] * ("properties" in schema) + [
+        found for inner in schema.values() for found in objects(inner)
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -50,7 +52,9 @@ def test_the_published_schemas_are_strict_and_described(name: str) -> None:
 
 def test_schemas_are_written_by_name(tmp_path: Path) -> None:
     write(tmp_path)
-    assert {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()} == build_schemas()
+    assert {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()
+    } == build_schemas()
 
 
 @pytest.mark.parametrize("told", [realistic_run(), realistic_run(synthetic=True), chain_run(5)])
@@ -72,7 +76,9 @@ def test_the_result_and_history_of_a_run_satisfy_their_schemas(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("change", [{"surprise": 1}, {"converged": "yes"}, {"ttl": None}])
-def test_a_result_that_is_not_one_does_not_satisfy_its_schema(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_result_that_is_not_one_does_not_satisfy_its_schema(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     artefacts.write(a_result(), tmp_path)
     value = json.loads((tmp_path / "result.json").read_bytes()) | change
     with pytest.raises(ValidationError):

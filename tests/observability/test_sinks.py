@@ -73,13 +73,20 @@ def received() -> Iterator[tuple[str, list[Any]]]:
 
 
 def run(*overrides: str, **more: Any) -> RunResult:
-    with Aeon.from_config(["provider=simulated", "mode=core", "store=off", *overrides], environ={}) as aeon:
+    with Aeon.from_config(
+        ["provider=simulated", "mode=core", "store=off", *overrides], environ={}
+    ) as aeon:
         return aeon.run("plan a move", **more)
 
 
-def test_a_webhook_is_one_configuration_key(received: tuple[str, list[Any]], tmp_path: Path) -> None:
+def test_a_webhook_is_one_configuration_key(
+    received: tuple[str, list[Any]], tmp_path: Path
+) -> None:
     url, bodies = received
-    keys = ("observability.sinks.hook.sink=plug_in:Webhook", f"observability.sinks.hook.options.url={url}")
+    keys = (
+        "observability.sinks.hook.sink=plug_in:Webhook",
+        f"observability.sinks.hook.options.url={url}",
+    )
     result = run(*keys, directory=tmp_path / "run")
     assert bodies == [{"event": "RunStarted"}, {"event": "RunFinished"}]
     assert result.hashes.configuration == run().hashes.configuration
@@ -128,11 +135,20 @@ def test_each_kind_of_sink_is_a_key_of_the_configuration_and_is_tested_to_fail_n
 
 
 @pytest.mark.parametrize("kind", FAILING)
-def test_no_kind_of_sink_fails_a_run_by_failing(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_kind_of_sink_fails_a_run_by_failing(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for signal in ("TRACES", "METRICS", "LOGS"):
         monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
-    keys = [f"observability.{name}={'{}' if name == 'sinks' else 'false'}" for name in FAILING if name != kind]
-    own = ("observability.sinks.hook.sink=plug_in:Webhook", "observability.sinks.hook.options.url=unused")
+    keys = [
+        f"observability.{name}={'{}' if name == 'sinks' else 'false'}"
+        for name in FAILING
+        if name != kind
+    ]
+    own = (
+        "observability.sinks.hook.sink=plug_in:Webhook",
+        "observability.sinks.hook.options.url=unused",
+    )
     usual, warnings = run(), list[str]()
     monkeypatch.setattr(*FAILING[kind])
     on = own if kind == "sinks" else (f"observability.{kind}=true",)

@@ -8,12 +8,19 @@ from aeon.plan.deltas import DeltaResult
 
 
 def step(step_id: str, *dependencies: str, **fields: Any) -> PlanStep:
-    return PlanStep(step_id=step_id, description=f"do {step_id}", dependencies=dependencies, **fields)
+    return PlanStep(
+        step_id=step_id, description=f"do {step_id}", dependencies=dependencies, **fields
+    )
 
 
 def done(step_id: str, *dependencies: str, **fields: Any) -> PlanStep:
     return step(
-        step_id, *dependencies, status="complete", step_output=f"output of {step_id}", clarity_state="CLEAR", **fields
+        step_id,
+        *dependencies,
+        status="complete",
+        step_output=f"output of {step_id}",
+        clarity_state="CLEAR",
+        **fields,
     )
 
 
@@ -42,7 +49,9 @@ def add(step_id: str, *dependencies: str, **fields: Any) -> RefinementAction:
 
 
 def modify(step_id: str, *dependencies: str, **fields: Any) -> RefinementAction:
-    new = PlanStep(**{"step_id": step_id, "description": "done better", "dependencies": dependencies, **fields})
+    new = PlanStep(
+        **{"step_id": step_id, "description": "done better", "dependencies": dependencies, **fields}
+    )
     return action("MODIFY", step_id, new)
 
 
@@ -62,12 +71,20 @@ def decompose(step_id: str) -> RefinementAction:
     return action("SUBPLAN_CREATE", step_id)
 
 
-def action(kind: Any, target: str | None, new_step: PlanStep | None = None, **fields: Any) -> RefinementAction:
-    return RefinementAction(action_type=kind, target_step_id=target, new_step=new_step, justification="why", **fields)
+def action(
+    kind: Any, target: str | None, new_step: PlanStep | None = None, **fields: Any
+) -> RefinementAction:
+    return RefinementAction(
+        action_type=kind, target_step_id=target, new_step=new_step, justification="why", **fields
+    )
 
 
 def subplan(parent: str, *substeps: PlanStep) -> dict[str, Subplan]:
-    return {parent: Subplan(parent_step_id=parent, subplan_goal="in detail", substeps=substeps, depth_level=1)}
+    return {
+        parent: Subplan(
+            parent_step_id=parent, subplan_goal="in detail", substeps=substeps, depth_level=1
+        )
+    }
 
 
 def shape(plan: Plan) -> dict[str, tuple[str, ...]]:

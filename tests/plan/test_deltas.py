@@ -34,7 +34,12 @@ def test_add_appends_a_pending_step_and_renumbers() -> None:
     plan = chain()
     result = apply_actions(plan, [add("d", "a")])
     assert shape(result.plan) == {"a": (), "b": ("a",), "c": ("b",), "d": ("a",)}
-    assert [(one.step_index, one.total_steps) for one in result.plan.steps] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [(one.step_index, one.total_steps) for one in result.plan.steps] == [
+        (1, 4),
+        (2, 4),
+        (3, 4),
+        (4, 4),
+    ]
     assert [(change.step_id, change.before) for change in result.changes] == [("d", None)]
     assert result.changes[0].after is result.plan.step("d")
 
@@ -58,8 +63,18 @@ def test_add_takes_only_what_a_planner_may_say() -> None:
         total_steps=9,
     )
     made = apply_actions(chain(), [action("ADD", None, new)]).plan.step("d")
-    assert (made.tool, made.arguments, made.provides, made.handoff_to_next) == ("search", {"q": 1}, ("x",), "say x")
-    assert (made.status, made.step_output, made.clarity_state, made.errors) == ("pending", None, None, ())
+    assert (made.tool, made.arguments, made.provides, made.handoff_to_next) == (
+        "search",
+        {"q": 1},
+        ("x",),
+        "say x",
+    )
+    assert (made.status, made.step_output, made.clarity_state, made.errors) == (
+        "pending",
+        None,
+        None,
+        (),
+    )
     assert (made.parent_step_id, made.replaced_by, made.incomplete) == (None, None, False)
     assert (made.step_index, made.total_steps) == (4, 4)
 
@@ -76,8 +91,12 @@ def test_adds_may_refer_forward_to_later_adds() -> None:
     assert list(shape(result.plan)) == ["a", "b", "c", "y", "x"]
 
 
-def test_an_add_that_depends_on_an_unknown_step_is_refused_and_so_are_those_that_depend_on_it() -> None:
-    result = apply_actions(chain(), [add("x", "y"), add("y", "z"), add("z", "nowhere"), add("w", "a")])
+def test_an_add_that_depends_on_an_unknown_step_is_refused_and_so_are_those_that_depend_on_it() -> (
+    None
+):
+    result = apply_actions(
+        chain(), [add("x", "y"), add("y", "z"), add("z", "nowhere"), add("w", "a")]
+    )
     assert [one.fragment for one in result.accepted] == ["w"]
     for reason, missing in zip(reasons(result), ("'y'", "'z'", "'nowhere'"), strict=True):
         assert f"depends on {missing}" in reason
@@ -110,22 +129,42 @@ def test_a_blank_description_is_refused() -> None:
     plan = chain()
     blank = PlanStep(step_id="x", description=" ")
     assert_refused_whole(plan, apply_actions(plan, [action("ADD", None, blank)]), "no description")
-    assert_refused_whole(plan, apply_actions(plan, [action("MODIFY", "b", blank)]), "no description")
+    assert_refused_whole(
+        plan, apply_actions(plan, [action("MODIFY", "b", blank)]), "no description"
+    )
 
 
 def test_modify_keeps_the_id_and_the_place_and_takes_the_content() -> None:
-    other_id = PlanStep(step_id="something else", description="better", dependencies=("a",), provides=("x",))
+    other_id = PlanStep(
+        step_id="something else", description="better", dependencies=("a",), provides=("x",)
+    )
     result = apply_actions(chain(), [action("MODIFY", "b", other_id)])
     made = result.plan.step("b")
-    assert (made.description, made.dependencies, made.provides, made.step_index) == ("better", ("a",), ("x",), 2)
+    assert (made.description, made.dependencies, made.provides, made.step_index) == (
+        "better",
+        ("a",),
+        ("x",),
+        2,
+    )
 
 
 def test_modify_ignores_what_the_program_owns() -> None:
     claimed = modify(
-        "b", "a", status="complete", step_output="made up", errors=("x",), parent_step_id="c", step_index=1
+        "b",
+        "a",
+        status="complete",
+        step_output="made up",
+        errors=("x",),
+        parent_step_id="c",
+        step_index=1,
     )
     made = apply_actions(chain(), [claimed]).plan.step("b")
-    assert (made.status, made.step_output, made.errors, made.parent_step_id) == ("pending", None, (), None)
+    assert (made.status, made.step_output, made.errors, made.parent_step_id) == (
+        "pending",
+        None,
+        (),
+        None,
+    )
     assert made.step_index == 2
 
 
@@ -133,7 +172,11 @@ def test_modify_makes_a_blocked_step_pending_and_keeps_its_output_for_the_retry(
     result = apply_actions(plan_of(done("a"), blocked("b", "a")), [modify("b", "a")])
     made = result.plan.step("b")
     assert (made.status, made.step_output) == ("pending", "half of b")
-    assert (made.clarity_state, made.clarity_reason, made.description) == (None, "what is meant?", "done better")
+    assert (made.clarity_state, made.clarity_reason, made.description) == (
+        None,
+        "what is meant?",
+        "done better",
+    )
 
 
 @pytest.mark.parametrize("status", ["complete", "failed", "running"])
@@ -147,10 +190,14 @@ def test_a_finished_or_running_step_is_not_changed(kind: str, status: str) -> No
 def test_a_once_complete_invalid_step_never_revives() -> None:
     plan = plan_of(step("a", status="invalid", step_output="kept", clarity_state="CLEAR"))
     for one in (modify("a"), remove("a"), decompose("a"), replace("a", "a")):
-        assert_refused_whole(plan, apply_actions(plan, [one], subplans=subplan("a", step("x"))), "'a' is invalid")
+        assert_refused_whole(
+            plan, apply_actions(plan, [one], subplans=subplan("a", step("x"))), "'a' is invalid"
+        )
 
 
-@pytest.mark.parametrize("one", [modify("?"), remove("?"), replace("?", "x"), mark_invalid("?"), decompose("?")])
+@pytest.mark.parametrize(
+    "one", [modify("?"), remove("?"), replace("?", "x"), mark_invalid("?"), decompose("?")]
+)
 def test_an_unknown_target_is_refused(one: RefinementAction) -> None:
     plan = chain()
     assert_refused_whole(plan, apply_actions(plan, [one]), "no step '?'")

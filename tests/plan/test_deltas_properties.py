@@ -21,7 +21,9 @@ OUTCOMES = (
 NUMBERING = ("step_index", "total_steps")
 
 searching = settings(
-    deadline=None, max_examples=75, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None,
+    max_examples=75,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
@@ -50,11 +52,17 @@ def refinement(draw: st.DrawFn, plan: Plan) -> tuple[list[RefinementAction], dic
 
     def new_step(own: st.SearchStrategy[str]) -> PlanStep:
         return step(
-            draw(own), *draw(st.lists(ids, max_size=3, unique=True)), provides=draw(st.sampled_from([(), ("x",)]))
+            draw(own),
+            *draw(st.lists(ids, max_size=3, unique=True)),
+            provides=draw(st.sampled_from([(), ("x",)])),
         )
 
     def one_action() -> RefinementAction:
-        kind = draw(st.sampled_from(["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "STEP_MARK_INVALID"]))
+        kind = draw(
+            st.sampled_from(
+                ["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "STEP_MARK_INVALID"]
+            )
+        )
         target = None if kind == "ADD" else draw(ids)
         own = ids if kind != "REPLACE" or target is None else st.one_of(st.just(target), ids)
         new = new_step(own) if kind in ("ADD", "MODIFY", "REPLACE") else None
@@ -67,7 +75,10 @@ def refinement(draw: st.DrawFn, plan: Plan) -> tuple[list[RefinementAction], dic
             subplan_goal="in detail",
             depth_level=1,
             substeps=tuple(
-                step(name, *draw(st.lists(st.sampled_from(["u", "v", *known]), max_size=2, unique=True)))
+                step(
+                    name,
+                    *draw(st.lists(st.sampled_from(["u", "v", *known]), max_size=2, unique=True)),
+                )
                 for name in draw(st.sampled_from([("u",), ("u", "v"), ("v", "w"), ("u", "u")]))
             ),
         )
@@ -123,16 +134,23 @@ def test_through_any_run_of_executions_and_refinements(data: st.DataObject) -> N
         plan = executed(data.draw, plan)
         actions, subplans = refinement(data.draw, plan)
         before = plan.model_dump()
-        result = apply_actions(plan, actions, subplans=subplans, max_steps=MAX_STEPS, max_nesting_depth=2)
+        result = apply_actions(
+            plan, actions, subplans=subplans, max_steps=MAX_STEPS, max_nesting_depth=2
+        )
 
         assert plan.model_dump() == before
-        assert sorted(map(id, result.accepted + tuple(r.action for r in result.refused))) == sorted(map(id, actions))
+        assert sorted(map(id, result.accepted + tuple(r.action for r in result.refused))) == sorted(
+            map(id, actions)
+        )
         assert all(refused.reason for refused in result.refused)
         assert_sound(result.plan)
         assert_executed_is_kept(plan, result.plan)
         assert_nothing_else_changed(plan, result)
         assert len(result.plan.steps) <= max(MAX_STEPS, len(plan.steps))
-        assert all(graph.nesting_level(graph.by_id(result.plan.steps), one.step_id) <= 2 for one in result.plan.steps)
+        assert all(
+            graph.nesting_level(graph.by_id(result.plan.steps), one.step_id) <= 2
+            for one in result.plan.steps
+        )
         if not result.accepted:
             assert result.plan is plan
         plan = result.plan
@@ -144,8 +162,12 @@ def test_the_accepted_actions_alone_give_the_same_plan(data: st.DataObject) -> N
     plan = executed(data.draw, data.draw(plans()))
     actions, subplans = refinement(data.draw, plan)
     for one_final_step in (False, True):
-        result = apply_actions(plan, actions, subplans=subplans, max_steps=8, one_final_step=one_final_step)
-        again = apply_actions(plan, result.accepted, subplans=subplans, max_steps=8, one_final_step=one_final_step)
+        result = apply_actions(
+            plan, actions, subplans=subplans, max_steps=8, one_final_step=one_final_step
+        )
+        again = apply_actions(
+            plan, result.accepted, subplans=subplans, max_steps=8, one_final_step=one_final_step
+        )
         assert again.plan == result.plan
         assert again.refused == ()
         assert again.changes == result.changes

@@ -36,7 +36,11 @@ def test_a_chain_of_removed_steps_is_inherited_through() -> None:
 
 
 def test_a_step_that_asks_for_a_removed_one_inherits_too() -> None:
-    assert shape(apply_actions(chain(), [add("d", "b"), remove("b")]).plan) == {"a": (), "c": ("a",), "d": ("a",)}
+    assert shape(apply_actions(chain(), [add("d", "b"), remove("b")]).plan) == {
+        "a": (),
+        "c": ("a",),
+        "d": ("a",),
+    }
 
 
 def test_a_blocked_step_is_not_removed() -> None:
@@ -50,7 +54,9 @@ def test_a_pending_step_that_an_executed_one_depends_on_stays() -> None:
     assert_refused_whole(plan, apply_actions(plan, [replace("a", "x")]), "executed")
 
 
-def test_a_complete_step_is_replaced_under_a_new_id_kept_invalid_and_its_pending_dependents_rewired() -> None:
+def test_a_complete_step_is_replaced_under_a_new_id_kept_invalid_and_its_pending_dependents_rewired() -> (
+    None
+):
     plan = plan_of(done("a"), done("b", "a"), step("c", "a"), step("d", "c", "a"))
     result = apply_actions(plan, [replace("a", "a2")])
     assert shape(result.plan) == {"a": (), "a2": (), "b": ("a",), "c": ("a2",), "d": ("c", "a2")}
@@ -61,7 +67,9 @@ def test_a_complete_step_is_replaced_under_a_new_id_kept_invalid_and_its_pending
         "output of a",
         "CLEAR",
     )
-    assert result.plan.step("b").model_copy(update={"step_index": 2, "total_steps": 4}) == plan.step("b")
+    assert result.plan.step("b").model_copy(
+        update={"step_index": 2, "total_steps": 4}
+    ) == plan.step("b")
 
 
 @pytest.mark.parametrize("executed", [done("a"), failed("a")])
@@ -86,10 +94,17 @@ def test_a_pending_step_replaced_under_a_new_id_disappears() -> None:
     assert shape(result.plan) == {"a": (), "b2": ("a",), "c": ("b2",)}
 
 
-def test_a_blocked_step_replaced_under_a_new_id_stays_with_its_output_and_is_blocked_no_more() -> None:
+def test_a_blocked_step_replaced_under_a_new_id_stays_with_its_output_and_is_blocked_no_more() -> (
+    None
+):
     result = apply_actions(plan_of(blocked("a"), step("b", "a")), [replace("a", "a2")])
     old = result.plan.step("a")
-    assert (old.status, old.replaced_by, old.step_output, old.blocked) == ("invalid", "a2", "half of a", False)
+    assert (old.status, old.replaced_by, old.step_output, old.blocked) == (
+        "invalid",
+        "a2",
+        "half of a",
+        False,
+    )
     assert shape(result.plan)["b"] == ("a2",)
 
 
@@ -97,7 +112,9 @@ def test_an_invalid_step_can_still_be_replaced_once() -> None:
     plan = apply_actions(chain(), [mark_invalid("a")]).plan
     replaced = apply_actions(plan, [replace("a", "a2")]).plan
     assert replaced.step("a").replaced_by == "a2"
-    assert_refused_whole(replaced, apply_actions(replaced, [replace("a", "a3")]), "replaced by 'a2'", "'a2' instead")
+    assert_refused_whole(
+        replaced, apply_actions(replaced, [replace("a", "a3")]), "replaced by 'a2'", "'a2' instead"
+    )
 
 
 def test_when_a_replacement_is_itself_replaced_the_first_step_points_to_the_last() -> None:
@@ -123,22 +140,30 @@ def test_a_replaced_substep_hands_its_parent_on_and_the_parent_waits_for_the_new
 
 
 @pytest.mark.parametrize("executed", [done("a"), failed("a")])
-def test_an_executed_step_in_conflict_is_marked_invalid_and_keeps_what_it_gave(executed: PlanStep) -> None:
+def test_an_executed_step_in_conflict_is_marked_invalid_and_keeps_what_it_gave(
+    executed: PlanStep,
+) -> None:
     plan = plan_of(executed, step("b", "a"))
     result = apply_actions(plan, [mark_invalid("a")])
     errors = (*executed.errors, "marked invalid: why")
-    assert result.plan.step("a") == plan.step("a").model_copy(update={"status": "invalid", "errors": errors})
+    assert result.plan.step("a") == plan.step("a").model_copy(
+        update={"status": "invalid", "errors": errors}
+    )
     assert not result.plan.step("a").blocked
     assert result.plan.step("b") is plan.step("b")
 
 
-@pytest.mark.parametrize("other", [step("a"), blocked("a"), step("a", status="invalid"), step("a", status="running")])
+@pytest.mark.parametrize(
+    "other", [step("a"), blocked("a"), step("a", status="invalid"), step("a", status="running")]
+)
 def test_only_executed_steps_are_marked_invalid(other: PlanStep) -> None:
     plan = plan_of(other)
     assert_refused_whole(plan, apply_actions(plan, [mark_invalid("a")]), "'a' is")
 
 
-@pytest.mark.parametrize("actions", [[mark_invalid("a"), replace("a", "a2")], [replace("a", "a2"), mark_invalid("a")]])
+@pytest.mark.parametrize(
+    "actions", [[mark_invalid("a"), replace("a", "a2")], [replace("a", "a2"), mark_invalid("a")]]
+)
 def test_marking_invalid_and_replacing_go_together(actions: list[RefinementAction]) -> None:
     result = apply_actions(chain(), actions)
     assert result.refused == ()
@@ -161,7 +186,9 @@ def test_a_replacement_takes_the_place_of_what_it_replaces() -> None:
     assert list(shape(apply_actions(plan, [replace("b", "b2")]).plan)) == ["a", "b2", "c"]
 
 
-def test_a_replacement_that_is_later_made_to_depend_on_what_it_replaced_would_depend_on_itself() -> None:
+def test_a_replacement_that_is_later_made_to_depend_on_what_it_replaced_would_depend_on_itself() -> (
+    None
+):
     plan = apply_actions(chain(), [replace("a", "a2")]).plan
     assert_refused_whole(plan, apply_actions(plan, [modify("a2", "a")]), "depends on itself")
 

@@ -20,7 +20,9 @@ from tests.plan.builders import (
 
 
 def test_substeps_stand_before_their_parent_which_waits_for_all_of_them() -> None:
-    result = apply_actions(chain(), [decompose("b")], subplans=subplan("b", step("x"), step("y", "x"), step("z")))
+    result = apply_actions(
+        chain(), [decompose("b")], subplans=subplan("b", step("x"), step("y", "x"), step("z"))
+    )
     assert shape(result.plan) == {
         "a": (),
         "b.x": ("a",),
@@ -47,9 +49,15 @@ def test_a_substep_may_depend_on_a_step_of_the_plan_and_inherits_as_well() -> No
 
 
 def test_a_blocked_step_is_decomposed_and_pending_again_with_its_old_output() -> None:
-    result = apply_actions(plan_of(blocked("a")), [decompose("a")], subplans=subplan("a", step("x")))
+    result = apply_actions(
+        plan_of(blocked("a")), [decompose("a")], subplans=subplan("a", step("x"))
+    )
     parent = result.plan.step("a")
-    assert (parent.status, parent.step_output, parent.clarity_state) == ("pending", "half of a", None)
+    assert (parent.status, parent.step_output, parent.clarity_state) == (
+        "pending",
+        "half of a",
+        None,
+    )
     assert parent.dependencies == ("a.x",)
 
 
@@ -59,7 +67,10 @@ def test_a_subplan_beyond_the_nesting_limit_is_refused_for_manual_intervention()
     given = subplan("s1.a.b", step("x"))
     refused = apply_actions(plan, [decompose("s1.a.b")], subplans=given, max_nesting_depth=2)
     assert_refused_whole(plan, refused, "level 3", "manual intervention")
-    assert apply_actions(plan, [decompose("s1.a.b")], subplans=given, max_nesting_depth=3).refused == ()
+    assert (
+        apply_actions(plan, [decompose("s1.a.b")], subplans=given, max_nesting_depth=3).refused
+        == ()
+    )
 
 
 def test_a_sixth_level_is_refused() -> None:
@@ -70,7 +81,9 @@ def test_a_sixth_level_is_refused() -> None:
         plan, deepest = result.plan, f"{deepest}.x"
         assert result.refused == ()
     assert_refused_whole(
-        plan, apply_actions(plan, [decompose(deepest)], subplans=subplan(deepest, step("x"))), "level 6"
+        plan,
+        apply_actions(plan, [decompose(deepest)], subplans=subplan(deepest, step("x"))),
+        "level 6",
     )
 
 
@@ -78,7 +91,9 @@ def test_a_subplan_that_was_not_made_or_is_anothers_is_refused() -> None:
     plan = chain()
     assert_refused_whole(plan, apply_actions(plan, [decompose("b")]), "no subplan")
     other = {"b": subplan("c", step("x"))["c"]}
-    assert_refused_whole(plan, apply_actions(plan, [decompose("b")], subplans=other), "there is no subplan for step")
+    assert_refused_whole(
+        plan, apply_actions(plan, [decompose("b")], subplans=other), "there is no subplan for step"
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,15 +107,21 @@ def test_a_subplan_that_was_not_made_or_is_anothers_is_refused() -> None:
         ((step("x", "y"), step("y", "x")), "close a loop"),
     ],
 )
-def test_a_subplan_with_a_broken_structure_is_refused_whole(substeps: tuple[PlanStep, ...], word: str) -> None:
+def test_a_subplan_with_a_broken_structure_is_refused_whole(
+    substeps: tuple[PlanStep, ...], word: str
+) -> None:
     plan = chain()
-    assert_refused_whole(plan, apply_actions(plan, [decompose("b")], subplans=subplan("b", *substeps)), word)
+    assert_refused_whole(
+        plan, apply_actions(plan, [decompose("b")], subplans=subplan("b", *substeps)), word
+    )
 
 
 def test_a_second_subplan_of_a_step_needs_new_ids() -> None:
     plan = apply_actions(chain(), [decompose("b")], subplans=subplan("b", step("x"))).plan
     assert_refused_whole(
-        plan, apply_actions(plan, [decompose("b")], subplans=subplan("b", step("x"))), "'b.x' is taken"
+        plan,
+        apply_actions(plan, [decompose("b")], subplans=subplan("b", step("x"))),
+        "'b.x' is taken",
     )
 
 
@@ -113,8 +134,16 @@ def test_a_step_is_modified_and_decomposed_in_one_refinement() -> None:
 
 
 def test_an_added_step_is_decomposed_in_the_same_refinement() -> None:
-    result = apply_actions(chain(), [decompose("d"), add("d", "c")], subplans=subplan("d", step("x")))
-    assert shape(result.plan) == {"a": (), "b": ("a",), "c": ("b",), "d.x": ("c",), "d": ("c", "d.x")}
+    result = apply_actions(
+        chain(), [decompose("d"), add("d", "c")], subplans=subplan("d", step("x"))
+    )
+    assert shape(result.plan) == {
+        "a": (),
+        "b": ("a",),
+        "c": ("b",),
+        "d.x": ("c",),
+        "d": ("c", "d.x"),
+    }
 
 
 def test_a_modified_parent_still_waits_for_its_substeps() -> None:
@@ -123,7 +152,9 @@ def test_a_modified_parent_still_waits_for_its_substeps() -> None:
 
 
 def test_a_modified_parent_may_go_on_without_a_failed_substep() -> None:
-    plan = plan_of(done("a"), step("b.x", "a", status="failed", parent_step_id="b"), step("b", "a", "b.x"))
+    plan = plan_of(
+        done("a"), step("b.x", "a", status="failed", parent_step_id="b"), step("b", "a", "b.x")
+    )
     assert shape(apply_actions(plan, [modify("b", "a")]).plan)["b"] == ("a",)
 
 
@@ -149,5 +180,7 @@ def test_an_executed_substep_of_a_removed_step_is_not_touched() -> None:
 
 
 def test_a_substep_may_have_the_name_of_its_parent() -> None:
-    result = apply_actions(chain(), [decompose("b")], subplans=subplan("b", step("b"), step("x", "b")))
+    result = apply_actions(
+        chain(), [decompose("b")], subplans=subplan("b", step("b"), step("x", "b"))
+    )
     assert shape(result.plan)["b.x"] == ("b.b",)

@@ -49,7 +49,9 @@ def test_a_cycle_through_rewiring_is_the_replacements_fault() -> None:
 
 def test_several_cycles_each_lose_one_action() -> None:
     plan = plan_of(step("a"), step("b"), step("c"), step("d"))
-    result = apply_actions(plan, [modify("a", "b"), modify("c", "d"), modify("b", "a"), modify("d", "c")])
+    result = apply_actions(
+        plan, [modify("a", "b"), modify("c", "d"), modify("b", "a"), modify("d", "c")]
+    )
     assert [one.fragment for one in result.accepted] == ["a", "c"]
 
 
@@ -58,9 +60,13 @@ def test_a_plan_that_has_a_cycle_of_its_own_is_an_error() -> None:
         apply_actions(plan_of(step("a", "b"), step("b", "a")), [add("x")])
 
 
-@pytest.mark.parametrize("second", [modify("b", "a"), remove("b"), replace("b", "n"), replace("b", "b")])
+@pytest.mark.parametrize(
+    "second", [modify("b", "a"), remove("b"), replace("b", "n"), replace("b", "b")]
+)
 @pytest.mark.parametrize("first", [modify("b", "a", tool="search"), remove("b"), replace("b", "m")])
-def test_of_two_changes_to_one_step_the_first_stands(first: RefinementAction, second: RefinementAction) -> None:
+def test_of_two_changes_to_one_step_the_first_stands(
+    first: RefinementAction, second: RefinementAction
+) -> None:
     plan = chain()
     result = apply_actions(plan, [first, second])
     assert result.accepted == (first,)
@@ -96,8 +102,12 @@ def test_a_removal_makes_room_for_an_addition() -> None:
 def test_a_subplan_or_the_replacement_of_an_executed_step_counts_towards_the_limit() -> None:
     plan = chain()
     given = subplan("c", step("x"), step("y"))
-    assert_refused_whole(plan, apply_actions(plan, [decompose("c")], subplans=given, max_steps=4), "more steps than")
-    assert_refused_whole(plan, apply_actions(plan, [replace("a", "a2")], max_steps=3), "more steps than")
+    assert_refused_whole(
+        plan, apply_actions(plan, [decompose("c")], subplans=given, max_steps=4), "more steps than"
+    )
+    assert_refused_whole(
+        plan, apply_actions(plan, [replace("a", "a2")], max_steps=3), "more steps than"
+    )
     assert apply_actions(plan, [replace("b", "b2", "a")], max_steps=3).refused == ()
 
 
@@ -106,7 +116,9 @@ def test_a_plan_already_too_long_can_still_be_changed() -> None:
 
 
 def test_with_one_final_step_actions_are_refused_from_the_last_until_it_holds() -> None:
-    result = apply_actions(chain(), [add("x", "a"), modify("c", "b", "x"), add("y", "a")], one_final_step=True)
+    result = apply_actions(
+        chain(), [add("x", "a"), modify("c", "b", "x"), add("y", "a")], one_final_step=True
+    )
     assert [one.fragment for one in result.accepted] == ["x", "c"]
     assert "exactly one step" in reasons(result)[0]
 
@@ -114,7 +126,9 @@ def test_with_one_final_step_actions_are_refused_from_the_last_until_it_holds() 
 def test_replacing_the_final_step_keeps_one_final_step() -> None:
     plan = plan_of(done("a"), done("b"), done("c", "a", "b"))
     assert apply_actions(plan, [replace("c", "c2", "a", "b")], one_final_step=True).refused == ()
-    assert_refused_whole(plan, apply_actions(plan, [mark_invalid("c")], one_final_step=True), "it would have 2: a, b")
+    assert_refused_whole(
+        plan, apply_actions(plan, [mark_invalid("c")], one_final_step=True), "it would have 2: a, b"
+    )
 
 
 def test_without_actions_the_plan_is_returned() -> None:
@@ -139,7 +153,9 @@ def test_what_belongs_to_the_plan_as_a_whole_is_kept() -> None:
 
 
 def test_a_result_is_a_valid_plan_as_json_tells_it() -> None:
-    result = apply_actions(chain(), [add("x"), replace("a", "a2"), decompose("c")], subplans=subplan("c", step("x")))
+    result = apply_actions(
+        chain(), [add("x"), replace("a", "a2"), decompose("c")], subplans=subplan("c", step("x"))
+    )
     assert Plan.model_validate_json(result.plan.model_dump_json()) == result.plan
 
 
@@ -171,7 +187,9 @@ def test_an_inherited_dependency_that_was_there_before_is_not_the_removals() -> 
 
 def test_a_subplan_is_not_blamed_for_a_cycle_its_parent_is_in_without_it() -> None:
     plan = plan_of(step("d"), step("p", "d"))
-    result = apply_actions(plan, [modify("d", "p"), decompose("p")], subplans=subplan("p", step("x")))
+    result = apply_actions(
+        plan, [modify("d", "p"), decompose("p")], subplans=subplan("p", step("x"))
+    )
     assert [one.fragment for one in result.accepted] == ["p"]
 
 
@@ -188,8 +206,12 @@ def test_a_dependency_both_kept_and_inherited_counts_as_kept() -> None:
     assert [one.fragment for one in result.accepted] == ["c", "x"]
 
 
-def test_a_subplan_that_closes_a_cycle_with_an_earlier_action_is_refused_and_what_needs_it_too() -> None:
+def test_a_subplan_that_closes_a_cycle_with_an_earlier_action_is_refused_and_what_needs_it_too() -> (
+    None
+):
     plan = plan_of(step("d"), step("p", "d"))
     actions = [modify("d", "p.x"), decompose("p")]
     assert apply_actions(plan, actions, subplans=subplan("p", step("x"))).accepted == ()
-    assert apply_actions(plan, actions[::-1], subplans=subplan("p", step("x"))).accepted == (actions[1],)
+    assert apply_actions(plan, actions[::-1], subplans=subplan("p", step("x"))).accepted == (
+        actions[1],
+    )

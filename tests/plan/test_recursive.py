@@ -39,7 +39,8 @@ def test_without_context_none_is_spoken_of():
 
 
 @pytest.mark.parametrize(
-    "broken", [plan(), plan("a", "a"), plan(planned("a", "b")), plan(planned("a", "b"), planned("b", "a"))]
+    "broken",
+    [plan(), plan("a", "a"), plan(planned("a", "b")), plan(planned("a", "b"), planned("b", "a"))],
 )
 def test_a_plan_that_cannot_be_a_plan_goes_to_repair(broken):
     model = ScriptedModel(plan=broken, repair=json.dumps(plan("a", planned("b", "a"))))
@@ -69,12 +70,16 @@ def test_on_the_wire_a_tool_is_one_of_those_that_exist_or_null(call: str):
     assert not {"tool", "arguments"} & forms[0]["properties"].keys()
     assert not {"tool", "arguments"} & set(forms[0]["required"])
     assert forms[1]["properties"]["tool"].pop("description")
-    assert forms[1]["properties"]["tool"] == {"anyOf": [{"type": "string", "enum": ["kettle"]}, {"type": "null"}]}
+    assert forms[1]["properties"]["tool"] == {
+        "anyOf": [{"type": "string", "enum": ["kettle"]}, {"type": "null"}]
+    }
     assert {"tool", "arguments"} < set(forms[1]["required"])
 
 
 def untooled(step_id: str) -> dict[str, Any]:
-    return {name: value for name, value in planned(step_id).items() if name not in ("tool", "arguments")}
+    return {
+        name: value for name, value in planned(step_id).items() if name not in ("tool", "arguments")
+    }
 
 
 def test_where_there_are_no_tools_a_step_without_the_field_is_one_for_the_model():
@@ -85,13 +90,17 @@ def test_where_there_are_no_tools_a_step_without_the_field_is_one_for_the_model(
 
 
 def test_where_there_are_tools_the_field_is_asked_for_again():
-    model = ScriptedModel(plan={"goal": "g", "steps": [untooled("a")]}, repair=json.dumps(plan("a")))
+    model = ScriptedModel(
+        plan={"goal": "g", "steps": [untooled("a")]}, repair=json.dumps(plan("a"))
+    )
     RecursivePlanner(model, registry()).generate_plan("make tea")
     assert model.calls == ["plan", "repair"]
 
 
 def test_a_repair_is_asked_for_what_its_call_was_asked_for():
-    model = ScriptedModel(plan={"goal": "g"}, repair=json.dumps({"goal": "g", "steps": [untooled("a")]}))
+    model = ScriptedModel(
+        plan={"goal": "g"}, repair=json.dumps({"goal": "g", "steps": [untooled("a")]})
+    )
     RecursivePlanner(model).generate_plan("make tea")
     first, repair = model.requests
     assert repair.schema == first.schema
@@ -125,13 +134,28 @@ def test_an_answer_schema_is_shown_and_holds_the_plan_to_one_final_step():
 
 def test_refinement_is_told_its_reasons_issues_plan_and_what_is_closed():
     model = ScriptedModel(
-        refinement=refinement(add("x"), questions=[{"question": "Which?", "assumption": "Green.", "step_id": None}])
+        refinement=refinement(
+            add("x"), questions=[{"question": "Which?", "assumption": "Green.", "step_id": None}]
+        )
     )
-    issues = [ValidationIssue(issue_id="i7", type="relevance", severity="LOW", description="beside the point")]
+    issues = [
+        ValidationIssue(
+            issue_id="i7", type="relevance", severity="LOW", description="beside the point"
+        )
+    ]
     triggers = [Trigger(kind="blocked_step", about="b", detail="how hot?")]
-    made = RecursivePlanner(model).refine(plan_of(done("a"), blocked("b"), step("c")), issues, triggers, ["a"], ["c"])
+    made = RecursivePlanner(model).refine(
+        plan_of(done("a"), blocked("b"), step("c")), issues, triggers, ["a"], ["c"]
+    )
     (prompt,) = model.prompts("refinement")
-    for said in ("i7", "beside the point", "how hot?", "output of a", "half of b", "left to a person"):
+    for said in (
+        "i7",
+        "beside the point",
+        "how hot?",
+        "output of a",
+        "half of b",
+        "left to a person",
+    ):
         assert said in prompt
     assert [a.fragment for a in made.actions] == ["x"]
     assert made.questions == (FollowUpQuestion(question="Which?", assumption="Green."),)
@@ -139,9 +163,15 @@ def test_refinement_is_told_its_reasons_issues_plan_and_what_is_closed():
 
 def test_the_interfaces_refinement_makes_reasons_of_what_it_is_given():
     model = ScriptedModel(refinement=refinement())
-    issues = [ValidationIssue(issue_id="i7", type="relevance", severity="LOW", description="beside the point")]
+    issues = [
+        ValidationIssue(
+            issue_id="i7", type="relevance", severity="LOW", description="beside the point"
+        )
+    ]
     codes = ["incomplete", "own_criterion"]
-    assert RecursivePlanner(model).refine_plan(plan_of(blocked("b")), issues, codes, ["b"], []) == []
+    assert (
+        RecursivePlanner(model).refine_plan(plan_of(blocked("b")), issues, codes, ["b"], []) == []
+    )
     (prompt,) = model.prompts("refinement")
     for said in ("i7", "blocked_step", "incomplete", "own_criterion"):
         assert said in prompt
@@ -159,12 +189,17 @@ def test_a_subplan_is_told_of_the_step_the_plan_and_an_earlier_attempt():
 @pytest.mark.parametrize(("depth", "level"), [(-3, 1), (0, 1), (1, 1), (4, 4)])
 def test_the_first_level_is_one(depth: int, level: int):
     model = ScriptedModel(subplan=ANSWERS["subplan"])
-    assert RecursivePlanner(model).create_subplan(step("a"), plan_of(step("a")), depth).depth_level == level
+    assert (
+        RecursivePlanner(model).create_subplan(step("a"), plan_of(step("a")), depth).depth_level
+        == level
+    )
     assert model.calls == ["subplan"]
 
 
 def test_five_levels_are_the_most_whatever_is_allowed():
     model = ScriptedModel(subplan=ANSWERS["subplan"])
     with pytest.raises(PlanError, match="level 6"):
-        RecursivePlanner(model, max_nesting_depth=9).create_subplan(step("a"), plan_of(step("a")), 6)
+        RecursivePlanner(model, max_nesting_depth=9).create_subplan(
+            step("a"), plan_of(step("a")), 6
+        )
     assert model.calls == []

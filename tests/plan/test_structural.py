@@ -69,8 +69,13 @@ def test_an_unknown_tool_is_found_only_when_the_tools_are_known() -> None:
 
 
 def test_what_a_step_lacks_is_found_even_where_the_values_were_never_checked() -> None:
-    bare = PlanStep.model_construct(**{**step("a").model_dump(), "step_id": "", "description": " ", "dependencies": ()})
-    assert [pointer for pointer, _ in found(check_steps([bare]))] == ["/steps/0/step_id", "/steps/0/description"]
+    bare = PlanStep.model_construct(
+        **{**step("a").model_dump(), "step_id": "", "description": " ", "dependencies": ()}
+    )
+    assert [pointer for pointer, _ in found(check_steps([bare]))] == [
+        "/steps/0/step_id",
+        "/steps/0/description",
+    ]
 
 
 def test_exactly_one_final_step_where_it_is_asked_for() -> None:
@@ -81,19 +86,34 @@ def test_exactly_one_final_step_where_it_is_asked_for() -> None:
 
 
 def test_retired_steps_are_not_final() -> None:
-    steps = [done("a"), step("b", "a", status="invalid", replaced_by="c"), step("c", "a"), step("d", status="invalid")]
+    steps = [
+        done("a"),
+        step("b", "a", status="invalid", replaced_by="c"),
+        step("c", "a"),
+        step("d", status="invalid"),
+    ]
     assert check_steps(steps, one_final_step=True) == ()
     assert len(check_steps([*steps, blocked("e")], one_final_step=True)) == 1
 
 
 def test_nesting_deeper_than_five_levels() -> None:
     steps = [step("s0"), *(step(f"s{i}", parent_step_id=f"s{i - 1}") for i in range(1, 8))]
-    assert found(check_steps(steps)) == [("/steps/6/parent_step_id", "s6"), ("/steps/7/parent_step_id", "s7")]
+    assert found(check_steps(steps)) == [
+        ("/steps/6/parent_step_id", "s6"),
+        ("/steps/7/parent_step_id", "s7"),
+    ]
     assert "in more than 5 subplans" in check_steps(steps)[0].message
 
 
 def test_everything_that_is_wrong_is_found_at_once_in_the_same_order_every_time() -> None:
-    steps = [step("a", "b"), step("b", "a", "?"), step("b", tool="telescope"), step("c", "c"), step("d"), step("e")]
+    steps = [
+        step("a", "b"),
+        step("b", "a", "?"),
+        step("b", tool="telescope"),
+        step("c", "c"),
+        step("d"),
+        step("e"),
+    ]
     findings = check_steps(steps, max_steps=4, one_final_step=True, tool_names=())
     assert [finding.pointer for finding in findings] == [
         "/steps",
@@ -108,7 +128,10 @@ def test_everything_that_is_wrong_is_found_at_once_in_the_same_order_every_time(
 
 def test_checking_takes_time_in_proportion_to_the_steps() -> None:
     def checking(size: int) -> Callable[[], None]:
-        steps = [step("s0"), *(step(f"s{i}", f"s{i - 1}", parent_step_id=f"s{i - 1}") for i in range(1, size))]
+        steps = [
+            step("s0"),
+            *(step(f"s{i}", f"s{i - 1}", parent_step_id=f"s{i - 1}") for i in range(1, size)),
+        ]
 
         def check() -> None:
             assert len(check_steps(steps)) == size - 6

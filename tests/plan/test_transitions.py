@@ -19,7 +19,13 @@ from tests.plan.builders import failed as failed_step
 
 
 def result(clarity: str = "CLEAR") -> StepResult:
-    return StepResult(step_id="a", step_output="tea", clarity_state=clarity, clarity_reason="because", handoff="hot")
+    return StepResult(
+        step_id="a",
+        step_output="tea",
+        clarity_state=clarity,
+        clarity_reason="because",
+        handoff="hot",
+    )
 
 
 def test_a_started_step_runs_with_its_context_and_is_no_longer_incomplete():
@@ -28,9 +34,12 @@ def test_a_started_step_runs_with_its_context_and_is_no_longer_incomplete():
 
 
 @pytest.mark.parametrize(
-    ("clarity", "status"), [("CLEAR", "complete"), ("PARTIALLY_CLEAR", "complete"), ("BLOCKED", "invalid")]
+    ("clarity", "status"),
+    [("CLEAR", "complete"), ("PARTIALLY_CLEAR", "complete"), ("BLOCKED", "invalid")],
 )
-def test_clarity_decides_whether_a_step_is_complete_and_its_output_is_kept(clarity: str, status: str):
+def test_clarity_decides_whether_a_step_is_complete_and_its_output_is_kept(
+    clarity: str, status: str
+):
     ended = finish_step(start_step(step("a"), ""), result(clarity))
     assert (ended.status, ended.clarity_state, ended.step_output, ended.clarity_reason) == (
         status,
@@ -53,7 +62,12 @@ def test_an_abandoned_step_is_pending_again_and_marked_incomplete():
 
 def test_a_pass_cut_off_marks_what_ran_or_could_have_run_and_nothing_else():
     plan = plan_of(
-        done("a"), step("b", status="running"), step("c", "a"), step("d", "b"), failed_step("e"), blocked("f")
+        done("a"),
+        step("b", status="running"),
+        step("c", "a"),
+        step("d", "b"),
+        failed_step("e"),
+        blocked("f"),
     )
     cut = cut_off(plan)
     assert {s.step_id: (s.status, s.incomplete) for s in cut.steps} == {
@@ -89,5 +103,10 @@ def test_there_is_no_context_without_dependencies_or_before_their_results():
 
 def test_no_transition_changes_the_step_it_is_given():
     before = step("a")
-    start_step(before, "x"), finish_step(before, result()), fail_step(before, "y"), abandon_step(before)
+    (
+        start_step(before, "x"),
+        finish_step(before, result()),
+        fail_step(before, "y"),
+        abandon_step(before),
+    )
     assert before == step("a")

@@ -14,14 +14,26 @@ from tests.plan.builders import blocked, done, failed, plan_of, step
 
 
 def assessed(converged: bool = False, **fields: Any) -> ConvergenceAssessment:
-    given = {"reason_codes": ("complete",) if converged else ("incomplete",), "explanation": "as it stands", **fields}
-    return ConvergenceAssessment(converged=converged, scores=ConvergenceScores(completeness_score=0.5), **given)
+    given = {
+        "reason_codes": ("complete",) if converged else ("incomplete",),
+        "explanation": "as it stands",
+        **fields,
+    }
+    return ConvergenceAssessment(
+        converged=converged, scores=ConvergenceScores(completeness_score=0.5), **given
+    )
 
 
-def issue(issue_id: str = "i1", step_id: str | None = None, severity: Any = "LOW") -> ValidationIssue:
+def issue(
+    issue_id: str = "i1", step_id: str | None = None, severity: Any = "LOW"
+) -> ValidationIssue:
     location = IssueLocation(step_id=step_id) if step_id else None
     return ValidationIssue(
-        issue_id=issue_id, type="relevance", severity=severity, description=f"{issue_id} it is", location=location
+        issue_id=issue_id,
+        type="relevance",
+        severity=severity,
+        description=f"{issue_id} it is",
+        location=location,
     )
 
 
@@ -29,8 +41,12 @@ def invalid(step_id: str, **fields: Any) -> PlanStep:
     return done(step_id).model_copy(update={"status": "invalid", **fields})
 
 
-def kinds(*steps: PlanStep, issues: Any = (), assessment: Any = None, closed: Any = ()) -> list[str]:
-    return [str(t) for t in pass_triggers(plan_of(*steps), issues, assessment or assessed(), closed)]
+def kinds(
+    *steps: PlanStep, issues: Any = (), assessment: Any = None, closed: Any = ()
+) -> list[str]:
+    return [
+        str(t) for t in pass_triggers(plan_of(*steps), issues, assessment or assessed(), closed)
+    ]
 
 
 @pytest.mark.parametrize("severity", ["LOW", "MEDIUM", "HIGH", "CRITICAL"])
@@ -46,12 +62,16 @@ def test_every_issue_is_a_trigger_whatever_its_severity(severity: Any):
         (invalid("a", errors=("no longer true",)), "invalid_step:a", "no longer true"),
     ],
 )
-def test_a_step_that_cannot_help_is_a_trigger_with_its_reason(one: PlanStep, trigger: str, detail: str):
+def test_a_step_that_cannot_help_is_a_trigger_with_its_reason(
+    one: PlanStep, trigger: str, detail: str
+):
     (found,) = step_triggers(plan_of(one, step("b", "a")))
     assert (str(found), found.detail) == (trigger, detail)
 
 
-@pytest.mark.parametrize("one", [step("a"), done("a"), step("a", status="running"), invalid("a", replaced_by="b")])
+@pytest.mark.parametrize(
+    "one", [step("a"), done("a"), step("a", status="running"), invalid("a", replaced_by="b")]
+)
 def test_other_steps_are_none(one: PlanStep):
     assert step_triggers(plan_of(one)) == ()
 
@@ -70,12 +90,18 @@ def test_a_step_that_waits_behind_a_failed_one_is_pending_all_the_same():
 def test_unmet_criteria_and_blocking_issues_are_triggers_also_while_work_is_pending():
     assessment = assessed(
         reason_codes=("hot", "omission_detected", "incomplete"),
-        criteria=(CriterionResult(name="hot", met=False, reason="cold"), CriterionResult(name="sweet", met=True)),
+        criteria=(
+            CriterionResult(name="hot", met=False, reason="cold"),
+            CriterionResult(name="sweet", met=True),
+        ),
         detected_issues=("no milk", "no doily"),
         blocking_issues=("no milk",),
     )
     found = pass_triggers(plan_of(done("a"), step("b", "a")), (), assessment)
-    assert [(t.kind, t.detail) for t in found] == [("unmet_criterion", "cold"), ("blocking_issue", "no milk")]
+    assert [(t.kind, t.detail) for t in found] == [
+        ("unmet_criterion", "cold"),
+        ("blocking_issue", "no milk"),
+    ]
     assert found[0].about == "hot"
 
 
@@ -134,4 +160,6 @@ def test_a_blocked_step_that_is_left_to_a_person_does_not_keep_low_scores_from_t
 
 def test_a_contradiction_of_the_whole_that_is_left_to_a_person_triggers_nothing_but_other_issues_do():
     conflict = issue("i1", severity="CRITICAL").model_copy(update={"type": "consistency"})
-    assert kinds(step("a"), issues=[conflict, issue("i2")], closed=(WHOLE,)) == ["validation_issue:i2"]
+    assert kinds(step("a"), issues=[conflict, issue("i2")], closed=(WHOLE,)) == [
+        "validation_issue:i2"
+    ]

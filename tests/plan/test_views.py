@@ -12,7 +12,13 @@ HIDDEN = {"step_output", "incoming_context", "total_steps", "agent", "incomplete
 
 def test_a_step_is_shown_without_its_output_and_without_what_says_nothing():
     shown = step("a", tool=None, provides=()).view
-    assert shown == {"step_id": "a", "step_index": 1, "description": "do a", "status": "pending", "dependencies": []}
+    assert shown == {
+        "step_id": "a",
+        "step_index": 1,
+        "description": "do a",
+        "status": "pending",
+        "dependencies": [],
+    }
     assert HIDDEN.isdisjoint(done("a", "b", incoming_context="from b").view)
 
 
@@ -47,7 +53,10 @@ def test_the_outline_names_the_live_steps():
     replaced = done("old").model_copy(update={"status": "invalid", "replaced_by": "new"})
     plan = plan_of(done("a"), replaced, step("new", "a"))
     shown = outline_view(plan, plan.step("new"), 20)
-    assert shown["outline"] == [{"step_id": "a", "description": "do a"}, {"step_id": "new", "description": "do new"}]
+    assert shown["outline"] == [
+        {"step_id": "a", "description": "do a"},
+        {"step_id": "new", "description": "do new"},
+    ]
     assert shown["steps_left_out"] == 0
 
 
@@ -86,10 +95,21 @@ def test_outputs_come_with_their_state_and_users_those_that_stay_as_they_are_fir
             "step_id": "a",
             "status": "complete",
             "used_by": ["c"],
-            "definition": {"step_id": "a", "description": "do a", "dependencies": [], "clarity_state": "CLEAR"},
+            "definition": {
+                "step_id": "a",
+                "description": "do a",
+                "dependencies": [],
+                "clarity_state": "CLEAR",
+            },
             "step_output": "all",
         },
-        {"step_id": "b", "status": "BLOCKED", "used_by": ["c"], "definition": None, "step_output": "half"},
+        {
+            "step_id": "b",
+            "status": "BLOCKED",
+            "used_by": ["c"],
+            "definition": None,
+            "step_output": "half",
+        },
     ]
 
 
@@ -98,7 +118,9 @@ def test_a_later_output_is_shown_after_the_earlier_ones():
     before = outputs_view((done("a"), step("b", "a"), done("c")), {"a": "1", "c": "3"})
     after = outputs_view((done("a"), done("b", "a"), done("c")), {"a": "1", "b": "2", "c": "3"})
     assert [output["step_id"] for output in after] == ["a", "c", "b"]
-    assert [output["definition"] for output in after[:2]] == [output["definition"] for output in before]
+    assert [output["definition"] for output in after[:2]] == [
+        output["definition"] for output in before
+    ]
 
 
 def test_a_step_whose_output_is_shown_above_lacks_its_definition_in_the_plan():
@@ -116,8 +138,14 @@ def test_outputs_of_no_known_step_are_shown_last_and_none_is_lost():
 
 
 def test_text_is_shown_as_it_is_and_anything_else_as_json():
-    shown = outputs_view((), {"a": "{'no': json}", "b": {"tee": "žluťoučký", "cups": [1, None, True]}, "c": 2})
-    assert [o["step_output"] for o in shown] == ["{'no': json}", '{"tee": "žluťoučký", "cups": [1, null, true]}', "2"]
+    shown = outputs_view(
+        (), {"a": "{'no': json}", "b": {"tee": "žluťoučký", "cups": [1, None, True]}, "c": 2}
+    )
+    assert [o["step_output"] for o in shown] == [
+        "{'no': json}",
+        '{"tee": "žluťoučký", "cups": [1, null, true]}',
+        "2",
+    ]
 
 
 def test_the_current_outputs_leave_out_what_was_replaced_and_keep_what_was_not():

@@ -14,10 +14,15 @@ from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
 from tests.plan import builders
 from tests.support.scripted_model import action, add, modify, plan, planned, refinement
 
-ISSUES = [ValidationIssue(issue_id=i, type="specificity", severity="HIGH", description="vague") for i in ("i1", "i2")]
+ISSUES = [
+    ValidationIssue(issue_id=i, type="specificity", severity="HIGH", description="vague")
+    for i in ("i1", "i2")
+]
 
 
-def parsed(*steps: Any, task: str = "make tea", max_steps: int = 100, one_final_step: bool = False) -> Any:
+def parsed(
+    *steps: Any, task: str = "make tea", max_steps: int = 100, one_final_step: bool = False
+) -> Any:
     return parse_plan(plan(*steps), task, max_steps=max_steps, one_final_step=one_final_step)
 
 
@@ -34,7 +39,10 @@ def test_the_task_is_the_persons_and_the_goal_the_planners():
 
 def test_steps_are_numbered_pending_and_without_results():
     first, second = parsed("a", planned("b", "a")).steps
-    assert [(s.step_index, s.total_steps, s.status) for s in (first, second)] == [(1, 2, "pending"), (2, 2, "pending")]
+    assert [(s.step_index, s.total_steps, s.status) for s in (first, second)] == [
+        (1, 2, "pending"),
+        (2, 2, "pending"),
+    ]
     assert (first.incoming_context, first.step_output, first.clarity_state) == ("", None, None)
     assert second.dependencies == ("a",)
 
@@ -65,8 +73,16 @@ def test_a_dependency_named_twice_counts_once():
         ([planned("")], "/steps/0/step_id", "at least 1 character"),
         ([planned("a", description="")], "/steps/0/description", "at least 1 character"),
         ([planned("a", description=" \n")], "/steps/0/description", "no description"),
-        ([planned("a", tool="kettle", arguments="{cups: 2}")], "/steps/0/arguments", "JSON text of an object"),
-        ([planned("a", tool="kettle", arguments="[2]")], "/steps/0/arguments", "JSON text of an object"),
+        (
+            [planned("a", tool="kettle", arguments="{cups: 2}")],
+            "/steps/0/arguments",
+            "JSON text of an object",
+        ),
+        (
+            [planned("a", tool="kettle", arguments="[2]")],
+            "/steps/0/arguments",
+            "JSON text of an object",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(steps: list[Any], pointer: str, words: str):
@@ -114,8 +130,14 @@ def test_a_subplan_is_of_its_parent_and_level():
         ([planned("x", description="")], "/substeps/0/description"),
     ],
 )
-def test_what_is_wrong_with_a_subplan_is_pointed_to_where_it_stands(substeps: list[Any], pointer: str):
-    found = errors(lambda: parse_subplan({"subplan_goal": "in detail", "substeps": substeps}, builders.step("b"), 1))
+def test_what_is_wrong_with_a_subplan_is_pointed_to_where_it_stands(
+    substeps: list[Any], pointer: str
+):
+    found = errors(
+        lambda: parse_subplan(
+            {"subplan_goal": "in detail", "substeps": substeps}, builders.step("b"), 1
+        )
+    )
     assert found[0][0] == pointer
 
 
@@ -126,11 +148,19 @@ def test_actions_and_questions_are_read():
     )
     made = parse_refinement(answer, ISSUES)
     (change,) = made.actions
-    assert (change.action_type, change.target_step_id, change.new_step.step_id) == ("MODIFY", "b", "b")
+    assert (change.action_type, change.target_step_id, change.new_step.step_id) == (
+        "MODIFY",
+        "b",
+        "b",
+    )
     assert change.semantic_validation_input == (ISSUES[0],)
     assert change.overrides_issues == ("i2",)
     assert change.inconsistency_detected
-    assert (made.questions[0].question, made.questions[0].assumption, made.questions[0].step_id) == (
+    assert (
+        made.questions[0].question,
+        made.questions[0].assumption,
+        made.questions[0].step_id,
+    ) == (
         "Which?",
         "Green.",
         "b",
@@ -167,13 +197,17 @@ def test_what_an_action_does_not_use_is_left_out():
     ],
 )
 def test_an_action_without_what_its_type_needs_is_no_answer(broken: dict[str, Any], words: str):
-    ((pointer, message),) = errors(lambda: parse_refinement(refinement(add("good"), broken), ISSUES))
+    ((pointer, message),) = errors(
+        lambda: parse_refinement(refinement(add("good"), broken), ISSUES)
+    )
     assert pointer.startswith("/actions/1")
     assert words in message
 
 
 def test_an_issue_that_does_not_exist_is_answered_by_nothing_and_overridden_by_nothing():
-    (made,) = parse_refinement(refinement(add("new", addresses_issues=["i7"], overrides_issues=["i7"])), ISSUES).actions
+    (made,) = parse_refinement(
+        refinement(add("new", addresses_issues=["i7"], overrides_issues=["i7"])), ISSUES
+    ).actions
     assert (made.semantic_validation_input, made.overrides_issues) == ((), ())
 
 
@@ -186,10 +220,15 @@ def test_a_broken_new_step_is_pointed_to_in_its_action():
     ("answer", "pointer"),
     [
         (refinement(add("new", justification="")), "/actions/0/justification"),
-        (refinement(questions=[{"question": "", "assumption": "Green.", "step_id": None}]), "/questions/0/question"),
+        (
+            refinement(questions=[{"question": "", "assumption": "Green.", "step_id": None}]),
+            "/questions/0/question",
+        ),
     ],
 )
 def test_empty_words_are_pointed_to_where_they_stand(answer: Any, pointer: str):
     local = packaged_schemas().local("refinement")
-    found = errors(lambda: check_answer(json.dumps(answer), local, lambda value: parse_refinement(value, ())))
+    found = errors(
+        lambda: check_answer(json.dumps(answer), local, lambda value: parse_refinement(value, ()))
+    )
     assert [place for place, _ in found] == [pointer]

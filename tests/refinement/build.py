@@ -51,7 +51,12 @@ def refine(
     validator: Any = None,
     **options: Any,
 ) -> Refined:
-    refiner = Refiner(planner or RecursivePlanner(model), validator or SemanticValidator(model), settings, **options)
+    refiner = Refiner(
+        planner or RecursivePlanner(model),
+        validator or SemanticValidator(model),
+        settings,
+        **options,
+    )
     occasion = Occasion(issues, triggers, closed, assessment, is_clean)
     return refiner.refine(plan, occasion, attempts or RefinementAttempts(), budget or Calls())
 

@@ -28,9 +28,13 @@ def plan() -> Plan:
     return plan_of(done("a"), step("b", "a"), step("c", "b"))
 
 
-def found(severity: Any = "HIGH", step_id: str | None = "b", kind: Any = "specificity") -> ValidationIssue:
+def found(
+    severity: Any = "HIGH", step_id: str | None = "b", kind: Any = "specificity"
+) -> ValidationIssue:
     location = IssueLocation(step_id=step_id) if step_id else None
-    return ValidationIssue(issue_id="i1", type=kind, severity=severity, description="b is vague", location=location)
+    return ValidationIssue(
+        issue_id="i1", type=kind, severity=severity, description="b is vague", location=location
+    )
 
 
 def conflict(step_id: str | None = "b") -> ValidationIssue:
@@ -57,7 +61,10 @@ def test_a_lesser_issue_may_be_passed_over(severity):
 
 
 def test_an_answer_that_passes_a_grave_issue_over_is_repaired_once():
-    model = ScriptedModel(refinement=SILENT, repair=json.dumps(refinement(modify("c", "b"), declined={"i1": "c does"})))
+    model = ScriptedModel(
+        refinement=SILENT,
+        repair=json.dumps(refinement(modify("c", "b"), declined={"i1": "c does"})),
+    )
     refined = refine(model, plan(), issues=[found()])
     assert model.calls == ["refinement", "repair", "semantic_validation"]
     assert "i1 (HIGH: b is vague)" in model.prompts("repair")[0]
@@ -99,7 +106,10 @@ def test_the_prompt_says_what_binds_and_what_was_found_of_the_answer():
     refine(model, plan(), assessment=low)
     (prompt,) = model.prompts("refinement")
     assert "declined_issues" in prompt
-    assert '{"reason_codes":["incomplete","contradiction_detected"],"explanation":"Half of it is there."}' in prompt
+    assert (
+        '{"reason_codes":["incomplete","contradiction_detected"],"explanation":"Half of it is there."}'
+        in prompt
+    )
     assert "0.4" not in prompt
 
 
@@ -107,14 +117,18 @@ def refinements(count: int, issue: ValidationIssue, answer: Any = DECLINED) -> l
     """So many refinements running that are given the same issue."""
     attempts, made = RefinementAttempts(), []
     for _ in range(count):
-        refined = refine(ScriptedModel(refinement=answer), plan(), issues=[issue], attempts=attempts)
+        refined = refine(
+            ScriptedModel(refinement=answer), plan(), issues=[issue], attempts=attempts
+        )
         attempts = refined.attempts
         made.append(refined)
     return made
 
 
 @pytest.mark.parametrize(("step_id", "fragment"), [("b", "b"), (None, WHOLE)])
-def test_a_contradiction_that_three_refinements_running_leave_alone_is_left_to_a_person(step_id, fragment):
+def test_a_contradiction_that_three_refinements_running_leave_alone_is_left_to_a_person(
+    step_id, fragment
+):
     made = refinements(3, conflict(step_id))
     assert [len(refined.conflicts) for refined in made] == [0, 0, 1]
     assert made[1].attempts.left_alone == {fragment: 2}
@@ -125,7 +139,9 @@ def test_a_contradiction_that_three_refinements_running_leave_alone_is_left_to_a
 
 def test_how_many_is_configured():
     settings = RefinementSettings(max_attempts_per_fragment=1)
-    refined = refine(ScriptedModel(refinement=DECLINED), plan(), issues=[conflict()], settings=settings)
+    refined = refine(
+        ScriptedModel(refinement=DECLINED), plan(), issues=[conflict()], settings=settings
+    )
     assert len(refined.conflicts) == 1
 
 
@@ -183,7 +199,10 @@ def test_grave_issues_that_a_planner_of_ones_own_passes_over_are_recorded():
         for issue_id in ("i1", "i2")
     )
     action = RefinementAction(
-        action_type="REMOVE", target_step_id="b", justification="it serves nothing", semantic_validation_input=(first,)
+        action_type="REMOVE",
+        target_step_id="b",
+        justification="it serves nothing",
+        semantic_validation_input=(first,),
     )
     given = plan_of(step("a"), step("b"))
     refined = refine(ScriptedModel(), given, issues=[first, second], planner=OwnPlanner(action))
@@ -193,5 +212,10 @@ def test_grave_issues_that_a_planner_of_ones_own_passes_over_are_recorded():
 
 def test_a_change_of_the_step_in_contradiction_acts_upon_it_whatever_it_says_it_answers():
     two = refinements(2, conflict("b"))[-1].attempts
-    changed = refine(ScriptedModel(refinement=refinement(modify("b"))), plan(), issues=[conflict("b")], attempts=two)
+    changed = refine(
+        ScriptedModel(refinement=refinement(modify("b"))),
+        plan(),
+        issues=[conflict("b")],
+        attempts=two,
+    )
     assert (changed.attempts.left_alone, changed.conflicts) == ({}, ())

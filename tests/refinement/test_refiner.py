@@ -15,7 +15,16 @@ from aeon.refinement.refiner import Refiner, is_stuck
 from aeon.validation.semantic import SemanticValidator
 from tests.plan.builders import blocked, done, failed, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
-from tests.support.scripted_model import ScriptedModel, action, add, issue, modify, planned, refinement, report
+from tests.support.scripted_model import (
+    ScriptedModel,
+    action,
+    add,
+    issue,
+    modify,
+    planned,
+    refinement,
+    report,
+)
 
 SUBPLAN = {"subplan_goal": "in detail", "substeps": [planned("x"), planned("y", "x")]}
 
@@ -35,7 +44,9 @@ def nested(levels: int) -> tuple[PlanStep, ...]:
 
 def test_nothing_proposed_changes_nothing_and_is_recorded():
     before = plan()
-    refined = refine(ScriptedModel(), before, triggers=[Trigger(kind="low_score", about="incomplete")])
+    refined = refine(
+        ScriptedModel(), before, triggers=[Trigger(kind="low_score", about="incomplete")]
+    )
     assert refined.plan is before
     assert refined.record.triggers == ("low_score:incomplete",)
     assert (refined.attempts.total, refined.remarks, refined.handed_over) == (0, (), ())
@@ -54,9 +65,16 @@ def test_changes_are_validated_in_one_call_before_they_are_applied():
 
 @pytest.mark.parametrize(
     ("severity", "reject", "applied"),
-    [("CRITICAL", "CRITICAL", False), ("HIGH", "CRITICAL", True), ("HIGH", "HIGH", False), ("LOW", "MEDIUM", True)],
+    [
+        ("CRITICAL", "CRITICAL", False),
+        ("HIGH", "CRITICAL", True),
+        ("HIGH", "HIGH", False),
+        ("LOW", "MEDIUM", True),
+    ],
 )
-def test_an_issue_refuses_the_change_of_its_step_from_the_configured_severity_on(severity, reject, applied):
+def test_an_issue_refuses_the_change_of_its_step_from_the_configured_severity_on(
+    severity, reject, applied
+):
     model = ScriptedModel(
         refinement=refinement(modify("b", "a"), modify("c", "b")),
         semantic_validation=report(issue("f1", "b", severity)),
@@ -66,7 +84,9 @@ def test_an_issue_refuses_the_change_of_its_step_from_the_configured_severity_on
     if not applied:
         assert refusals(refined) == {"MODIFY b": f"{severity} issue: f1 is wrong"}
         assert [(r.kind, r.step_id) for r in refined.remarks] == [("refused_action", "b")]
-        assert refined.plan.step("b") is plan().step("b") or refined.plan.step("b") == plan().step("b")
+        assert refined.plan.step("b") is plan().step("b") or refined.plan.step("b") == plan().step(
+            "b"
+        )
 
 
 def test_what_rests_on_a_refused_change_is_refused_with_it():
@@ -94,14 +114,17 @@ def test_an_issue_at_a_substep_refuses_the_whole_subplan():
 
 def test_an_issue_about_no_step_refuses_nothing():
     model = ScriptedModel(
-        refinement=refinement(modify("b", "a")), semantic_validation=report(issue("f1", None, "CRITICAL"))
+        refinement=refinement(modify("b", "a")),
+        semantic_validation=report(issue("f1", None, "CRITICAL")),
     )
     assert accepted(refine(model, plan())) == ["MODIFY b"]
 
 
 @pytest.mark.parametrize("error", [Truncated("cut off"), ServerFailed("500")], ids=repr)
 def test_changes_that_cannot_be_validated_are_refused(error):
-    model = ScriptedModel(refinement=refinement(modify("b", "a"), add("d")), semantic_validation=error)
+    model = ScriptedModel(
+        refinement=refinement(modify("b", "a"), add("d")), semantic_validation=error
+    )
     before = plan()
     refined = refine(model, before)
     assert refined.plan is before
@@ -161,15 +184,25 @@ def test_a_change_that_is_structurally_wrong_is_refused_without_asking_anyone(pr
 def test_a_fragment_at_its_limit_is_refused_and_handed_to_a_person():
     attempts = RefinementAttempts(by_fragment={"b": 3}, total=3)
     refined = refine(
-        ScriptedModel(refinement=refinement(modify("b", "a"), modify("c", "b"))), plan(), attempts=attempts
+        ScriptedModel(refinement=refinement(modify("b", "a"), modify("c", "b"))),
+        plan(),
+        attempts=attempts,
     )
     assert accepted(refined) == ["MODIFY c"]
     assert refined.handed_over == ("b",)
-    assert (refined.attempts.by_fragment["b"], refined.attempts.by_fragment["c"], refined.attempts.total) == (4, 1, 4)
+    assert (
+        refined.attempts.by_fragment["b"],
+        refined.attempts.by_fragment["c"],
+        refined.attempts.total,
+    ) == (4, 1, 4)
 
 
 def test_a_fragment_left_to_a_person_is_not_changed_any_more():
-    refined = refine(ScriptedModel(refinement=refinement(modify("b", "a"), modify("c", "b"))), plan(), closed=["b"])
+    refined = refine(
+        ScriptedModel(refinement=refinement(modify("b", "a"), modify("c", "b"))),
+        plan(),
+        closed=["b"],
+    )
     assert accepted(refined) == ["MODIFY c"]
     assert "person" in refusals(refined)["MODIFY b"]
     assert refined.plan.step("b").description == "do b"
@@ -183,14 +216,18 @@ def test_refused_actions_count_like_accepted_ones():
 
 def test_a_run_at_its_limit_applies_nothing():
     attempts = RefinementAttempts(total=10)
-    refined = refine(ScriptedModel(refinement=refinement(modify("b", "a"))), plan(), attempts=attempts)
+    refined = refine(
+        ScriptedModel(refinement=refinement(modify("b", "a"))), plan(), attempts=attempts
+    )
     assert accepted(refined) == []
     assert refined.attempts.total == 10
 
 
 def test_whether_a_run_may_refine_once_more():
     refiner = Refiner(
-        RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel()), RefinementSettings(max_attempts_total=2)
+        RecursivePlanner(ScriptedModel()),
+        SemanticValidator(ScriptedModel()),
+        RefinementSettings(max_attempts_total=2),
     )
     assert refiner.may_refine(RefinementAttempts(total=1))
     assert not refiner.may_refine(RefinementAttempts(total=2))
@@ -198,19 +235,33 @@ def test_whether_a_run_may_refine_once_more():
 
 def test_a_pass_is_refined_when_there_is_a_reason_or_always():
     reason = Trigger(kind="failed_step", about="a")
-    assert Refiner(RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel())).is_due([reason])
-    assert not Refiner(RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel())).is_due([])
+    assert Refiner(RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel())).is_due(
+        [reason]
+    )
+    assert not Refiner(
+        RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel())
+    ).is_due([])
     assert Refiner(
-        RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel()), RefinementSettings(when="always")
+        RecursivePlanner(ScriptedModel()),
+        SemanticValidator(ScriptedModel()),
+        RefinementSettings(when="always"),
     ).is_due([])
 
 
 @pytest.mark.parametrize("target", [step("b", "a"), blocked("b", "a")])
 def test_a_pending_or_blocked_step_is_decomposed_and_runs_last(target):
-    model, budget = ScriptedModel(refinement=refinement(action("SUBPLAN_CREATE", "b")), subplan=SUBPLAN), Calls()
+    model, budget = (
+        ScriptedModel(refinement=refinement(action("SUBPLAN_CREATE", "b")), subplan=SUBPLAN),
+        Calls(),
+    )
     refined = refine(model, plan_of(done("a"), target), budget=budget)
     assert budget.made == ["refinement", "subplan", "semantic_validation"]
-    assert shape(refined.plan) == {"a": (), "b.x": ("a",), "b.y": ("b.x",), "b": ("a", "b.x", "b.y")}
+    assert shape(refined.plan) == {
+        "a": (),
+        "b.x": ("a",),
+        "b.y": ("b.x",),
+        "b": ("a", "b.x", "b.y"),
+    }
     assert refined.plan.step("b").status == "pending"
     assert refined.plan.step("b.x").parent_step_id == "b"
 
@@ -226,14 +277,21 @@ def test_a_pending_or_blocked_step_is_decomposed_and_runs_last(target):
     ids=["complete", "failed", "invalid", "replaced"],
 )
 def test_no_subplan_is_asked_for_a_step_that_cannot_have_one(target):
-    model, budget = ScriptedModel(refinement=refinement(action("SUBPLAN_CREATE", "b")), subplan=SUBPLAN), Calls()
+    model, budget = (
+        ScriptedModel(refinement=refinement(action("SUBPLAN_CREATE", "b")), subplan=SUBPLAN),
+        Calls(),
+    )
     refined = refine(model, plan_of(done("a"), target), budget=budget)
     assert budget.made == ["refinement"]
     assert accepted(refined) == []
 
 
 def test_a_subplan_that_cannot_be_paid_or_made_is_refused():
-    for budget, subplan in ((Calls(1), SUBPLAN), (Calls(), Truncated("cut off")), (Calls(), "no JSON")):
+    for budget, subplan in (
+        (Calls(1), SUBPLAN),
+        (Calls(), Truncated("cut off")),
+        (Calls(), "no JSON"),
+    ):
         model = ScriptedModel(refinement=refinement(action("SUBPLAN_CREATE", "b")), subplan=subplan)
         before = plan()
         refined = refine(model, before, budget=budget)
@@ -246,7 +304,9 @@ def test_the_fifth_level_is_made_and_the_sixth_is_left_to_a_person():
     for levels, handed in ((4, ()), (5, ("n.n.n.n.n.n",))):
         steps = nested(levels)
         target = steps[0].step_id
-        model = ScriptedModel(refinement=refinement(action("SUBPLAN_CREATE", target)), subplan=SUBPLAN)
+        model = ScriptedModel(
+            refinement=refinement(action("SUBPLAN_CREATE", target)), subplan=SUBPLAN
+        )
         before, budget = plan_of(*steps), Calls()
         refined = refine(model, before, budget=budget)
         assert refined.handed_over == handed
@@ -267,16 +327,23 @@ def test_questions_raised_before_are_not_raised_again():
 
 def test_questions_alone_are_no_attempt():
     asked = {"question": "Which?", "assumption": "Green.", "step_id": None}
-    assert refine(ScriptedModel(refinement=refinement(questions=[asked])), plan()).attempts.total == 0
+    assert (
+        refine(ScriptedModel(refinement=refinement(questions=[asked])), plan()).attempts.total == 0
+    )
 
 
 def test_a_person_may_answer_or_not():
     asked = [{"question": q, "assumption": "Green.", "step_id": None} for q in ("Which?", "When?")]
     answers = {"Which?": "Black.", "When?": None}
     refined = refine(
-        ScriptedModel(refinement=refinement(questions=asked)), plan(), ask=lambda question: answers[question.question]
+        ScriptedModel(refinement=refinement(questions=asked)),
+        plan(),
+        ask=lambda question: answers[question.question],
     )
-    assert [(q.question, q.answer) for q in refined.plan.questions] == [("Which?", "Black."), ("When?", None)]
+    assert [(q.question, q.answer) for q in refined.plan.questions] == [
+        ("Which?", "Black."),
+        ("When?", None),
+    ]
 
 
 def test_an_overridden_repair_is_a_conflict_that_the_planner_wins():
@@ -286,7 +353,9 @@ def test_an_overridden_repair_is_a_conflict_that_the_planner_wins():
             type="specificity",
             severity="LOW",
             description="vague",
-            proposed_repair=ProposedRepair(action="split", target="b") if issue_id == "i1" else None,
+            proposed_repair=ProposedRepair(action="split", target="b")
+            if issue_id == "i1"
+            else None,
         )
         for issue_id in ("i1", "i2")
     ]
@@ -298,7 +367,9 @@ def test_an_overridden_repair_is_a_conflict_that_the_planner_wins():
 
 
 def test_a_refused_change_overrides_nothing():
-    issues = [ValidationIssue(issue_id="i1", type="specificity", severity="LOW", description="vague")]
+    issues = [
+        ValidationIssue(issue_id="i1", type="specificity", severity="LOW", description="vague")
+    ]
     model = ScriptedModel(refinement=refinement(modify("a", overrides_issues=["i1"])))
     assert [r.kind for r in refine(model, plan(), issues=issues).remarks] == ["refused_action"]
 
@@ -329,6 +400,8 @@ def test_with_an_answer_schema_what_was_not_final_when_it_was_done_never_becomes
     for proposed in (action("REMOVE", "c"), action("STEP_MARK_INVALID", "d")):
         target = step("c", "b") if proposed["action_type"] == "REMOVE" else done("d", "b")
         before = plan_of(done("a"), done("b", "a"), target)
-        refined = refine(ScriptedModel(refinement=refinement(proposed)), before, one_final_step=True)
+        refined = refine(
+            ScriptedModel(refinement=refinement(proposed)), before, one_final_step=True
+        )
         assert accepted(refined) == []
         assert refined.plan is before

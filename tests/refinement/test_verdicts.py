@@ -12,7 +12,16 @@ from aeon.domain.plan import Plan
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from tests.plan.builders import blocked, done, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
-from tests.support.scripted_model import ScriptedModel, action, add, issue, modify, planned, refinement, report
+from tests.support.scripted_model import (
+    ScriptedModel,
+    action,
+    add,
+    issue,
+    modify,
+    planned,
+    refinement,
+    report,
+)
 
 REMOVE_B = action("REMOVE", "b")
 MARK_A = action("STEP_MARK_INVALID", "a")
@@ -44,7 +53,9 @@ def test_removals_and_invalid_marks_are_reviewed(proposed):
 def test_an_issue_at_the_target_or_at_a_dependent_refuses(proposed, at):
     target = proposed["target_step_id"]
     place = target if at == "target" else {"a": "b", "b": "c"}[target]
-    model = ScriptedModel(refinement=refinement(proposed), semantic_validation=report(issue("f1", place, "CRITICAL")))
+    model = ScriptedModel(
+        refinement=refinement(proposed), semantic_validation=report(issue("f1", place, "CRITICAL"))
+    )
     before = plan()
     refined = refine(model, before)
     assert accepted(refined) == []
@@ -54,13 +65,16 @@ def test_an_issue_at_the_target_or_at_a_dependent_refuses(proposed, at):
 
 def test_an_issue_at_a_step_that_rests_on_a_changed_one_refuses_the_change():
     model = ScriptedModel(
-        refinement=refinement(modify("b", "a")), semantic_validation=report(issue("f1", "c", "CRITICAL"))
+        refinement=refinement(modify("b", "a")),
+        semantic_validation=report(issue("f1", "c", "CRITICAL")),
     )
     assert list(refusals(refine(model, plan()))) == ["MODIFY b"]
 
 
 def test_an_issue_at_a_step_far_from_the_change_refuses_nothing():
-    model = ScriptedModel(refinement=refinement(MARK_A), semantic_validation=report(issue("f1", "c", "CRITICAL")))
+    model = ScriptedModel(
+        refinement=refinement(MARK_A), semantic_validation=report(issue("f1", "c", "CRITICAL"))
+    )
     assert accepted(refine(model, plan())) == ["STEP_MARK_INVALID a"]
 
 
@@ -74,18 +88,28 @@ def test_without_budget_for_the_review_they_are_refused(proposed):
 
 
 def test_old_and_new_version_stand_side_by_side_with_justification_and_issues():
-    found = ValidationIssue(issue_id="i1", type="specificity", severity="MEDIUM", description="b is vague")
+    found = ValidationIssue(
+        issue_id="i1", type="specificity", severity="MEDIUM", description="b is vague"
+    )
     proposed = modify("b", "a", justification="it said too little", addresses_issues=["i1"])
     model = ScriptedModel(refinement=refinement(proposed, REMOVE_C))
-    refine(model, plan_of(done("a"), step("b", "a"), step("c", "b"), step("d", "c")), issues=[found])
+    refine(
+        model, plan_of(done("a"), step("b", "a"), step("c", "b"), step("d", "c")), issues=[found]
+    )
     shown = changed(model)
     assert list(shown) == ["b", "d", "c"]
-    assert (shown["b"]["before"]["description"], shown["b"]["after"]["description"]) == ("do b", "do b better")
+    assert (shown["b"]["before"]["description"], shown["b"]["after"]["description"]) == (
+        "do b",
+        "do b better",
+    )
     (because,) = shown["b"]["actions"]
     assert (because["action_type"], because["justification"]) == ("MODIFY", "it said too little")
     assert [i["description"] for i in because["answers"]] == ["b is vague"]
     assert (shown["c"]["before"]["description"], shown["c"]["after"]) == ("do c", None)
-    assert (shown["d"]["before"]["dependencies"], shown["d"]["after"]["dependencies"]) == (["c"], ["b"])
+    assert (shown["d"]["before"]["dependencies"], shown["d"]["after"]["dependencies"]) == (
+        ["c"],
+        ["b"],
+    )
     assert shown["d"]["actions"] == []
 
 
@@ -102,7 +126,10 @@ REMOVE_C = action("REMOVE", "c")
 
 def test_the_outputs_that_a_change_builds_on_are_shown_and_no_others():
     model = ScriptedModel(refinement=refinement(add("new", "a"), modify("half", "a")))
-    refine(model, plan_of(done("a"), done("other"), blocked("half", "a"), step("last", "half", "other")))
+    refine(
+        model,
+        plan_of(done("a"), done("other"), blocked("half", "a"), step("last", "half", "other")),
+    )
     (prompt,) = model.prompts("semantic_validation")
     assert "output of a" in prompt
     assert "half of half" in prompt
@@ -121,7 +148,9 @@ def test_a_substep_is_shown_with_the_action_that_makes_it():
     subplan = {"subplan_goal": "in detail", "substeps": [planned("x")]}
     model = ScriptedModel(refinement=refinement(action("SUBPLAN_CREATE", "b")), subplan=subplan)
     refine(model, plan())
-    assert [entry["action_type"] for entry in changed(model)["b.x"]["actions"]] == ["SUBPLAN_CREATE"]
+    assert [entry["action_type"] for entry in changed(model)["b.x"]["actions"]] == [
+        "SUBPLAN_CREATE"
+    ]
 
 
 class Published:
@@ -137,12 +166,16 @@ class Published:
 
 def test_a_validator_of_ones_own_reviews_removals_too():
     validator = Published()
-    refined = refine(ScriptedModel(refinement=refinement(REMOVE_B, MARK_A)), plan(), validator=validator)
+    refined = refine(
+        ScriptedModel(refinement=refinement(REMOVE_B, MARK_A)), plan(), validator=validator
+    )
     assert validator.asked == [["a", "c", "b"]]
     assert shape(refined.plan) == {"a": (), "c": ("a",)}
 
 
 def test_an_issue_at_a_step_that_is_made_to_depend_on_a_changed_one_refuses_that_change_too():
     found = report(issue("i1", "d", "CRITICAL"))
-    model = ScriptedModel(refinement=refinement(modify("b", "a"), add("d", "b")), semantic_validation=found)
+    model = ScriptedModel(
+        refinement=refinement(modify("b", "a"), add("d", "b")), semantic_validation=found
+    )
     assert set(refusals(refine(model, plan()))) == {"MODIFY b", "ADD d"}

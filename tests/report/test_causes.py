@@ -19,19 +19,35 @@ from tests.integration.wire import overrides, script
 from tests.support import scripted_model
 from tests.support.openai_server import Failure, OpenAIServer
 
-STEPS = [{"step_id": name, "description": f"Do {name}"} for name in ("outline", "facts", "examples")]
-PLAN = {"answer": {"goal": "A guide", "steps": [*STEPS, {"step_id": "write", "description": "Write"}]}}
+STEPS = [
+    {"step_id": name, "description": f"Do {name}"} for name in ("outline", "facts", "examples")
+]
+PLAN = {
+    "answer": {"goal": "A guide", "steps": [*STEPS, {"step_id": "write", "description": "Write"}]}
+}
 NOTHING: dict[str, Any] = {"answer": {"actions": []}}
-BLOCKED = {"step_output": "", "clarity_state": "BLOCKED", "clarity_reason": "The sales figures of 2025 are not given."}
+BLOCKED = {
+    "step_output": "",
+    "clarity_state": "BLOCKED",
+    "clarity_reason": "The sales figures of 2025 are not given.",
+}
 
 
-def judged(completeness: float = 0.97, pairs: str = "consistent", **more: object) -> dict[str, object]:
+def judged(
+    completeness: float = 0.97, pairs: str = "consistent", **more: object
+) -> dict[str, object]:
     status = [
         {"artifacts": pair, "status": pairs, "explanation": ""}
         for pair in ("plan_steps", "steps_answer", "plan_answer")
     ]
-    scores = {"completeness_score": completeness, "coherence_score": 0.95, "consistency_score": 0.95}
-    return {"answer": {**scores, "consistency_status": status, "explanation": "", "issues": [], **more}}
+    scores = {
+        "completeness_score": completeness,
+        "coherence_score": 0.95,
+        "consistency_score": 0.95,
+    }
+    return {
+        "answer": {**scores, "consistency_status": status, "explanation": "", "issues": [], **more}
+    }
 
 
 def more_work(number: int) -> dict[str, object]:
@@ -76,13 +92,20 @@ PLANTED: dict[str, tuple[dict[str, object], list[str], str, bool]] = {
         False,
     ),
     "repairs": (
-        {"step": {"text": "Sure, here it is!"}, "repair": {"simulated": True}, "convergence": judged()},
+        {
+            "step": {"text": "Sure, here it is!"},
+            "repair": {"simulated": True},
+            "convergence": judged(),
+        },
         [],
         "4 of 4 answers to `step` broke their schema and had to be repaired",
         False,
     ),
     "rate limit": (
-        {"step": [{"fail": {"kind": "rate_limit", "retry_after": 0.2}, "times": 2}], "convergence": judged()},
+        {
+            "step": [{"fail": {"kind": "rate_limit", "retry_after": 0.2}, "times": 2}],
+            "convergence": judged(),
+        },
         [],
         "2 retries after `RateLimited`: ",
         False,
@@ -112,7 +135,10 @@ PLANTED: dict[str, tuple[dict[str, object], list[str], str, bool]] = {
         True,
     ),
     "wasted pass": (
-        {"convergence": [{"when": {"pass_number": [1, 2]}, **judged(0.7)}, judged()], "refinement": REFINED},
+        {
+            "convergence": [{"when": {"pass_number": [1, 2]}, **judged(0.7)}, judged()],
+            "refinement": REFINED,
+        },
         [],
         "Pass 2 gained nothing",
         False,
@@ -120,13 +146,17 @@ PLANTED: dict[str, tuple[dict[str, object], list[str], str, bool]] = {
 }
 
 
-def examine(directory: Path, calls: dict[str, object], given: list[str]) -> tuple[Record, list[Cause]]:
+def examine(
+    directory: Path, calls: dict[str, object], given: list[str]
+) -> tuple[Record, list[Cause]]:
     directory.mkdir()
     scenario = directory / "scenario.yaml"
     review = {"answer": {"issues": []}}
     answers = {"plan": PLAN, "semantic_validation": review, "refinement": NOTHING, **calls}
     scenario.write_text(yaml.safe_dump({"calls": answers}), encoding="utf-8")
-    with Aeon.from_config(["provider=simulated", f"provider.scenario={scenario}", *given], environ={}) as aeon:
+    with Aeon.from_config(
+        ["provider=simulated", f"provider.scenario={scenario}", *given], environ={}
+    ) as aeon:
         aeon.run("write a guide", directory=directory / "run")
     record = load_record(directory / "run")
     items = list_items(record)
@@ -152,29 +182,49 @@ def test_one_sentence_says_why(tmp_path: Path) -> None:
 def test_the_judge_of_the_same_answer_is_told_what_changed_in_the_plan_and_each_fall_stands_once(
     tmp_path: Path,
 ) -> None:
-    step = {"step_id": "write", "description": "Write, version 2", "dependencies": ["outline", "facts", "examples"]}
-    change = {"action_type": "MODIFY", "target_step_id": "write", "new_step": step, "justification": "It is vague."}
+    step = {
+        "step_id": "write",
+        "description": "Write, version 2",
+        "dependencies": ["outline", "facts", "examples"],
+    }
+    change = {
+        "action_type": "MODIFY",
+        "target_step_id": "write",
+        "new_step": step,
+        "justification": "It is vague.",
+    }
     done = {"step_output": "Six hours of sun.", "clarity_state": "CLEAR"}
     blocked = {**done, "clarity_state": "BLOCKED", "clarity_reason": "How large is the balcony?"}
     calls: dict[str, object] = {
         "step": [{"when": {"step_id": "write"}, "times": 2, "answer": blocked}, {"answer": done}],
-        "convergence": [{"when": {"pass_number": n}, **judged(score)} for n, score in ((1, 0.9), (2, 0.7), (3, 0.97))],
+        "convergence": [
+            {"when": {"pass_number": n}, **judged(score)}
+            for n, score in ((1, 0.9), (2, 0.7), (3, 0.97))
+        ],
         "refinement": [
             {"when": {"pass_number": 1}, "answer": {"actions": [change]}},
             {
                 "when": {"pass_number": 2},
-                "answer": {"actions": [{**change, "new_step": {**step, "description": "Write, version 3"}}]},
+                "answer": {
+                    "actions": [{**change, "new_step": {**step, "description": "Write, version 3"}}]
+                },
             },
             NOTHING,
         ],
     }
     _, causes = examine(tmp_path / "case", calls, [])
     conflict = next(
-        cause for cause in causes if "contradicts itself: completeness went from 0.90 to 0.70" in cause.title
+        cause
+        for cause in causes
+        if "contradicts itself: completeness went from 0.90 to 0.70" in cause.title
     )
     said = "The answer and the steps' outputs did not change between; the dependencies of `write`, the description of "
     assert conflict.words.startswith(f"{said}`write` did.")
-    assert [cause.title for cause in causes if "0.70 in pass 2" in cause.title or "Pass 2 gained" in cause.title] == []
+    assert [
+        cause.title
+        for cause in causes
+        if "0.70 in pass 2" in cause.title or "Pass 2 gained" in cause.title
+    ] == []
 
 
 def test_what_follows_from_a_cause_stands_after_it(tmp_path: Path) -> None:
@@ -197,12 +247,18 @@ def test_a_fallback_leads_to_the_first_call_that_it_answered(tmp_path: Path) -> 
     failing = OpenAIServer(script(plan=plan, step=Failure(500)))
     with failing, OpenAIServer(script(plan=plan)) as spare:
         fallback = f"{{provider: openai, name: spare, model: m, base_url: '{spare.url}', require_key: false}}"
-        given = [*overrides(failing.url), f"provider.fallbacks=[{fallback}]", "execution.max_parallel=1"]
+        given = [
+            *overrides(failing.url),
+            f"provider.fallbacks=[{fallback}]",
+            "execution.max_parallel=1",
+        ]
         with Aeon.from_config(given, environ={"OPENAI_API_KEY": "k"}) as aeon:
             aeon.run("write a guide", directory=tmp_path)
     record = load_record(tmp_path)
     items = list_items(record)
     (cause,) = find_causes(record, find_patterns(record), items, [])
     assert cause.title.startswith("The endpoint `spare` answered ")
-    first = next(item for item in items if isinstance(item.source, Call) and item.source.endpoint == "spare")
+    first = next(
+        item for item in items if isinstance(item.source, Call) and item.source.endpoint == "spare"
+    )
     assert cause.anchor == first.key

@@ -32,7 +32,9 @@ def test_what_to_try_next_follows_what_stands_out(name: str, tmp_path: Path) -> 
     record, causes = examine(tmp_path / "case", *PLANTED[name][:2])
     found = find_ways(record, [(way, cause.is_cause) for cause in causes for way in cause.ways])
     words = [word for _, command in found for word in shlex.split(command)]
-    assert [each for each in NEXT[name] if not any(word.startswith(each) for word in words)] == [], found
+    assert [
+        each for each in NEXT[name] if not any(word.startswith(each) for word in words)
+    ] == [], found
     blanks = [command.endswith(("=NAME", "=WORDS", '="..."')) for _, command in found]
     assert blanks == sorted(blanks), "what can be typed as it stands comes first"
     assert ("limits.max_passes" in str(words)) == ("limits.max_passes=2" in PLANTED[name][1])
@@ -40,9 +42,14 @@ def test_what_to_try_next_follows_what_stands_out(name: str, tmp_path: Path) -> 
 
 def test_passes_at_the_end_that_gained_nothing_can_be_done_without(tmp_path: Path) -> None:
     later = [{"when": {"pass_number": 1}, **judged(0.5)}, judged(0.7)]
-    refinements = [{"when": {"pass_number": 0}, "answer": {"actions": []}}, *map(more_work, range(1, 9))]
+    refinements = [
+        {"when": {"pass_number": 0}, "answer": {"actions": []}},
+        *map(more_work, range(1, 9)),
+    ]
     limits = ["limits.max_passes=4"]
-    record, causes = examine(tmp_path / "case", {"convergence": later, "refinement": refinements}, limits)
+    record, causes = examine(
+        tmp_path / "case", {"convergence": later, "refinement": refinements}, limits
+    )
     ways = [(way, False) for cause in causes for way in cause.ways]
     assert "limits.max_passes=2" in str(find_ways(record, ways))
 

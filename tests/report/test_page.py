@@ -52,7 +52,10 @@ def test_the_page_of_a_run_is_that_which_is_made_again_of_its_directory(director
 
 
 def test_every_call_has_its_prompt_and_answer(directory: Path) -> None:
-    record, page = load_record(directory), island((directory / "report.html").read_text(encoding="utf-8"))
+    record, page = (
+        load_record(directory),
+        island((directory / "report.html").read_text(encoding="utf-8")),
+    )
 
     def text_of(reference: list[int]) -> str:
         ending, *stretches = reference
@@ -61,10 +64,14 @@ def test_every_call_has_its_prompt_and_answer(directory: Path) -> None:
         return ("\\n" if ending else "\n").join(lines)
 
     assert len(page["calls"]) == len(record.calls)
-    for shown, call in zip(page["calls"], sorted(record.calls, key=lambda each: each.started), strict=True):
+    for shown, call in zip(
+        page["calls"], sorted(record.calls, key=lambda each: each.started), strict=True
+    ):
         assert text_of(shown["answer"]) == call.text
         assert call.request
-        assert [text_of(text) for _, text in shown["messages"]] == [one["content"] for one in call.request["messages"]]
+        assert [text_of(text) for _, text in shown["messages"]] == [
+            one["content"] for one in call.request["messages"]
+        ]
 
 
 def test_a_run_without_journals_and_store_has_a_page(directory: Path, tmp_path: Path) -> None:
@@ -76,7 +83,9 @@ def test_a_run_without_journals_and_store_has_a_page(directory: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_no_page_is_written_where_it_is_not_wanted_and_nothing_is_imported_for_it(tmp_path: Path) -> None:
+def test_no_page_is_written_where_it_is_not_wanted_and_nothing_is_imported_for_it(
+    tmp_path: Path,
+) -> None:
     code = (
         "import sys; from pathlib import Path; from aeon import Aeon\n"
         "with Aeon.from_config(['provider=simulated', 'observability=none'], environ={}) as aeon:\n"
@@ -91,7 +100,9 @@ def test_no_page_is_written_where_it_is_not_wanted_and_nothing_is_imported_for_i
 def test_the_setting_is_in_no_hash(tmp_path: Path) -> None:
     hashes = []
     for name, wanted in (("with", "true"), ("without", "false")):
-        with Aeon.from_config(["provider=simulated", f"observability.report={wanted}"], environ={}) as aeon:
+        with Aeon.from_config(
+            ["provider=simulated", f"observability.report={wanted}"], environ={}
+        ) as aeon:
             hashes.append(aeon.run("plan a move", directory=tmp_path / name).hashes.configuration)
         assert (tmp_path / name / "report.html").exists() == (wanted == "true")
     assert hashes[0] == hashes[1]
@@ -114,7 +125,9 @@ def test_a_page_that_cannot_be_made_is_one_warning_and_the_run_goes_on(
 
 def test_keys_that_were_changed_are_listed_with_their_defaults(tmp_path: Path) -> None:
     made = run(tmp_path / "run", "convergence.completeness=0.9", "ttl.base=20", "provider.seed=1")
-    changed = {key: (value, default) for key, value, default in changed_settings(load_record(made).result)}
+    changed = {
+        key: (value, default) for key, value, default in changed_settings(load_record(made).result)
+    }
     assert changed == {
         "convergence.completeness": ("0.9", "0.95"),
         "ttl.base": ("20", "10"),
@@ -134,12 +147,24 @@ def test_a_text_is_stored_once_however_often_it_comes() -> None:
 
 
 def item(key: str, start: float, end: float) -> Item:
-    place: dict[str, Any] = {"pass_number": 1, "phase": "EXECUTE", "step_id": None, "failed": False, "source": {}}
+    place: dict[str, Any] = {
+        "pass_number": 1,
+        "phase": "EXECUTE",
+        "step_id": None,
+        "failed": False,
+        "source": {},
+    }
     return Item(key=key, kind="step", label=key, start=start, end=end, **place)
 
 
 def test_the_critical_path_is_what_the_run_waited_for() -> None:
-    items = [item("plan", 0, 1), item("short", 1, 2), item("long", 1, 4), item("after", 2, 3), item("last", 4, 5)]
+    items = [
+        item("plan", 0, 1),
+        item("short", 1, 2),
+        item("long", 1, 4),
+        item("after", 2, 3),
+        item("last", 4, 5),
+    ]
     assert [each.key for each in find_critical(items)] == ["plan", "long", "last"]
 
 
@@ -159,7 +184,10 @@ def test_words_that_changed_are_marked_and_escaped() -> None:
     [
         ("<b onclick=x>", "<p>&lt;b onclick=x&gt;</p>\n"),
         ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>\n"),
-        ("[a](https://example.org)", '<p><a rel="noopener noreferrer" href="https://example.org">a</a></p>\n'),
+        (
+            "[a](https://example.org)",
+            '<p><a rel="noopener noreferrer" href="https://example.org">a</a></p>\n',
+        ),
         ("# Head", "<h3>Head</h3>\n"),
     ],
 )

@@ -19,18 +19,33 @@ from aeon.report.record import Record, load_record
 Made = tuple[Record, Patterns, list[LLMRequest]]
 
 ROOT = Path(__file__).parents[2]
-REWORDED = {"step_id": "write", "description": "Write the guide, dated", "dependencies": ["outline"]}
+REWORDED = {
+    "step_id": "write",
+    "description": "Write the guide, dated",
+    "dependencies": ["outline"],
+}
 
 
 def modify(number: int) -> dict[str, object]:
     step = REWORDED | {"description": f"Write the guide, version {number}"}
-    changed = {"action_type": "MODIFY", "target_step_id": "write", "new_step": step, "justification": "It is vague."}
+    changed = {
+        "action_type": "MODIFY",
+        "target_step_id": "write",
+        "new_step": step,
+        "justification": "It is vague.",
+    }
     return {"answer": {"actions": [changed]}, "times": 1}
 
 
-def judged(completeness: float, *, dated: bool = False, coherence: float = 0.95) -> dict[str, object]:
+def judged(
+    completeness: float, *, dated: bool = False, coherence: float = 0.95
+) -> dict[str, object]:
     criteria = [{"name": "dated", "met": dated, "reason": "There is no date." if not dated else ""}]
-    scores = {"completeness_score": completeness, "coherence_score": coherence, "consistency_score": 0.95}
+    scores = {
+        "completeness_score": completeness,
+        "coherence_score": coherence,
+        "consistency_score": 0.95,
+    }
     return {"answer": {**scores, "criteria": criteria, "issues": []}, "times": 1}
 
 
@@ -80,11 +95,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         if isinstance(recorded.event, CallAnswered):
             requests.append(recorded.event.request)
 
-    overrides = ["provider=simulated", f"provider.scenario={folder}/scenario.yaml", "convergence.criteria.dated=Has it"]
+    overrides = [
+        "provider=simulated",
+        f"provider.scenario={folder}/scenario.yaml",
+        "convergence.criteria.dated=Has it",
+    ]
     with Aeon.from_config(overrides, environ={}) as aeon:
         aeon.run("write a guide", directory=folder / "run", observers=[collect])
     record = load_record(folder / "run")
-    return record, find_patterns(record), sorted(requests, key=lambda one: (one.site.sequence, one.site.attempt))
+    return (
+        record,
+        find_patterns(record),
+        sorted(requests, key=lambda one: (one.site.sequence, one.site.attempt)),
+    )
 
 
 def test_what_held_convergence_back_is_named_with_its_passes_values_and_words(made: Made) -> None:
@@ -96,8 +119,17 @@ def test_what_held_convergence_back_is_named_with_its_passes_values_and_words(ma
     }
     assert not any(blocker.at_end for blocker in blockers.values())
     low = blockers["incomplete"]
-    assert (low.kind, low.score, low.threshold, low.best, low.last) == ("score", "completeness", 0.95, 0.97, 0.97)
-    assert (blockers["dated"].kind, blockers["dated"].words) == ("criterion", ("There is no date.",))
+    assert (low.kind, low.score, low.threshold, low.best, low.last) == (
+        "score",
+        "completeness",
+        0.95,
+        0.97,
+        0.97,
+    )
+    assert (blockers["dated"].kind, blockers["dated"].words) == (
+        "criterion",
+        ("There is no date.",),
+    )
     assert {code: len(blocker.passes) for code, blocker in blockers.items()} == dict(
         made[0].result.history.overall_statistics.convergence_blockers
     )
@@ -108,7 +140,10 @@ def test_plateaus_regressions_and_the_best_pass_are_found(made: Made) -> None:
     assert patterns.best_pass == 5
     assert patterns.plateaus == ((2, 3),)
     assert patterns.without_gain == (3, 4)
-    fell = [(each.name, each.from_pass, each.to_pass, each.before, each.after) for each in patterns.regressions]
+    fell = [
+        (each.name, each.from_pass, each.to_pass, each.before, each.after)
+        for each in patterns.regressions
+    ]
     assert fell == [("dated", 1, 2, 1.0, 0.0), ("coherence", 3, 4, 1.0, 0.7)]
     assert patterns.regressions[1].refined == ("write",)
 
@@ -123,12 +158,25 @@ def test_a_judge_that_judges_the_same_work_in_two_ways_is_seen(made: Made) -> No
 
 def test_fragments_and_what_each_refinement_gained(made: Made) -> None:
     record, patterns, _ = made
-    assert [(each.step_id, each.times, each.passes) for each in patterns.fragments] == [("write", 3, (2, 3, 4))]
-    assert patterns.fragments[0].times == record.result.history.overall_statistics.fragments_refined["write"]
+    assert [(each.step_id, each.times, each.passes) for each in patterns.fragments] == [
+        ("write", 3, (2, 3, 4))
+    ]
+    assert (
+        patterns.fragments[0].times
+        == record.result.history.overall_statistics.fragments_refined["write"]
+    )
     planned, *_, last = patterns.refinements
     assert (planned.pass_number, planned.gain) == (0, None)
-    assert (last.pass_number, last.to_pass, last.gain) == (4, 5, 0.17)  # (0.97 + 0.95 - 0.71 - 0.7) / 3
-    own = [call for call in record.calls if (call.pass_number, call.phase) == (4, "REFINE") or call.pass_number == 5]
+    assert (last.pass_number, last.to_pass, last.gain) == (
+        4,
+        5,
+        0.17,
+    )  # (0.97 + 0.95 - 0.71 - 0.7) / 3
+    own = [
+        call
+        for call in record.calls
+        if (call.pass_number, call.phase) == (4, "REFINE") or call.pass_number == 5
+    ]
     assert last.tokens == sum(call.usage.total_tokens for call in own)
     assert last.gain_per_1000_tokens == round(0.17 * 1000 / last.tokens, 4)
 
@@ -158,14 +206,18 @@ def test_repairs_and_waits_are_counted(made: Made) -> None:
     assert patterns.waits["RateLimited"].seconds >= 0.06
 
 
-def test_the_share_of_prefixes_is_that_of_the_benchmark(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_share_of_prefixes_is_that_of_the_benchmark(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     benchmark = runpy.run_path(str(ROOT / "benchmarks" / "prompts.py"), run_name="benchmark")
     assert made[1].prefix.model_dump() == benchmark["repeated_prefixes"](made[2])
     assert made[1].prefix.repeated > 0
 
 
-def test_a_run_without_journals_and_store_has_the_patterns_of_its_result(made: Made, tmp_path: Path) -> None:
+def test_a_run_without_journals_and_store_has_the_patterns_of_its_result(
+    made: Made, tmp_path: Path
+) -> None:
     record, patterns, _ = made
     for name in ("result.json", "history.json"):
         (tmp_path / name).write_bytes((record.directory / name).read_bytes())
@@ -193,7 +245,12 @@ def test_what_tools_took_is_counted_for_their_steps(tmp_path: Path) -> None:
     (tmp_path / "sum.yaml").write_text(
         "goal: A sum\nsteps:\n  - {id: sum, description: Add, tool: calculator, arguments: {expression: 1 + 1}}\n"
     )
-    overrides = ["provider=simulated", "mode=core", "tools=builtin", f"plan_file={tmp_path}/sum.yaml"]
+    overrides = [
+        "provider=simulated",
+        "mode=core",
+        "tools=builtin",
+        f"plan_file={tmp_path}/sum.yaml",
+    ]
     with Aeon.from_config(overrides, environ={}) as aeon:
         aeon.run(directory=tmp_path / "run")
     patterns = find_patterns(load_record(tmp_path / "run"))
@@ -202,7 +259,12 @@ def test_what_tools_took_is_counted_for_their_steps(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_them(made: Made) -> None:
-    section = draw_report(made[0]).decode().partition('<section id="patterns"')[2].partition("</section>")[0]
+    section = (
+        draw_report(made[0])
+        .decode()
+        .partition('<section id="patterns"')[2]
+        .partition("</section>")[0]
+    )
     text = " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"</?code>", "", section)).split())
     for shown in (
         "incomplete 1, 2, 3, 4 no 0.95 0.97 0.97",

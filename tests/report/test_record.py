@@ -22,16 +22,22 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_request_stands_in_order_with_its_prompt_and_answer(directory: Path) -> None:
     record = load_record(directory)
-    assert [call.number for call in record.calls] == list(range(1, record.result.usage.total.requests + 1))
+    assert [call.number for call in record.calls] == list(
+        range(1, record.result.usage.total.requests + 1)
+    )
     for call in record.calls:
         assert call.request is not None
         assert call.text
         assert call.cost == 0.0
     assert "plan a move" in str(record.calls[0].request)
-    assert [call.sequence for call in record.calls] == sorted(call.sequence for call in record.calls)
+    assert [call.sequence for call in record.calls] == sorted(
+        call.sequence for call in record.calls
+    )
 
 
-def test_a_record_without_its_store_and_journals_is_what_the_result_says(directory: Path, tmp_path: Path) -> None:
+def test_a_record_without_its_store_and_journals_is_what_the_result_says(
+    directory: Path, tmp_path: Path
+) -> None:
     for name in ("result.json", "history.json"):
         (tmp_path / name).write_bytes((directory / name).read_bytes())
     record = load_record(tmp_path)
@@ -55,7 +61,9 @@ def test_what_is_odd_in_a_directory_is_left_out(directory: Path, tmp_path: Path)
             journal.write("\n".join(odd) + "\n")
     record, whole = load_record(tmp_path), load_record(directory)
     assert (record.origin, record.overrides) == ({}, ())
-    assert [(call.number, call.text) for call in record.calls] == [(call.number, call.text) for call in whole.calls]
+    assert [(call.number, call.text) for call in record.calls] == [
+        (call.number, call.text) for call in whole.calls
+    ]
     assert record.cycles == whole.cycles
     assert write_report(tmp_path).is_file()
 
@@ -65,7 +73,10 @@ def test_lines_of_which_a_part_is_odd_are_left_out(directory: Path, tmp_path: Pa
     lines = [json.loads(line) for line in (directory / "events.jsonl").read_text().splitlines()]
     whole = next(line for line in lines if line["event"] == "call_answered")
     tool = {**whole, "event": "tool_called", "step_id": "a", "result": {"tool": "t", "error": None}}
-    retry, fallback = {**whole, "event": "retry_scheduled"}, {**whole, "event": "fallback_used", "failed": "a"}
+    retry, fallback = (
+        {**whole, "event": "retry_scheduled"},
+        {**whole, "event": "fallback_used", "failed": "a"},
+    )
     lines += [
         {**line, name: odd}
         for line in (whole, tool, retry, fallback)
@@ -73,7 +84,12 @@ def test_lines_of_which_a_part_is_odd_are_left_out(directory: Path, tmp_path: Pa
         for name in ("call", "model", "time", "seconds", "result", "step_id", "error", "failed")
         if not isinstance(odd, type(line.get(name)))
     ]
-    sites = [{**whole["site"], name: odd} for name in whole["site"] for odd in (None, [], "x") if name != "sequence"]
+    sites = [
+        {**whole["site"], name: odd}
+        for name in whole["site"]
+        for odd in (None, [], "x")
+        if name != "sequence"
+    ]
     lines += [{**whole, "site": site} for site in [None, [], {}, *sites]]
     (tmp_path / "events.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert write_report(tmp_path).is_file()
@@ -84,10 +100,14 @@ def test_a_directory_without_a_result_is_refused(tmp_path: Path) -> None:
         load_record(tmp_path)
 
 
-def test_what_a_strangers_folder_names_as_its_store_is_not_imported(directory: Path, tmp_path: Path) -> None:
+def test_what_a_strangers_folder_names_as_its_store_is_not_imported(
+    directory: Path, tmp_path: Path
+) -> None:
     shutil.copytree(directory, tmp_path / "run")
     result = tmp_path / "run" / "result.json"
-    result.write_text(result.read_text().replace('"backend": "sqlite"', '"backend": "strangers_store:Store"'))
+    result.write_text(
+        result.read_text().replace('"backend": "sqlite"', '"backend": "strangers_store:Store"')
+    )
     (tmp_path / "strangers_store.py").write_text("raise SystemExit('imported')\n")
     sys.path.insert(0, str(tmp_path))
     try:

@@ -25,7 +25,9 @@ def test_a_plateau_is_measured_from_its_first_pass() -> None:
 
 def test_another_missed_code_ends_a_plateau() -> None:
     first, second = passes(0.7, 0.7)
-    assert find_plateaus([first, second.model_copy(update={"missed": ("incomplete", "dated")})]) == ()
+    assert (
+        find_plateaus([first, second.model_copy(update={"missed": ("incomplete", "dated")})]) == ()
+    )
 
 
 def test_two_hundredths_are_a_difference_however_they_are_stored() -> None:
@@ -35,11 +37,20 @@ def test_two_hundredths_are_a_difference_however_they_are_stored() -> None:
 
 def test_a_code_that_went_is_a_gain() -> None:
     first, second = passes(0.7, 0.7)
-    assert find_without_gain([first.model_copy(update={"missed": ("incomplete", "dated")}), second]) == ()
+    assert (
+        find_without_gain([first.model_copy(update={"missed": ("incomplete", "dated")}), second])
+        == ()
+    )
 
 
 def test_a_regression_names_the_steps_refined_between_the_two_passes() -> None:
     first, _, third = passes(0.8, 0.8, 0.6)  # the second was not assessed
     (fell,) = find_regressions([first, third], {0: ("a",), 1: ("b",), 2: ("c",), 3: ("d",)})
-    assert (fell.name, fell.from_pass, fell.to_pass, fell.before, fell.after) == ("completeness", 1, 3, 0.8, 0.6)
+    assert (fell.name, fell.from_pass, fell.to_pass, fell.before, fell.after) == (
+        "completeness",
+        1,
+        3,
+        0.8,
+        0.6,
+    )
     assert fell.refined == ("b", "c")

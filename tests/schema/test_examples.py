@@ -24,9 +24,19 @@ SCHEMAS: dict[str, Any] = {
     "types": {"type": ["string", "null", "integer"], "minimum": 5, "minLength": 2},
     "no type but properties": {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
     "required without a schema": {"type": "object", "required": ["x", "y"]},
-    "reference": {"$ref": "#/$defs/a%20b~1c", "$defs": {"a b/c": {"type": "integer", "minimum": 4}}},
-    "reference beside keywords": {"$ref": "#/$defs/n", "maximum": 2, "$defs": {"n": {"type": "integer", "minimum": 2}}},
-    "chain of references": {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"const": 9}}},
+    "reference": {
+        "$ref": "#/$defs/a%20b~1c",
+        "$defs": {"a b/c": {"type": "integer", "minimum": 4}},
+    },
+    "reference beside keywords": {
+        "$ref": "#/$defs/n",
+        "maximum": 2,
+        "$defs": {"n": {"type": "integer", "minimum": 2}},
+    },
+    "chain of references": {
+        "$ref": "#/$defs/a",
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"const": 9}},
+    },
     "tree": {
         "$ref": "#/$defs/node",
         "$defs": {
@@ -42,20 +52,38 @@ SCHEMAS: dict[str, Any] = {
             }
         },
     },
-    "alternatives": {"anyOf": [{"type": "integer", "minimum": 8}, {"type": "string", "maxLength": 2}]},
+    "alternatives": {
+        "anyOf": [{"type": "integer", "minimum": 8}, {"type": "string", "maxLength": 2}]
+    },
     "all of": {"allOf": [{"$ref": "#/$defs/a"}], "description": "A.", "$defs": {"a": {"const": 7}}},
     "array": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
-    "a property called $ref": {"type": "object", "properties": {"$ref": {"type": "string"}}, "required": ["$ref"]},
+    "a property called $ref": {
+        "type": "object",
+        "properties": {"$ref": {"type": "string"}},
+        "required": ["$ref"],
+    },
     "pattern with an example": {"type": "string", "pattern": r"^[A-Z]{2}$", "examples": ["AB"]},
     "nullable object": {
-        "anyOf": [{"type": "object", "required": ["q"], "properties": {"q": {"const": 1}}}, {"type": "null"}]
+        "anyOf": [
+            {"type": "object", "required": ["q"], "properties": {"q": {"const": 1}}},
+            {"type": "null"},
+        ]
     },
 }
-WIRE = {path.stem: json.loads(path.read_text()) for path in sorted((resource_root() / "schemas").glob("*.json"))}
+WIRE = {
+    path.stem: json.loads(path.read_text())
+    for path in sorted((resource_root() / "schemas").glob("*.json"))
+}
 FORMATS = ["date", "time", "date-time", "email", "uri", "uuid"]
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -96,7 +124,10 @@ def test_texts_are_made_by_the_names_of_properties() -> None:
         {"allOf": [{"type": "string"}, {"type": "integer"}]},
         {"type": "object", "required": ["a"], "properties": {"a": False}},
         {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}},
-        {"properties": {"a": {"$ref": "https://example.org/never-fetched.json"}}, "required": ["a"]},
+        {
+            "properties": {"a": {"$ref": "https://example.org/never-fetched.json"}},
+            "required": ["a"],
+        },
         {"enum": []},
         {"type": "object", "minProperties": 3},
     ],
@@ -129,7 +160,12 @@ def test_a_wish_is_moved_into_the_bounds() -> None:
     }
     wish = {"score": 1.7, "note": "abcdefg", "tags": ["x", "y"], "level": 3, "unknown": 1}
     assert make_example(schema, wish) == {"score": 1, "note": "abcd", "tags": ["x"], "level": 3}
-    assert make_example(schema, NOTHING) == {"score": 0, "note": "text", "tags": ["text"], "level": 1}
+    assert make_example(schema, NOTHING) == {
+        "score": 0,
+        "note": "text",
+        "tags": ["text"],
+        "level": 1,
+    }
 
 
 def test_what_is_given_is_completed_and_never_changed() -> None:

@@ -29,7 +29,12 @@ Change = Callable[[Any], Any]
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
 
 
 def changed(call: Any, *path: str, to: Any) -> dict[str, Any]:
@@ -94,7 +99,12 @@ def test_a_schema_that_does_not_fit_its_call_is_refused_before_anything_is_asked
         ("plan", without("plan", *STEP, "provides"), "#/$defs/step: has no property 'provides'"),
         (
             "semantic_validation",
-            changed("semantic_validation", *ISSUE, "location", to={"anyOf": [object_of(step_id=TEXT), NULL]}),
+            changed(
+                "semantic_validation",
+                *ISSUE,
+                "location",
+                to={"anyOf": [object_of(step_id=TEXT), NULL]},
+            ),
             "#/properties/issues/items/properties/location/anyOf/0: has no property 'artifact_reference'",
         ),
         (
@@ -107,7 +117,11 @@ def test_a_schema_that_does_not_fit_its_call_is_refused_before_anything_is_asked
             changed("plan", "properties", "steps", to={"type": "array", "items": TEXT}),
             "#/properties/steps/items: must be of type object, not string",
         ),
-        ("plan", changed("plan", *STEP, "tool", to=TEXT), "/tool: must be of type string or null, not string"),
+        (
+            "plan",
+            changed("plan", *STEP, "tool", to=TEXT),
+            "/tool: must be of type string or null, not string",
+        ),
         (
             "step",
             changed("step", "properties", "step_output", to=object_of(a=TEXT)),
@@ -125,14 +139,26 @@ def test_a_schema_that_does_not_fit_its_call_is_refused_before_anything_is_asked
         ),
         (
             "step",
-            changed("step", "properties", "clarity_state", to={"type": "string", "enum": ["CLEAR", "UNSURE"]}),
+            changed(
+                "step",
+                "properties",
+                "clarity_state",
+                to={"type": "string", "enum": ["CLEAR", "UNSURE"]},
+            ),
             "#/properties/clarity_state: must allow no values but CLEAR, PARTIALLY_CLEAR, BLOCKED",
         ),
-        ("step", changed("step", "properties", "clarity_state", to=TEXT), "#/properties/clarity_state: must allow no"),
+        (
+            "step",
+            changed("step", "properties", "clarity_state", to=TEXT),
+            "#/properties/clarity_state: must allow no",
+        ),
         (
             "task_profile",
             changed(
-                "task_profile", "properties", "reasoning_depth", to={"type": "integer", "minimum": 0, "maximum": 5}
+                "task_profile",
+                "properties",
+                "reasoning_depth",
+                to={"type": "integer", "minimum": 0, "maximum": 5},
             ),
             "#/properties/reasoning_depth: must allow no values but 1, 2, 3, 4, 5",
         ),
@@ -167,7 +193,9 @@ def test_each_place_that_could_not_be_read_is_named(
         (changed("plan", *STEP, "tool", to=True), "a property needs a schema"),
     ],
 )
-def test_a_file_outside_the_strict_subset_is_refused(library: Callable[..., SchemaLibrary], schema: Any, problem: str):
+def test_a_file_outside_the_strict_subset_is_refused(
+    library: Callable[..., SchemaLibrary], schema: Any, problem: str
+):
     with pytest.raises(SchemaFileError) as raised:
         library(plan=schema).check()
     assert "plan.json#" in raised.value.message
@@ -191,10 +219,24 @@ ELSEWHERE = {
 @pytest.mark.parametrize(
     ("call", "schema"),
     [
-        *((call, {**packaged_schemas().wire(call).schema, "description": "Mine."}) for call in CALLS),
+        *(
+            (call, {**packaged_schemas().wire(call).schema, "description": "Mine."})
+            for call in CALLS
+        ),
         ("step", ELSEWHERE),
-        ("step", changed("step", "properties", "clarity_state", to={"type": "string", "enum": ["CLEAR", "BLOCKED"]})),
-        ("convergence", changed("convergence", "properties", "coherence_score", to={"type": "number"})),
+        (
+            "step",
+            changed(
+                "step",
+                "properties",
+                "clarity_state",
+                to={"type": "string", "enum": ["CLEAR", "BLOCKED"]},
+            ),
+        ),
+        (
+            "convergence",
+            changed("convergence", "properties", "coherence_score", to={"type": "number"}),
+        ),
         ("plan", with_property("plan", thinking=TEXT)),
     ],
 )
@@ -216,18 +258,27 @@ THINKING = {
 }
 
 
-@pytest.mark.parametrize("thought", [{"thinking": "hm"}, {}, {"thinking": None}], ids=["given", "missing", "odd"])
+@pytest.mark.parametrize(
+    "thought", [{"thinking": "hm"}, {}, {"thinking": None}], ids=["given", "missing", "odd"]
+)
 def test_what_only_a_persons_file_asks_for_is_asked_and_never_in_the_way(
     library: Callable[..., SchemaLibrary], thought: dict[str, Any]
 ):
     schemas = library(**THINKING)
     schemas.check()
     criteria = [{"name": "hot", "met": True, "reason": "steam", **thought}]
-    model = ScriptedModel(task_profile={**thought, **profile(4)}, convergence=assessment(criteria=criteria))
+    model = ScriptedModel(
+        task_profile={**thought, **profile(4)}, convergence=assessment(criteria=criteria)
+    )
     structured = StructuredCaller(model, schemas=schemas)
-    assert AdaptiveDepth(model, structured=structured).infer_task_profile("make tea").reasoning_depth == 4
+    assert (
+        AdaptiveDepth(model, structured=structured).infer_task_profile("make tea").reasoning_depth
+        == 4
+    )
     engine = ConvergenceEngine(model, structured=structured)
-    made = engine.assess(a_report(), a_plan(), list(a_plan().steps), {"a": "tea"}, {"hot": "the tea is hot"})
+    made = engine.assess(
+        a_report(), a_plan(), list(a_plan().steps), {"a": "tea"}, {"hot": "the tea is hot"}
+    )
     assert made.criteria[0].met
     assert model.calls == ["task_profile", "convergence"]
     for request in model.requests:
@@ -238,10 +289,14 @@ def test_what_only_a_persons_file_asks_for_is_asked_and_never_in_the_way(
 
 def test_what_no_file_asks_for_still_goes_to_repair(library: Callable[..., SchemaLibrary]):
     model = ScriptedModel(
-        task_profile={"thinking": "hm", "surplus": 1, **profile(4)}, repair=json.dumps({"thinking": "hm", **profile(5)})
+        task_profile={"thinking": "hm", "surplus": 1, **profile(4)},
+        repair=json.dumps({"thinking": "hm", **profile(5)}),
     )
     structured = StructuredCaller(model, schemas=library(**THINKING))
-    assert AdaptiveDepth(model, structured=structured).infer_task_profile("make tea").reasoning_depth == 5
+    assert (
+        AdaptiveDepth(model, structured=structured).infer_task_profile("make tea").reasoning_depth
+        == 5
+    )
     assert "surplus" in model.prompts("repair")[0]
 
 

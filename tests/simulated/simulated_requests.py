@@ -14,9 +14,17 @@ CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call 
 TASK = "design a web application with user authentication"
 SECTIONS = {
     "type": "object",
-    "properties": {"sections": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/section"}}},
+    "properties": {
+        "sections": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/section"}}
+    },
     "required": ["sections"],
-    "$defs": {"section": {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}},
+    "$defs": {
+        "section": {
+            "type": "object",
+            "required": ["title"],
+            "properties": {"title": {"type": "string"}},
+        }
+    },
 }
 
 
@@ -24,15 +32,21 @@ SECTIONS = {
 def schema_of(call: CallName) -> dict[str, Any]:
     """The schema of a call; a repair is made for a plan."""
     name = "plan" if call == "repair" else call
-    return dict(json.loads((resource_root() / "schemas" / f"{name}.json").read_text(encoding="utf-8")))
+    return dict(
+        json.loads((resource_root() / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
+    )
 
 
 def request(
     call: CallName, *parts: str | dict[str, Any], schema: dict[str, Any] | None = None, **site: Any
 ) -> LLMRequest:
     """A request whose user message is made of `parts`, those that are mappings being its variables too."""
-    variables = {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
-    text = "\n".join(part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in parts)
+    variables = {
+        name: value for part in parts if isinstance(part, dict) for name, value in part.items()
+    }
+    text = "\n".join(
+        part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in parts
+    )
     messages = (Message("system", "Answer with JSON."), Message("user", text))
     form = schema_of(call) if schema is None else schema
     return LLMRequest(call, messages, form, site=CallSite(**site), variables=variables)
@@ -40,7 +54,13 @@ def request(
 
 def a_step(step_id: str, *needs: str, status: str = "pending", **more: Any) -> dict[str, Any]:
     """A step as prompts show it."""
-    return {"step_id": step_id, "description": f"Do {step_id}", "dependencies": list(needs), "status": status, **more}
+    return {
+        "step_id": step_id,
+        "description": f"Do {step_id}",
+        "dependencies": list(needs),
+        "status": status,
+        **more,
+    }
 
 
 def blocked(step_id: str, *needs: str, **more: Any) -> dict[str, Any]:
@@ -61,13 +81,19 @@ def of_plan(*steps: dict[str, Any]) -> dict[str, Any]:
 def of_issues(*step_ids: str) -> dict[str, Any]:
     """One issue at each of the steps."""
     issues = [
-        {"issue_id": f"i{n}", "severity": "MEDIUM", "location": {"step_id": s}} for n, s in enumerate(step_ids, start=1)
+        {"issue_id": f"i{n}", "severity": "MEDIUM", "location": {"step_id": s}}
+        for n, s in enumerate(step_ids, start=1)
     ]
     return {"issues": issues}
 
 
 def of_step(
-    index: int, total: int, goal: str = "Draft it", incoming: str = "", previous: str | None = None, step_id: str = "s"
+    index: int,
+    total: int,
+    goal: str = "Draft it",
+    incoming: str = "",
+    previous: str | None = None,
+    step_id: str = "s",
 ) -> dict[str, Any]:
     """A step to carry out, and what came of it before."""
     step = {

@@ -55,7 +55,10 @@ def situations(call: CallName, text: str = "") -> list[LLMRequest]:
     failed = [a_step("gather", status="failed"), a_step("draft", "gather", status="invalid"), merge]
     finished = [{**step, "status": "complete"} for step in (gather, draft, merge)]
     plans = [(gather, draft, merge), done, failed, finished, ()]
-    return [request(call, of_task(), of_plan(*p), of_issues("draft"), of_step(2, 3), text) for p in plans]
+    return [
+        request(call, of_task(), of_plan(*p), of_issues("draft"), of_step(2, 3), text)
+        for p in plans
+    ]
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -87,7 +90,9 @@ def test_the_wording_of_a_prompt_changes_no_answer(call: CallName, seed: int) ->
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_the_same_request_gets_the_same_answer_whatever_was_asked_before_and_at_the_same_time(call: CallName) -> None:
+def test_the_same_request_gets_the_same_answer_whatever_was_asked_before_and_at_the_same_time(
+    call: CallName,
+) -> None:
     asked = situations(call) * 4
     expected = [adapter(3).complete(one) for one in asked]
     shared = adapter(3)
@@ -97,7 +102,10 @@ def test_the_same_request_gets_the_same_answer_whatever_was_asked_before_and_at_
 
 
 def test_the_place_in_the_run_does_not_change_an_answer() -> None:
-    here, there = request("plan", of_task(), cycle=1, sequence=5), request("plan", of_task(), cycle=9, sequence=77)
+    here, there = (
+        request("plan", of_task(), cycle=1, sequence=5),
+        request("plan", of_task(), cycle=9, sequence=77),
+    )
     assert adapter().complete(here) == adapter().complete(there)
 
 
@@ -109,9 +117,16 @@ def test_it_is_an_adapter_that_says_it_is_synthetic_and_what_it_cost() -> None:
     asked = request("plan", of_task())
     response = adapter().complete(asked)
     assert isinstance(adapter(), LLMAdapter)
-    assert (response.synthetic, response.model, response.finish_reason) == (True, "simulated", "stop")
+    assert (response.synthetic, response.model, response.finish_reason) == (
+        True,
+        "simulated",
+        "stop",
+    )
     sent = sum(len(m.content) for m in asked.messages) + len(json.dumps(asked.schema))
-    assert (response.usage.input_tokens, response.usage.output_tokens) == (sent // 4, len(response.text) // 4)
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (
+        sent // 4,
+        len(response.text) // 4,
+    )
     assert response.usage.requests == 1
     assert response.response_id is not None
 
@@ -132,7 +147,9 @@ def test_a_plan_is_a_graph_of_three_to_six_steps_that_ends_with_one(seed: int) -
     assert find_cycle(plan.steps) == ()
     assert 2 <= len(layers(plan)) <= 4
     assert TASK in raw["goal"]
-    assert all(step.description.startswith("(simulated)") and step.tool is None for step in plan.steps)
+    assert all(
+        step.description.startswith("(simulated)") and step.tool is None for step in plan.steps
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,8 +191,14 @@ def test_the_second_step_is_blocked_as_often_as_the_seed_says(seed: int, times: 
     assert times == 20 or states[-1] != "BLOCKED"
 
 
-def test_a_blocked_step_goes_through_once_its_goal_is_clarified_even_without_its_previous_output() -> None:
-    steps = (a_step("gather", status="complete"), blocked("draft", "gather"), a_step("end", "draft"))
+def test_a_blocked_step_goes_through_once_its_goal_is_clarified_even_without_its_previous_output() -> (
+    None
+):
+    steps = (
+        a_step("gather", status="complete"),
+        blocked("draft", "gather"),
+        a_step("end", "draft"),
+    )
     change = answer(request("refinement", of_task(), of_plan(*steps)))["actions"][0]
     assert (change["action_type"], change["target_step_id"], change["new_step"]["step_id"]) == (
         "MODIFY",
@@ -188,19 +211,32 @@ def test_a_blocked_step_goes_through_once_its_goal_is_clarified_even_without_its
 
 
 def test_refinement_targets_only_what_may_be_changed_under_its_id() -> None:
-    steps = (a_step("a", status="complete"), blocked("b", "a"), a_step("c", "a"), a_step("d", "b", "c"))
+    steps = (
+        a_step("a", status="complete"),
+        blocked("b", "a"),
+        a_step("c", "a"),
+        a_step("d", "b", "c"),
+    )
     for seed in SEEDS:
         asked = request("refinement", of_task(), of_plan(*steps), of_issues("a", "b", "c"))
         changes = answer(asked, seed)["actions"]
-        same_id = [c["target_step_id"] for c in changes if c["action_type"] in ("MODIFY", "REMOVE", "SUBPLAN_CREATE")]
-        fresh = [c["new_step"]["step_id"] for c in changes if c["action_type"] in ("ADD", "REPLACE")]
+        same_id = [
+            c["target_step_id"]
+            for c in changes
+            if c["action_type"] in ("MODIFY", "REMOVE", "SUBPLAN_CREATE")
+        ]
+        fresh = [
+            c["new_step"]["step_id"] for c in changes if c["action_type"] in ("ADD", "REPLACE")
+        ]
         assert set(same_id) <= {"b", "c", "d"}
         assert not set(fresh) & {"a", "b", "c", "d"}
 
 
 def test_refinement_leaves_alone_what_is_left_to_a_person() -> None:
     steps = (blocked("b"), blocked("c"), a_step("d", "b", "c"))
-    changes = answer(request("refinement", of_task(), of_plan(*steps), {"closed_steps": ["b", "x"]}))["actions"]
+    changes = answer(
+        request("refinement", of_task(), of_plan(*steps), {"closed_steps": ["b", "x"]})
+    )["actions"]
     assert [change["target_step_id"] for change in changes] == ["c"]
 
 
@@ -212,7 +248,11 @@ def test_a_failed_step_is_replaced_under_a_new_id_without_its_tool() -> None:
 
 
 def test_a_step_keeps_its_tool_and_arguments_when_it_is_reworded() -> None:
-    steps = (a_step("a", status="complete"), blocked("b", tool="search", arguments={"q": 1}), a_step("c", "b"))
+    steps = (
+        a_step("a", status="complete"),
+        blocked("b", tool="search", arguments={"q": 1}),
+        a_step("c", "b"),
+    )
     step = answer(request("refinement", of_task(), of_plan(*steps)))["actions"][0]["new_step"]
     assert (step["tool"], json.loads(step["arguments"])) == ("search", {"q": 1})
 
@@ -234,7 +274,9 @@ def test_strict_calls_its_own_addition_critical() -> None:
     added = [change["new_step"] for change in changes if change["action_type"] == "ADD"]
     changed = {"artifact_type": "step", "changed": added}
     issues = answer(request("semantic_validation", of_plan(*steps), changed), seed=7)["issues"]
-    assert [(i["severity"], i["location"]["step_id"]) for i in issues] == [("CRITICAL", added[0]["step_id"])]
+    assert [(i["severity"], i["location"]["step_id"]) for i in issues] == [
+        ("CRITICAL", added[0]["step_id"])
+    ]
 
 
 @pytest.mark.parametrize("done", range(5))
@@ -256,11 +298,19 @@ def test_a_step_whose_place_another_took_does_not_count() -> None:
 
 
 def test_every_criterion_is_answered_by_its_name() -> None:
-    criteria = {"criteria": [{"name": "cited", "description": "x"}, {"name": "短い", "description": "y"}]}
+    criteria = {
+        "criteria": [{"name": "cited", "description": "x"}, {"name": "短い", "description": "y"}]
+    }
     done = request("convergence", criteria, of_plan(a_step("a", status="complete")))
     begun = request("convergence", criteria, of_plan(a_step("a")))
-    assert [(c["name"], c["met"]) for c in answer(done)["criteria"]] == [("cited", True), ("短い", True)]
-    assert [(c["name"], c["met"]) for c in answer(begun)["criteria"]] == [("cited", False), ("短い", False)]
+    assert [(c["name"], c["met"]) for c in answer(done)["criteria"]] == [
+        ("cited", True),
+        ("短い", True),
+    ]
+    assert [(c["name"], c["met"]) for c in answer(begun)["criteria"]] == [
+        ("cited", False),
+        ("短い", False),
+    ]
 
 
 def test_a_profile_is_updated_from_the_one_before() -> None:
@@ -305,7 +355,9 @@ def test_an_untidy_step_may_be_no_json_at_all() -> None:
 @pytest.mark.parametrize(
     ("seed", "call"), [(8, "step"), (18, "convergence"), (28, "plan"), (38, "semantic_validation")]
 )
-def test_a_failing_seed_fails_one_call_for_ever_and_answers_the_others(seed: int, call: CallName) -> None:
+def test_a_failing_seed_fails_one_call_for_ever_and_answers_the_others(
+    seed: int, call: CallName
+) -> None:
     for other in CALLS:
         asked = request(other, of_task(), of_step(4, 4))
         for _ in range(3):
@@ -319,7 +371,10 @@ def test_a_failing_seed_fails_one_call_for_ever_and_answers_the_others(seed: int
 
 
 def test_the_answer_of_a_person_s_schema_takes_the_place_of_the_text() -> None:
-    schema = {**schema_of("step"), "properties": {**schema_of("step")["properties"], "step_output": SECTIONS}}
+    schema = {
+        **schema_of("step"),
+        "properties": {**schema_of("step")["properties"], "step_output": SECTIONS},
+    }
     schema["$defs"] = SECTIONS["$defs"]
     asked = request("step", of_step(3, 3), schema=schema)
     value = answer(asked)
@@ -331,28 +386,48 @@ def test_a_tool_is_never_planned() -> None:
     step = schema_of("plan")["$defs"]["step"]
     tools = {
         **step,
-        "properties": {**step["properties"], "tool": {"type": ["string", "null"], "enum": ["delete", None]}},
+        "properties": {
+            **step["properties"],
+            "tool": {"type": ["string", "null"], "enum": ["delete", None]},
+        },
     }
     schema = {**schema_of("plan"), "$defs": {"step": tools}}
     for seed in SEEDS:
-        assert {s["tool"] for s in answer(request("plan", of_task(), schema=schema), seed)["steps"]} == {None}
+        assert {
+            s["tool"] for s in answer(request("plan", of_task(), schema=schema), seed)["steps"]
+        } == {None}
 
 
 def test_the_documentation_has_the_table_of_seeds() -> None:
     documentation = Path(__file__).parents[2] / "docs" / "scenarios.md"
-    rows = [f"| {digit} | {c.name} | {c.ending} | {c.summary} |" for digit, c in enumerate(CHARACTERS)]
+    rows = [
+        f"| {digit} | {c.name} | {c.ending} | {c.summary} |" for digit, c in enumerate(CHARACTERS)
+    ]
     assert "\n".join(rows) in documentation.read_text(encoding="utf-8")
 
 
 def test_every_way_to_end_is_among_the_first_ten_seeds() -> None:
-    assert {character(seed).ending for seed in range(10)} == {"converged", "ttl_expired", "stalled", "failed"}
+    assert {character(seed).ending for seed in range(10)} == {
+        "converged",
+        "ttl_expired",
+        "stalled",
+        "failed",
+    }
     assert len({c.name for c in CHARACTERS}) == 10
 
 
-@pytest.mark.parametrize(("call", "variables"), [("tool_arguments", {}), ("repair", {"call": "tool_arguments"})])
+@pytest.mark.parametrize(
+    ("call", "variables"), [("tool_arguments", {}), ("repair", {"call": "tool_arguments"})]
+)
 @pytest.mark.parametrize("seed", [0, UNTIDY])
-def test_no_arguments_of_a_tool_are_made_up(call: CallName, variables: dict[str, Any], seed: int) -> None:
-    schema = {"type": "object", "properties": {"issues": {"type": "string"}}, "required": ["issues"]}
+def test_no_arguments_of_a_tool_are_made_up(
+    call: CallName, variables: dict[str, Any], seed: int
+) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"issues": {"type": "string"}},
+        "required": ["issues"],
+    }
     asked = request(call, {**variables, "original": '{"issue": "x"}'}, schema=schema)
     with pytest.raises(NotSimulated, match="makes no arguments up"):
         adapter(seed).complete(asked)

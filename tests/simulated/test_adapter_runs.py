@@ -26,7 +26,14 @@ def run(*overrides: str, task: str = TASK) -> RunResult:
 def untimed(result: RunResult) -> Any:
     """The parts of a result that hold no clock and no id."""
     passes = [
-        (p.phase, [s.model_dump() for s in p.steps], p.refinement_changes, p.clarity_states, p.answer, p.ttl_used)
+        (
+            p.phase,
+            [s.model_dump() for s in p.steps],
+            p.refinement_changes,
+            p.clarity_states,
+            p.answer,
+            p.ttl_used,
+        )
         for p in result.history.passes
     ]
     return result.answer, result.termination_reason, result.scores, passes
@@ -39,7 +46,9 @@ def test_a_run_ends_as_the_seed_s_character_says(seed: int) -> None:
     assert result.synthetic
 
 
-@pytest.mark.parametrize("task", ["calculate the sum of 5 and 10", "设计一个登录系统", "?", "word " * 2000])
+@pytest.mark.parametrize(
+    "task", ["calculate the sum of 5 and 10", "设计一个登录系统", "?", "word " * 2000]
+)
 def test_the_default_seed_converges_for_any_task(task: str) -> None:
     assert run(task=task).converged
 
@@ -55,17 +64,24 @@ def test_the_first_run_a_person_sees_is_interesting() -> None:
 
 
 def test_runs_are_the_same_whatever_runs_at_the_same_time() -> None:
-    together, one_by_one = run("provider.seed=3"), run("provider.seed=3", "execution.max_parallel=1")
+    together, one_by_one = (
+        run("provider.seed=3"),
+        run("provider.seed=3", "execution.max_parallel=1"),
+    )
     assert untimed(together) == untimed(one_by_one)
 
 
 def test_edited_prompts_change_nothing_about_a_run(tmp_path: Path) -> None:
     (tmp_path / "default").mkdir()
     for call in ("plan", "refinement", "semantic_validation", "convergence"):
-        (tmp_path / "default" / f"{call}.user.j2").write_text("My own words for {{ task }}.", encoding="utf-8")
+        (tmp_path / "default" / f"{call}.user.j2").write_text(
+            "My own words for {{ task }}.", encoding="utf-8"
+        )
     words = "Do it: {{ task }} {{ step.description }}"
     (tmp_path / "default" / "step.user.j2").write_text(words, encoding="utf-8")
-    assert untimed(run("provider.seed=9", f"prompts.dir={tmp_path}")) == untimed(run("provider.seed=9"))
+    assert untimed(run("provider.seed=9", f"prompts.dir={tmp_path}")) == untimed(
+        run("provider.seed=9")
+    )
 
 
 def test_a_decomposing_run_has_a_subplan() -> None:

@@ -69,7 +69,9 @@ def test_steps_of_a_scripted_plan_need_only_id_and_description(scripted: Scripte
     }
 
 
-def test_scores_that_are_not_scripted_follow_the_share_of_finished_steps(scripted: Scripted) -> None:
+def test_scores_that_are_not_scripted_follow_the_share_of_finished_steps(
+    scripted: Scripted,
+) -> None:
     adapter = scripted("calls: {convergence: {answer: {coherence_score: 0.5}}}")
     steps = [a_step("a", status="complete"), a_step("b", "a")]
     value = json.loads(adapter.complete(request("convergence", of_plan(*steps))).text)
@@ -97,7 +99,9 @@ def test_a_text_is_sent_as_it_is(scripted: Scripted) -> None:
 def test_what_is_not_scripted_is_simulated_calmly(scripted: Scripted) -> None:
     adapter = scripted("calls: {}")
     assert json.loads(adapter.complete(a_request()).text)["clarity_state"] != "BLOCKED"
-    assert json.loads(adapter.complete(request("semantic_validation", of_plan(a_step("a")))).text) == {"issues": []}
+    assert json.loads(
+        adapter.complete(request("semantic_validation", of_plan(a_step("a")))).text
+    ) == {"issues": []}
 
 
 def test_a_scenario_with_a_seed_gets_its_character(scripted: Scripted) -> None:
@@ -105,12 +109,16 @@ def test_a_scenario_with_a_seed_gets_its_character(scripted: Scripted) -> None:
 
 
 def test_a_list_is_a_sequence_whose_last_answer_repeats(scripted: Scripted) -> None:
-    adapter = scripted("calls: {step: [{answer: {step_output: one}}, {answer: {step_output: two}}]}")
+    adapter = scripted(
+        "calls: {step: [{answer: {step_output: one}}, {answer: {step_output: two}}]}"
+    )
     assert outputs(adapter, *[a_request()] * 4) == ["one", "two", "two", "two"]
 
 
 def test_a_sequence_may_end_and_give_way_to_simulated_answers(scripted: Scripted) -> None:
-    adapter = scripted("calls: {step: [{answer: {step_output: one}}, {answer: {step_output: two}, times: 1}]}")
+    adapter = scripted(
+        "calls: {step: [{answer: {step_output: one}}, {answer: {step_output: two}, times: 1}]}"
+    )
     first, second, third = outputs(adapter, *[a_request()] * 3)
     assert (first, second) == ("one", "two")
     assert third.startswith("(simulated) Output of step draft")
@@ -123,7 +131,9 @@ def test_simulated_ends_a_sequence_too(scripted: Scripted) -> None:
     assert all(output.startswith("(simulated)") for output in rest)
 
 
-def test_rules_are_tried_from_top_to_bottom_and_those_for_every_call_last(scripted: Scripted) -> None:
+def test_rules_are_tried_from_top_to_bottom_and_those_for_every_call_last(
+    scripted: Scripted,
+) -> None:
     adapter = scripted(
         """
         calls:
@@ -149,7 +159,11 @@ def test_rules_are_tried_from_top_to_bottom_and_those_for_every_call_last(script
         ("{attempt: 0}", a_request(attempt=0), a_request(attempt=1)),
         ("{contains: user authentication}", a_request(), request("step", "something else")),
         ("{contains: [alpha, beta]}", a_request(text="beta alpha"), a_request(text="alpha")),
-        ("{step_id: a, pass_number: 2}", a_request("a", pass_number=2), a_request("a", pass_number=1)),
+        (
+            "{step_id: a, pass_number: 2}",
+            a_request("a", pass_number=2),
+            a_request("a", pass_number=1),
+        ),
     ],
 )
 def test_a_rule_answers_only_when_everything_holds(
@@ -164,7 +178,9 @@ def test_uses_are_counted_for_each_step_whatever_the_order_of_arrival(scripted: 
     adapter = scripted("calls: {step: [{when: {contains: web}, times: 2, text: scripted}]}")
     asked = [a_request(f"step-{n}") for n in range(20) for _ in range(3)]
     with ThreadPoolExecutor(8) as pool:
-        texts = list(pool.map(lambda one: (one.site.step_id, adapter.complete(one).text), reversed(asked)))
+        texts = list(
+            pool.map(lambda one: (one.site.step_id, adapter.complete(one).text), reversed(asked))
+        )
     for n in range(20):
         of_step = [text for step_id, text in texts if step_id == f"step-{n}"]
         assert of_step.count("scripted") == 2
@@ -173,7 +189,9 @@ def test_uses_are_counted_for_each_step_whatever_the_order_of_arrival(scripted: 
 def test_no_use_is_lost_or_doubled_between_threads(scripted: Scripted) -> None:
     adapter = scripted("calls: {step: [{times: 50, text: scripted}, {text: other}]}")
     with ThreadPoolExecutor(16) as pool:
-        texts = [r.text for r in pool.map(adapter.complete, [a_request(str(n)) for n in range(120)])]
+        texts = [
+            r.text for r in pool.map(adapter.complete, [a_request(str(n)) for n in range(120)])
+        ]
     assert texts.count("scripted") == 50
     assert texts.count("other") == 70
 
@@ -222,8 +240,12 @@ def test_an_answer_without_content_has_cost_its_tokens(
     assert caught.value.model == "simulated"
 
 
-def test_a_rate_limit_may_say_when_to_come_back_and_a_failure_what_it_is(scripted: Scripted) -> None:
-    adapter = scripted("calls: {step: {fail: {kind: rate_limit, retry_after: 2.5, message: Slow down}}}")
+def test_a_rate_limit_may_say_when_to_come_back_and_a_failure_what_it_is(
+    scripted: Scripted,
+) -> None:
+    adapter = scripted(
+        "calls: {step: {fail: {kind: rate_limit, retry_after: 2.5, message: Slow down}}}"
+    )
     with pytest.raises(errors.RateLimited, match="Slow down") as caught:
         adapter.complete(a_request())
     assert caught.value.retry_after == 2.5
@@ -280,21 +302,45 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
             4,
             r"calls\.step\.when\.pass: unknown key; .*allowed are step_id, pass_number, phase, attempt, contains",
         ),
-        ("calls:\n  step:\n    - fail: nonsense", 3, r"calls\.step\[1\]\.fail\.?.*'connection', 'timeout'.*'nonsense'"),
+        (
+            "calls:\n  step:\n    - fail: nonsense",
+            3,
+            r"calls\.step\[1\]\.fail\.?.*'connection', 'timeout'.*'nonsense'",
+        ),
         ("calls:\n  step:\n    - fail: 200", 3, r"greater than or equal to 400 \(it is 200\)"),
         ("calls:\n  step:\n    - fail: {}", 3, r"needs either `kind` or `status`"),
-        ("calls:\n  step:\n    - fail: {kind: auth, retry_after: 1}", 3, r"`retry_after` goes only with"),
-        ("calls:\n  step:\n    - text: x\n      answer: {}", 3, r"has answer and text; a rule does one of"),
+        (
+            "calls:\n  step:\n    - fail: {kind: auth, retry_after: 1}",
+            3,
+            r"`retry_after` goes only with",
+        ),
+        (
+            "calls:\n  step:\n    - text: x\n      answer: {}",
+            3,
+            r"has answer and text; a rule does one of",
+        ),
         ("calls:\n  step:\n    - when: {step_id: a}", 3, r"does nothing"),
-        ("calls:\n  step:\n    - text: x\n      times: 0", 4, r"times: .* greater than or equal to 1 \(it is 0\)"),
+        (
+            "calls:\n  step:\n    - text: x\n      times: 0",
+            4,
+            r"times: .* greater than or equal to 1 \(it is 0\)",
+        ),
         ("calls:\n  step: []", 2, r"calls\.step: must not be empty"),
         ("calls:\n  step: 5", 2, r"calls\.step: .*\(it is 5\)"),
-        ("calls:\n  step:\n    when: {contains: []}\n    text: x", 3, r"contains: must not be empty"),
+        (
+            "calls:\n  step:\n    when: {contains: []}\n    text: x",
+            3,
+            r"contains: must not be empty",
+        ),
         ("seed: -1", 1, r"seed: .* greater than or equal to 0"),
         ("seed: 1\nseed: 2", 2, r"`seed` stands here again; it is on line 1 already"),
         ("calls:\n  *: {text: x}", 2, "expected alphabetic or numeric"),
         ("calls: [", 1, "expected"),
-        ("- a", 1, r"a scenario is a mapping with any of: seed, latency_seconds, description, calls"),
+        (
+            "- a",
+            1,
+            r"a scenario is a mapping with any of: seed, latency_seconds, description, calls",
+        ),
         ("", 1, r"a scenario is a mapping"),
         ("seed: !!python/object:os.system {}", 1, r"python/object"),
     ],
@@ -357,7 +403,9 @@ def test_the_published_schema_is_up_to_date_and_refuses_what_the_program_refuses
     published = json.loads((ROOT / "docs" / "scenario.schema.json").read_text(encoding="utf-8"))
     assert published == SCHEMA
     validator = Draft202012Validator(published)
-    assert validator.is_valid({"calls": {"*": {"fail": "timeout"}, "step": [{"when": {"step_id": "a"}, "text": "x"}]}})
+    assert validator.is_valid(
+        {"calls": {"*": {"fail": "timeout"}, "step": [{"when": {"step_id": "a"}, "text": "x"}]}}
+    )
     assert not validator.is_valid({"calls": {"stp": {"text": "x"}}})
     assert not validator.is_valid({"sead": 1})
     assert not validator.is_valid({"calls": {"step": {"fail": "nonsense"}}})

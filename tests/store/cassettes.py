@@ -28,7 +28,11 @@ def entry(
     }
     given: dict[str, Any] = {"text": text} if kind == "model" else {"output": text}
     if kind == "model":
-        given |= {"model": "m-1", "usage": {"input_tokens": 10, "output_tokens": 2}, "response_id": f"id-{number}"}
+        given |= {
+            "model": "m-1",
+            "usage": {"input_tokens": 10, "output_tokens": 2},
+            "response_id": f"id-{number}",
+        }
     return Entry(
         request=StoreRequest(
             kind=kind,

@@ -22,15 +22,31 @@ def asked(
     **request: Any,
 ) -> StoreRequest:
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
-    whole = {"model": "m", "messages": messages, "schema": {"type": "object", "title": "a schema " * 40}, "sample": 0}
+    whole = {
+        "model": "m",
+        "messages": messages,
+        "schema": {"type": "object", "title": "a schema " * 40},
+        "sample": 0,
+    }
     path = CallPath(
-        pass_number=pass_number, phase=phase, call=call, step_id=step, attempt=attempt, occurrence=occurrence
+        pass_number=pass_number,
+        phase=phase,
+        call=call,
+        step_id=step,
+        attempt=attempt,
+        occurrence=occurrence,
     )
     return StoreRequest(kind=kind, path=path, body={**whole, **request})
 
 
 def entry(user: str = "do it", text: str = "done", **more: Any) -> Entry:
-    answer = {"text": text, "model": "m", "usage": {"input_tokens": 10, "output_tokens": 2, "requests": 1}}
+    answer = {
+        "text": text,
+        "model": "m",
+        "usage": {"input_tokens": 10, "output_tokens": 2, "requests": 1},
+    }
     return Entry(
-        request=asked(user, **more), answer={**answer, "finish_reason": "stop"}, time="2026-11-22T10:00:00.000+00:00"
+        request=asked(user, **more),
+        answer={**answer, "finish_reason": "stop"},
+        time="2026-11-22T10:00:00.000+00:00",
     )

@@ -60,10 +60,13 @@ class Leaves(DictStore):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Path", "TypeError"), ("NoStore", "lacks a method"), ("Leaves", "SystemExit: 4")]
+    ("name", "said"),
+    [("Path", "TypeError"), ("NoStore", "lacks a method"), ("Leaves", "SystemExit: 4")],
 )
 def test_what_is_no_store_is_refused(tmp_path: Path, name: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=rf"store\.backend=tests\.store\.test_backend:{name}: .*{said}"):
+    with pytest.raises(
+        ConfigError, match=rf"store\.backend=tests\.store\.test_backend:{name}: .*{said}"
+    ):
         run(tmp_path / "a", f"store.backend=tests.store.test_backend:{name}")
 
 

@@ -18,7 +18,11 @@ from tests.store.test_cassette_yaml import texts
 
 
 def cassette(*answers: Entry, **origin: Any) -> Cassette:
-    told = Provenance(answered_by="m-1 (provider openai)", first="2026-11-21T10:00:01Z", last="2026-11-21T10:00:09Z")
+    told = Provenance(
+        answered_by="m-1 (provider openai)",
+        first="2026-11-21T10:00:01Z",
+        last="2026-11-21T10:00:09Z",
+    )
     return Cassette(provenance=told, origin=origin, answers=answers)
 
 
@@ -28,7 +32,9 @@ def test_any_request_and_answer_comes_back_byte_for_byte(system: str, user: str,
     messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
     given = cassette(
         entry(text, request={"messages": messages}),
-        entry(json.dumps({"step_output": text, "n": 1.5}), number=2, request={"messages": messages}),
+        entry(
+            json.dumps({"step_output": text, "n": 1.5}), number=2, request={"messages": messages}
+        ),
         entry(text, number=3, kind="tool", request={"tool": "echo", "arguments": {user: text}}),
         task=user,
     )
@@ -62,12 +68,19 @@ def test_an_answer_keeps_its_exact_bytes_whatever_json_it_is(text: str) -> None:
 
 
 def test_an_answer_in_json_is_shown_as_what_it_stands_for() -> None:
-    text = encode(cassette(entry('{"step_output": "# Title\\n\\nSome words.", "clarity_state": "CLEAR"}')))
-    assert "    step_output: |-\n      # Title\n\n      Some words.\n    clarity_state: CLEAR\n" in text
+    text = encode(
+        cassette(entry('{"step_output": "# Title\\n\\nSome words.", "clarity_state": "CLEAR"}'))
+    )
+    assert (
+        "    step_output: |-\n      # Title\n\n      Some words.\n    clarity_state: CLEAR\n"
+        in text
+    )
 
 
 def test_an_answer_that_holds_no_text_comes_back() -> None:
-    kept = entry().model_copy(update={"answer": {"error": "Truncated", "message": "cut off", "text": None}})
+    kept = entry().model_copy(
+        update={"answer": {"error": "Truncated", "message": "cut off", "text": None}}
+    )
     assert decode(encode(cassette(kept))).answers == (kept,)
 
 
@@ -121,13 +134,24 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         (b"format: aeon.cassette/2\n", "which this version of Aeon reads, but aeon.cassette/2"),
         (b"format: aeon.cassette/1\n", "its answers are no list"),
         (b"format: aeon.cassette/1\nanswers: 3\n", "its answers are no list"),
-        (b"format: aeon.cassette/1\nanswers: [{path: {call: step}}]\n", "answer 1 is no mapping of path, time"),
-        (b"format: aeon.cassette/1\nanswers: [x]\n", "answer 1 is no mapping of path, time, request and answer"),
-        (b"format: aeon.cassette/1\nprovenance: {answered_by: me}\nanswers: []\n", "provenance.first: Field required"),
+        (
+            b"format: aeon.cassette/1\nanswers: [{path: {call: step}}]\n",
+            "answer 1 is no mapping of path, time",
+        ),
+        (
+            b"format: aeon.cassette/1\nanswers: [x]\n",
+            "answer 1 is no mapping of path, time, request and answer",
+        ),
+        (
+            b"format: aeon.cassette/1\nprovenance: {answered_by: me}\nanswers: []\n",
+            "provenance.first: Field required",
+        ),
         (b"format: [\n", "this is not YAML"),
     ],
 )
-def test_what_is_no_cassette_is_said_with_the_reason(content: bytes, why: str, tmp_path: Path) -> None:
+def test_what_is_no_cassette_is_said_with_the_reason(
+    content: bytes, why: str, tmp_path: Path
+) -> None:
     path = tmp_path / "some.aeon"
     path.write_bytes(content)
     with pytest.raises(StoreFailed, match=why):
@@ -137,16 +161,32 @@ def test_what_is_no_cassette_is_said_with_the_reason(content: bytes, why: str, t
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("usage: {input_tokens: 10, output_tokens: 2}", "usage: true", "answer 1: usage: Input should be"),
-        ("output_tokens: 2", "output_tokens: null", "answer 1: usage.output_tokens: Input should be a valid int"),
-        ("output_tokens: 2", "output_tokens: [2]", "answer 1: usage.output_tokens: Input should be a valid int"),
+        (
+            "usage: {input_tokens: 10, output_tokens: 2}",
+            "usage: true",
+            "answer 1: usage: Input should be",
+        ),
+        (
+            "output_tokens: 2",
+            "output_tokens: null",
+            "answer 1: usage.output_tokens: Input should be a valid int",
+        ),
+        (
+            "output_tokens: 2",
+            "output_tokens: [2]",
+            "answer 1: usage.output_tokens: Input should be a valid int",
+        ),
         ("output_tokens: 2", "output_tokens: 2026-11-22", "answer 1: usage.output_tokens"),
         ("output_tokens: 2", "output_tokens: {1: 2}", "a key in it is no text: 1"),
         ("text: an answer", "text: 3", "answer 1: text"),
         ("model: m-1\n    usage", "model: [m]\n    usage", "answer 1: model"),
         ("role: system", "rule: system", "answer 1: messages.0.role: Field required"),
         ("content: do it", "content: [do it]", "answer 1: messages.1.content"),
-        ("messages:", "messages: {a: b}\n    other:", "answer 1: messages: Input should be a valid list"),
+        (
+            "messages:",
+            "messages: {a: b}\n    other:",
+            "answer 1: messages: Input should be a valid list",
+        ),
         ("model: m-1\n", "model: !!binary bQ==\n", "this is not YAML"),
     ],
 )
@@ -177,7 +217,10 @@ def test_garbage_is_refused_and_nothing_else_happens(content: bytes) -> None:
 def test_the_example_of_the_page_is_a_cassette() -> None:
     page = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text(encoding="utf-8")
     example = decode(page.partition("```yaml\n")[2].partition("```")[0])
-    assert example.answers[0].request.body["messages"][0]["content"] == "You carry out one step of a plan.\n"
+    assert (
+        example.answers[0].request.body["messages"][0]["content"]
+        == "You carry out one step of a plan.\n"
+    )
     assert json.loads(example.answers[0].answer["text"])["step_output"] == "Rhine, Danube, Elbe"
     assert example.provenance.secrets_replaced == {"SHOP_TOKEN": 2}
     assert set(Provenance.model_fields) - {"note", "synthetic"} == set(

@@ -9,28 +9,55 @@ import pytest
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.cassette import Cassette, encode
-from aeon.store.cassette_export import Scrubber, find_provenance, make_cassette, remove_places, secret_names
+from aeon.store.cassette_export import (
+    Scrubber,
+    find_provenance,
+    make_cassette,
+    remove_places,
+    secret_names,
+)
 from aeon.store.models import Entry
 from tests.store.cassettes import entry
 
 KEY = 'sk-live-"1234"/é+x'
 CONFIGURATION = {
     "provider": {"api_key_env": "MY_ENDPOINT", "extra_headers_env": {"X-Team": "TEAM"}},
-    "tools": {"mcp": {"servers": {"a": {"env": ["PLAIN_NAME"]}, "b": {"bearer_env": "BEARER", "headers_env": {}}}}},
+    "tools": {
+        "mcp": {
+            "servers": {
+                "a": {"env": ["PLAIN_NAME"]},
+                "b": {"bearer_env": "BEARER", "headers_env": {}},
+            }
+        }
+    },
 }
 
 
 def exported(*entries: Entry, environ: dict[str, str] | None = None, **more: Any) -> Cassette:
     environ = environ or {}
     scrubber = Scrubber(secret_names(CONFIGURATION, environ), environ)
-    return make_cassette(entries, more.pop("origin", {}), scrubber=scrubber, home=Path("/srv/ann"), **more)
+    return make_cassette(
+        entries, more.pop("origin", {}), scrubber=scrubber, home=Path("/srv/ann"), **more
+    )
 
 
-@pytest.mark.parametrize("variable", ["MY_ENDPOINT", "TEAM", "PLAIN_NAME", "BEARER", "SHOP_API_KEY", "GIT_TOKEN"])
-@pytest.mark.parametrize("form", [KEY, json.dumps({"k": KEY}), json.dumps({"k": KEY}, ensure_ascii=False)])
-def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(variable: str, form: str) -> None:
+@pytest.mark.parametrize(
+    "variable", ["MY_ENDPOINT", "TEAM", "PLAIN_NAME", "BEARER", "SHOP_API_KEY", "GIT_TOKEN"]
+)
+@pytest.mark.parametrize(
+    "form", [KEY, json.dumps({"k": KEY}), json.dumps({"k": KEY}, ensure_ascii=False)]
+)
+def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(
+    variable: str, form: str
+) -> None:
     made = exported(
-        entry(f"the key is {form}", kind="tool", call="env", request={"arguments": {KEY: [form]}}, step=KEY),
+        entry(
+            f"the key is {form}",
+            kind="tool",
+            call="env",
+            request={"arguments": {KEY: [form]}},
+            step=KEY,
+        ),
         entry(form, number=2, user=f"a tool said: {form}"),
         environ={variable: f" {KEY}\n", "HOME": "/srv/ann"},
         origin={"task": f"use {KEY}", "overrides": [f"inputs.a={KEY}"]},
@@ -60,16 +87,30 @@ def test_a_key_in_a_url_or_in_json_inside_json_is_replaced(form: str) -> None:
 
 def test_a_key_of_several_lines_is_replaced_in_json_inside_json() -> None:
     pem = "-----BEGIN KEY-----\nabcdef\nghijkl\n-----END KEY-----"
-    text = encode(exported(entry(json.dumps({"a": json.dumps({"b": pem})})), environ={"TLS_KEY": pem}))
+    text = encode(
+        exported(entry(json.dumps({"a": json.dumps({"b": pem})})), environ={"TLS_KEY": pem})
+    )
     assert "abcdef" not in text
 
 
 @pytest.mark.parametrize(
     "name",
-    ["PASSWORD", "TOKEN", "SECRET", "PGPASSWORD", "MYSQL_PASSWD", "CREDENTIALS", "AWSCREDENTIALS", "DB_PWD", "apikey"],
+    [
+        "PASSWORD",
+        "TOKEN",
+        "SECRET",
+        "PGPASSWORD",
+        "MYSQL_PASSWD",
+        "CREDENTIALS",
+        "AWSCREDENTIALS",
+        "DB_PWD",
+        "apikey",
+    ],
 )
 def test_a_variable_whose_name_says_that_it_is_secret_is_looked_for(name: str) -> None:
-    assert secret_names({}, {name: "x", "PATH": "/bin", "PWD": "/home", "OLDPWD": "/", "KEYBOARD": "de"}) == {name}
+    assert secret_names(
+        {}, {name: "x", "PATH": "/bin", "PWD": "/home", "OLDPWD": "/", "KEYBOARD": "de"}
+    ) == {name}
 
 
 def test_what_is_not_secret_stays_as_it_was() -> None:
@@ -86,7 +127,9 @@ def test_a_value_too_short_to_be_looked_for_is_named() -> None:
 
 
 def test_the_longer_of_two_values_goes_first() -> None:
-    scrubber = Scrubber(frozenset({"A_KEY", "B_KEY"}), {"A_KEY": "secret", "B_KEY": "secret-and-more"})
+    scrubber = Scrubber(
+        frozenset({"A_KEY", "B_KEY"}), {"A_KEY": "secret", "B_KEY": "secret-and-more"}
+    )
     assert scrubber.text("secret-and-more, secret") == "[value of B_KEY], [value of A_KEY]"
 
 
@@ -94,15 +137,24 @@ def test_provenance_tells_who_answered_and_when() -> None:
     told = find_provenance([entry(number=5), entry(number=2, model="m-2")], provider="openai")
     assert told.answered_by == "m-1, m-2 (provider openai)"
     assert (told.models, told.usage, told.synthetic) == (("m-1", "m-2"), "reported", False)
-    assert (told.first, told.last) == ("2026-11-21T10:00:02.000+00:00", "2026-11-21T10:00:05.000+00:00")
+    assert (told.first, told.last) == (
+        "2026-11-21T10:00:02.000+00:00",
+        "2026-11-21T10:00:05.000+00:00",
+    )
     assert find_provenance([entry()], "by hand").answered_by == "by hand"
 
 
 @pytest.mark.parametrize(
-    ("reported", "said"), [([True, True], "reported"), ([False, False], "estimated"), ([True, False], "mixed")]
+    ("reported", "said"),
+    [([True, True], "reported"), ([False, False], "estimated"), ([True, False], "mixed")],
 )
 def test_provenance_tells_whether_usage_was_reported(reported: list[bool], said: str) -> None:
-    assert find_provenance([entry(number=n, usage_reported=value) for n, value in enumerate(reported)]).usage == said
+    assert (
+        find_provenance(
+            [entry(number=n, usage_reported=value) for n, value in enumerate(reported)]
+        ).usage
+        == said
+    )
 
 
 def test_a_simulated_run_is_not_passed_off_as_a_models() -> None:
@@ -117,7 +169,9 @@ def test_a_run_that_asked_only_tools_has_a_provenance() -> None:
 
 
 def test_calls_that_failed_are_nobodys_answers() -> None:
-    failed = entry().model_copy(update={"answer": {"error": "AuthenticationFailed", "message": "wrong key"}})
+    failed = entry().model_copy(
+        update={"answer": {"error": "AuthenticationFailed", "message": "wrong key"}}
+    )
     told = find_provenance([failed], provider="openai")
     assert (told.answered_by, told.usage, told.models) == ("nobody (every call failed)", "none", ())
     assert find_provenance([failed, entry()]).answered_by == "m-1"
@@ -132,7 +186,11 @@ def test_places_of_one_machine_do_not_travel() -> None:
     origin = {
         "working_directory": "/srv/ann/project",
         "config_dir": "/srv/ann/project/mine/conf",
-        "overrides": ["prompts.dir=/srv/ann/project/mine", "tools.builtin.root=/srv/ann/data", "x=/srv/anna"],
+        "overrides": [
+            "prompts.dir=/srv/ann/project/mine",
+            "tools.builtin.root=/srv/ann/data",
+            "x=/srv/anna",
+        ],
         "paths": {"plan_file": "/srv/ann/project/plan.yaml", "root": "/srv/ann/project"},
         "provider": {"kind": "openai", "model": "m", "base_url": "http://10.0.0.7/v1"},
         "parent": {"path": "/srv/ann/project/outputs/1", "run_id": "a"},
@@ -152,6 +210,8 @@ def test_places_of_one_machine_do_not_travel() -> None:
 
 def test_what_was_found_out_about_a_server_stays_behind() -> None:
     kept = entry()
-    kept = kept.model_copy(update={"answer": {**kept.answer, "found_out": {"0123456789abcdef": {"form": "prompt"}}}})
+    kept = kept.model_copy(
+        update={"answer": {**kept.answer, "found_out": {"0123456789abcdef": {"form": "prompt"}}}}
+    )
     (answer,) = exported(kept).answers
     assert answer.answer == entry().answer

@@ -28,7 +28,11 @@ def written(value: dict[str, Any]) -> str:
 
 @given(texts, texts)
 def test_any_text_comes_back_byte_for_byte_wherever_it_stands(one: str, other: str) -> None:
-    value = {"a": one, "list": [one, {"x": other, "y": one}, [other, [one]], {"z": [other]}], "b": other}
+    value = {
+        "a": one,
+        "list": [one, {"x": other, "y": one}, [other, [one]], {"z": [other]}],
+        "b": other,
+    }
     assert load(written(value)) == value
 
 
@@ -40,10 +44,30 @@ def test_any_json_value_comes_back_as_it_was(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["no", "null", "0x1f", "1e3", "2026-11-21", "~", "=", "<<", "12:30", ".5", "on", "-", "? x", "- a", "a: b"]
+    "value",
+    [
+        "no",
+        "null",
+        "0x1f",
+        "1e3",
+        "2026-11-21",
+        "~",
+        "=",
+        "<<",
+        "12:30",
+        ".5",
+        "on",
+        "-",
+        "? x",
+        "- a",
+        "a: b",
+    ],
 )
 def test_a_text_that_looks_like_something_else_stays_a_text(value: str) -> None:
-    assert load(written({value: value, "in": [value, {"a": value}]})) == {value: value, "in": [value, {"a": value}]}
+    assert load(written({value: value, "in": [value, {"a": value}]})) == {
+        value: value,
+        "in": [value, {"a": value}],
+    }
 
 
 @pytest.mark.parametrize("number", [1e16, 1e-7, -1.5e300, 0.1, 1.0, -0.0, 10**40, -3])
@@ -53,7 +77,10 @@ def test_a_number_keeps_its_value_and_its_kind(number: float) -> None:
 
 
 def test_a_text_of_several_lines_is_a_block_as_it_was() -> None:
-    assert written({"a": "# Title\n\n  * one\n  * two\n"}) == "a: |\n  # Title\n\n    * one\n    * two\n"
+    assert (
+        written({"a": "# Title\n\n  * one\n  * two\n"})
+        == "a: |\n  # Title\n\n    * one\n    * two\n"
+    )
 
 
 def test_a_key_of_any_length_comes_back() -> None:
@@ -75,7 +102,8 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 MERGES = "a: &a {x: 1}\n" + "".join(
-    f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{', '.join([f'*{chr(97 + n)}'] * 10)}]}}\n" for n in range(12)
+    f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{', '.join([f'*{chr(97 + n)}'] * 10)}]}}\n"
+    for n in range(12)
 )
 
 

@@ -28,7 +28,9 @@ def size_of_store(directory: Path, mode: str, steps: int) -> int:
         return {**worked(request), "step_output": output}
 
     model = ScriptedModel(
-        plan=plan(*given), step=step, convergence=lambda _: assessment(0.95 if len(done) == steps else 0.3)
+        plan=plan(*given),
+        step=step,
+        convergence=lambda _: assessment(0.95 if len(done) == steps else 0.3),
     )
     with Aeon.from_config((f"mode={mode}", *LIMITS), environ={}, adapter=model) as aeon:
         result = aeon.run("make tea", directory=directory)

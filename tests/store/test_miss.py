@@ -38,7 +38,9 @@ def test_a_miss_names_the_call_and_its_place() -> None:
 def test_a_miss_shows_how_the_request_differs_from_the_one_recorded_at_its_place() -> None:
     recorded = entry("<task>\nmake tea\n</task>\nNow.", parameters={"temperature": 0.2})
     error = said(
-        asked("<task>\nmake coffee\n</task>\nNow.", parameters={"temperature": 0.7}), entry("x", step="o"), recorded
+        asked("<task>\nmake coffee\n</task>\nNow.", parameters={"temperature": 0.7}),
+        entry("x", step="o"),
+        recorded,
     )
     first, *lines = error.message.split("\n")
     assert first.endswith("(pass 1, EXECUTE, step s1). It differs from what was recorded there:")
@@ -69,11 +71,16 @@ def test_the_same_request_from_another_place_is_told_as_such() -> None:
 
 def test_tools_and_people_are_named_as_such() -> None:
     assert "the call of tool 'clock' (pass 1" in said(asked(kind="tool", call="clock")).message
-    assert "the person's answer to 'question'" in said(asked(kind="person", call="question", step=None)).message
+    assert (
+        "the person's answer to 'question'"
+        in said(asked(kind="person", call="question", step=None)).message
+    )
 
 
 def test_a_difference_is_of_bounded_length_and_harmless_to_a_terminal() -> None:
-    before, after = ("\n".join(f"{word} {n} \x1b[2J{'x' * 500}" for n in range(200)) for word in ("old", "new"))
+    before, after = (
+        "\n".join(f"{word} {n} \x1b[2J{'x' * 500}" for n in range(200)) for word in ("old", "new")
+    )
     shown = show_difference(asked(before), asked(after))
     lines = shown.split("\n")
     assert len(lines) == 61

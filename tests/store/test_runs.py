@@ -35,19 +35,27 @@ pytestmark = pytest.mark.slow
 OPENAI = ("provider=openai", "provider.model=some-model", "execution.max_parallel=4")
 
 
-def recorded(directory: Path, model: LLMAdapter, *overrides: str, tools: Sequence[Tool] = (), **more: Any) -> RunResult:
+def recorded(
+    directory: Path, model: LLMAdapter, *overrides: str, tools: Sequence[Tool] = (), **more: Any
+) -> RunResult:
     """A run of a scripted model, as if OpenAI had answered."""
-    with Aeon.from_config((*OPENAI, *overrides), environ={"OPENAI_API_KEY": "a-key"}, tools=tools) as aeon:
+    with Aeon.from_config(
+        (*OPENAI, *overrides), environ={"OPENAI_API_KEY": "a-key"}, tools=tools
+    ) as aeon:
         aeon._process = replace(aeon._process, adapter=alone(model))
         return aeon.run("make tea", directory=directory, **more)
 
 
 def alone(model: LLMAdapter) -> Endpoints:
     """The only endpoint, tried once."""
-    return Endpoints([Endpoint("openai", model, RetrySettings(attempts=1), PriceList(model="some-model"))])
+    return Endpoints(
+        [Endpoint("openai", model, RetrySettings(attempts=1), PriceList(model="some-model"))]
+    )
 
 
-def replayed(directory: Path, source: Path, *overrides: str, tools: Sequence[Tool] = (), **more: Any) -> RunResult:
+def replayed(
+    directory: Path, source: Path, *overrides: str, tools: Sequence[Tool] = (), **more: Any
+) -> RunResult:
     """A replay, without a key and with nothing in the place of the model."""
     given = (*OPENAI, *overrides, "store=replay", f"store.path={source}")
     with Aeon.from_config(given, environ={}, tools=tools) as aeon:
@@ -95,8 +103,12 @@ def test_a_replay_is_the_run_again_without_a_key_and_without_a_call(tmp_path: Pa
     assert not (tmp_path / "b" / "store.sqlite").exists()
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 12))])
-def test_whatever_the_simulated_provider_does_its_replay_does_too(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 12))]
+)
+def test_whatever_the_simulated_provider_does_its_replay_does_too(
+    tmp_path: Path, seed: int
+) -> None:
     given = ("provider=simulated", f"provider.seed={seed}", "provider.retry.initial_seconds=0")
     for name, more in (("a", ()), ("b", ("store=replay", f"store.path={tmp_path / 'a'}"))):
         with Aeon.from_config((*given, *more), environ={}) as aeon:
@@ -114,10 +126,14 @@ def test_whatever_the_simulated_provider_does_its_replay_does_too(tmp_path: Path
     assert left == right
 
 
-def test_tools_and_people_are_asked_once_for_a_recording_and_all_its_replays(tmp_path: Path) -> None:
+def test_tools_and_people_are_asked_once_for_a_recording_and_all_its_replays(
+    tmp_path: Path,
+) -> None:
     called: list[Mapping[str, Any]] = []
     tool = a_tool(lambda given: called.append(given) or len(called), name="count")
-    steps = plan(planned("a", tool="count", arguments="{}"), planned("b", tool="count", arguments="{}"))
+    steps = plan(
+        planned("a", tool="count", arguments="{}"), planned("b", tool="count", arguments="{}")
+    )
     for name in ("b", "c"):
         if not (tmp_path / "a").exists():
             recorded(tmp_path / "a", ScriptedModel(plan=steps), tools=[tool])
@@ -158,7 +174,9 @@ def forget(path: Path, *steps: str) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("call", ["task_profile", "plan", "semantic_validation", "convergence", "refinement", "repair"])
+@pytest.mark.parametrize(
+    "call", ["task_profile", "plan", "semantic_validation", "convergence", "refinement", "repair"]
+)
 def test_no_phase_takes_a_miss_for_a_failing_model(tmp_path: Path, call: str) -> None:
     recorded(tmp_path / "a", demanding(), "refinement.when=always")
     store = SqliteStore(tmp_path / "a" / "store.sqlite")
@@ -259,7 +277,9 @@ def test_a_pace_does_not_hold_a_replay_that_is_asked_to_stop(tmp_path: Path) -> 
     def stop(kernel: object) -> None:
         control.request_stop()
 
-    result = replayed(tmp_path / "b", tmp_path / "a", "store.pace_seconds=60", control=control, on_start=stop)
+    result = replayed(
+        tmp_path / "b", tmp_path / "a", "store.pace_seconds=60", control=control, on_start=stop
+    )
     assert time.monotonic() - began < SOON
     assert result.exit_status == 130
 

@@ -44,7 +44,11 @@ class Model:
     def __call__(self) -> dict[str, Any]:
         self.asked += 1
         text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
-        return {"text": text, "model": "m", "usage": {"input_tokens": 10, "output_tokens": 2, "requests": 1}}
+        return {
+            "text": text,
+            "model": "m",
+            "usage": {"input_tokens": 10, "output_tokens": 2, "requests": 1},
+        }
 
 
 def never() -> dict[str, Any]:
@@ -63,14 +67,18 @@ def texts(path: Path) -> list[str]:
     return [answer.answer["text"] for answer in kept(path)]
 
 
-def test_an_answer_is_kept_in_the_directory_of_the_run_before_it_is_used(tmp_path: Path, opened: Opened) -> None:
+def test_an_answer_is_kept_in_the_directory_of_the_run_before_it_is_used(
+    tmp_path: Path, opened: Opened
+) -> None:
     session = opened("record", tmp_path)
     assert session.answer(asked(), Model())["text"] == "an answer"
     assert texts(tmp_path) == ["an answer"]
     assert session.saved == {}
 
 
-def test_who_keeps_answers_elsewhere_is_given_each_before_it_is_used_and_may_end_the_run(tmp_path: Path) -> None:
+def test_who_keeps_answers_elsewhere_is_given_each_before_it_is_used_and_may_end_the_run(
+    tmp_path: Path,
+) -> None:
     given: list[Entry] = []
 
     def keep(entry: Entry, _: StoreFailed | None) -> None:
@@ -93,7 +101,9 @@ def test_recording_looks_nothing_up_in_what_it_records_to(tmp_path: Path, opened
     assert model.asked == 2
 
 
-def test_without_a_directory_answers_are_kept_where_the_path_says_or_nowhere(tmp_path: Path, opened: Opened) -> None:
+def test_without_a_directory_answers_are_kept_where_the_path_says_or_nowhere(
+    tmp_path: Path, opened: Opened
+) -> None:
     opened("record", path=tmp_path / "mine.sqlite").answer(asked(), Model())
     opened("record").answer(asked(), Model())
     assert texts(tmp_path / "mine.sqlite") == ["an answer"]
@@ -110,7 +120,9 @@ def test_what_fails_is_not_kept(tmp_path: Path, opened: Opened) -> None:
     assert kept(tmp_path) == []
 
 
-def test_what_reaches_a_replay_alone_is_asked_again_by_a_resumed_run(tmp_path: Path, opened: Opened) -> None:
+def test_what_reaches_a_replay_alone_is_asked_again_by_a_resumed_run(
+    tmp_path: Path, opened: Opened
+) -> None:
     model = Model("failed", "whole")
 
     def of_its_moment(answer: dict[str, Any]) -> Any:
@@ -119,7 +131,9 @@ def test_what_reaches_a_replay_alone_is_asked_again_by_a_resumed_run(tmp_path: P
     opened("record", tmp_path / "a").answer(asked(), model, policy=of_its_moment)
     replayed = opened("replay", path=tmp_path / "a").answer(asked(), never, policy=of_its_moment)
     parent = open_source(tmp_path / "a")
-    resumed = opened("record", tmp_path / "b", parents=[parent]).answer(asked(), model, policy=of_its_moment)
+    resumed = opened("record", tmp_path / "b", parents=[parent]).answer(
+        asked(), model, policy=of_its_moment
+    )
     assert (replayed["text"], resumed["text"]) == ("failed", "whole")
     assert texts(tmp_path / "b") == ["whole"]
     parent.close()
@@ -133,7 +147,9 @@ def test_off_keeps_nothing_and_asks_every_time(tmp_path: Path, opened: Opened) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_parent_was_told_is_not_asked_again_and_is_counted(tmp_path: Path, opened: Opened) -> None:
+def test_what_the_parent_was_told_is_not_asked_again_and_is_counted(
+    tmp_path: Path, opened: Opened
+) -> None:
     opened("record", tmp_path / "a").answer(asked(), Model())
     parent = open_source(tmp_path / "a")
     session = opened("record", tmp_path / "b", parents=[parent])
@@ -154,7 +170,9 @@ def test_what_came_from_a_parent_is_kept_with_its_time_so_that_the_parent_may_go
     assert kept(tmp_path / "b") == [entry()]
 
 
-def test_a_parent_answers_only_what_was_asked_at_the_same_place(tmp_path: Path, opened: Opened) -> None:
+def test_a_parent_answers_only_what_was_asked_at_the_same_place(
+    tmp_path: Path, opened: Opened
+) -> None:
     store = SqliteStore(tmp_path / "store.sqlite")
     store.put(entry())
     model = Model()
@@ -163,16 +181,28 @@ def test_a_parent_answers_only_what_was_asked_at_the_same_place(tmp_path: Path, 
     store.close()
 
 
-def test_equal_requests_from_one_place_are_told_apart_by_their_number(tmp_path: Path, opened: Opened) -> None:
+def test_equal_requests_from_one_place_are_told_apart_by_their_number(
+    tmp_path: Path, opened: Opened
+) -> None:
     session, model = opened("record", tmp_path), Model("first", "second", "third")
-    assert [session.answer(asked(), model)["text"] for _ in range(3)] == ["first", "second", "third"]
+    assert [session.answer(asked(), model)["text"] for _ in range(3)] == [
+        "first",
+        "second",
+        "third",
+    ]
     replayed = opened("replay", path=tmp_path)
-    assert [replayed.answer(asked(), never)["text"] for _ in range(3)] == ["first", "second", "third"]
+    assert [replayed.answer(asked(), never)["text"] for _ in range(3)] == [
+        "first",
+        "second",
+        "third",
+    ]
     with pytest.raises(StoreMiss, match=r"equal request number 4"):
         replayed.answer(asked(), never)
 
 
-def test_equal_requests_of_steps_at_the_same_time_never_swap(tmp_path: Path, opened: Opened) -> None:
+def test_equal_requests_of_steps_at_the_same_time_never_swap(
+    tmp_path: Path, opened: Opened
+) -> None:
     names = [f"s{number}" for number in range(12)]
 
     def together(session: Session, ask: Callable[[str], dict[str, Any]]) -> dict[str, str]:
@@ -195,7 +225,9 @@ def test_equal_requests_of_steps_at_the_same_time_never_swap(tmp_path: Path, ope
     assert together(opened("replay", path=tmp_path), lambda _: never()) == expected
 
 
-def test_a_cache_answers_whatever_place_asks_and_whichever_run(tmp_path: Path, opened: Opened) -> None:
+def test_a_cache_answers_whatever_place_asks_and_whichever_run(
+    tmp_path: Path, opened: Opened
+) -> None:
     shared, model = tmp_path / "shared.sqlite", Model()
     opened("cache", tmp_path / "a", path=shared).answer(asked(), model)
     session = opened("cache", tmp_path / "b", path=shared)
@@ -233,7 +265,9 @@ def test_a_cache_asks_tools_and_people_again_but_a_resumed_run_does_not(
     parent.close()
 
 
-def test_a_cache_neither_gives_nor_keeps_what_is_of_one_run_alone(tmp_path: Path, opened: Opened) -> None:
+def test_a_cache_neither_gives_nor_keeps_what_is_of_one_run_alone(
+    tmp_path: Path, opened: Opened
+) -> None:
     shared, model = tmp_path / "shared.sqlite", Model("cut off", "whole")
 
     def whole(answer: dict[str, Any]) -> Any:
@@ -242,7 +276,11 @@ def test_a_cache_neither_gives_nor_keeps_what_is_of_one_run_alone(tmp_path: Path
     for directory in ("a", "b", "c"):
         opened("cache", tmp_path / directory, path=shared).answer(asked(), model, policy=whole)
     assert model.asked == 2
-    assert [texts(tmp_path / name) for name in ("a", "b", "c")] == [["cut off"], ["whole"], ["whole"]]
+    assert [texts(tmp_path / name) for name in ("a", "b", "c")] == [
+        ["cut off"],
+        ["whole"],
+        ["whole"],
+    ]
     assert texts(shared) == ["whole"]
 
 
@@ -278,14 +316,18 @@ def test_a_replay_needs_something_to_replay(tmp_path: Path, opened: Opened) -> N
 
 
 @pytest.mark.parametrize("name", ["notes.sqlite", "recording.aeon"])
-def test_a_shared_store_that_is_none_is_refused_before_anything_is_made(tmp_path: Path, name: str) -> None:
+def test_a_shared_store_that_is_none_is_refused_before_anything_is_made(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / name).write_text("no database at all, but a text of some length\n" * 30)
     with pytest.raises(ConfigError, match="not a database"):
         check_store(StoreSettings(mode="cache", path=tmp_path / name))
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_the_shared_store_of_no_path_is_checked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shared_store_of_no_path_is_checked_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     check_store(StoreSettings(mode="cache"))
     Path(".aeon/store.sqlite").write_text("no database at all, but a text of some length\n" * 30)
@@ -323,7 +365,9 @@ def test_a_recorded_run_is_no_shared_store(tmp_path: Path, opened: Opened, path:
     assert "resume=" in raised.value.hint
 
 
-@pytest.mark.parametrize("usage", [{"input_tokens": "x"}, True, [1], {"requests": None}, {"output_tokens": 1.5}])
+@pytest.mark.parametrize(
+    "usage", [{"input_tokens": "x"}, True, [1], {"requests": None}, {"output_tokens": 1.5}]
+)
 def test_usage_that_is_none_is_told_as_a_store_that_cannot_be_read(
     tmp_path: Path, opened: Opened, usage: object
 ) -> None:
@@ -334,19 +378,30 @@ def test_usage_that_is_none_is_told_as_a_store_that_cannot_be_read(
         opened("replay", path=tmp_path).answer(asked(), never)
 
 
-def test_a_store_without_a_run_can_be_a_shared_one_by_its_directory(tmp_path: Path, opened: Opened) -> None:
+def test_a_store_without_a_run_can_be_a_shared_one_by_its_directory(
+    tmp_path: Path, opened: Opened
+) -> None:
     opened("record", tmp_path / "a").answer(asked(), Model())
-    assert opened("cache", path=tmp_path / "a").answer(asked(pass_number=7), never)["text"] == "an answer"
+    assert (
+        opened("cache", path=tmp_path / "a").answer(asked(pass_number=7), never)["text"]
+        == "an answer"
+    )
 
 
-def test_by_order_a_replay_answers_what_is_asked_otherwise_and_counts_it(tmp_path: Path, opened: Opened) -> None:
+def test_by_order_a_replay_answers_what_is_asked_otherwise_and_counts_it(
+    tmp_path: Path, opened: Opened
+) -> None:
     recording = opened("record", tmp_path)
     for name in ("a", "b", "c"):
         recording.answer(asked(f"do {name}", step=name), Model(f"of {name}"))
     session = opened("replay", path=tmp_path, match="order")
     said = [
         session.answer(question, never)["text"]
-        for question in (asked("do b well", step="b"), asked("do a", step="a"), asked("do something new", step="new"))
+        for question in (
+            asked("do b well", step="b"),
+            asked("do a", step="a"),
+            asked("do something new", step="new"),
+        )
     ]
     assert said == ["of b", "of a", "of c"]
     assert session.differing == 2
@@ -411,7 +466,9 @@ def test_a_shared_store_that_cannot_be_read_is_left_alone_and_that_is_said_once(
     said: list[str] = []
     session = opened("cache", path=tmp_path / "shared.sqlite", warn=said.append)
     monkeypatch.setattr(Failing, "broken", True)
-    assert [session.answer(asked(str(n)), Model("paid for"))["text"] for n in range(3)] == ["paid for"] * 3
+    assert [session.answer(asked(str(n)), Model("paid for"))["text"] for n in range(3)] == [
+        "paid for"
+    ] * 3
     assert said[0].startswith("the disk is gone; nothing more is answered from this store")
     assert len(said) == 2
 
@@ -426,7 +483,9 @@ def test_a_parent_that_cannot_be_read_ends_the_run_rather_than_pay_again(
     parent.close()
 
 
-def test_what_cannot_be_opened_is_told_before_anything_is_asked(tmp_path: Path, opened: Opened) -> None:
+def test_what_cannot_be_opened_is_told_before_anything_is_asked(
+    tmp_path: Path, opened: Opened
+) -> None:
     (tmp_path / "store.sqlite").write_text("no database at all, but a text of some length\n" * 30)
     with pytest.raises(StoreFailed, match="not a database"):
         opened("record", tmp_path)
@@ -445,6 +504,10 @@ def test_an_answer_that_comes_after_the_run_is_given_to_whoever_asked_and_not_ke
 
 
 def test_a_request_is_the_same_whatever_the_order_of_its_keys() -> None:
-    one = StoreRequest(kind="tool", path=asked().path, body={"name": "t", "arguments": {"a": 1, "b": 2}})
-    other = StoreRequest(kind="tool", path=asked().path, body={"arguments": {"b": 2, "a": 1}, "name": "t"})
+    one = StoreRequest(
+        kind="tool", path=asked().path, body={"name": "t", "arguments": {"a": 1, "b": 2}}
+    )
+    other = StoreRequest(
+        kind="tool", path=asked().path, body={"arguments": {"b": 2, "a": 1}, "name": "t"}
+    )
     assert (one.key, one.content) == (other.key, other.content)

@@ -22,7 +22,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_it_is_what_the_store_is_expected_to_be(path: Path) -> None:
@@ -32,7 +34,14 @@ def test_it_is_what_the_store_is_expected_to_be(path: Path) -> None:
 
 
 def test_an_answer_comes_back_whole_by_its_key_and_by_what_was_asked(path: Path) -> None:
-    kept = entry("ask é 世界\n", step="s2", attempt=2, occurrence=3, strict=True, parameters={"temperature": 0.5})
+    kept = entry(
+        "ask é 世界\n",
+        step="s2",
+        attempt=2,
+        occurrence=3,
+        strict=True,
+        parameters={"temperature": 0.5},
+    )
     store = SqliteStore(path)
     store.put(kept)
     store.close()
@@ -48,7 +57,10 @@ def test_the_digests_of_an_answer_that_is_read_are_those_of_what_it_says(path: P
     store = SqliteStore(path)
     store.put(entry("what is asked"))
     found = next(store.entries())
-    assert (found.request.key, found.request.content) == (asked("what is asked").key, asked("what is asked").content)
+    assert (found.request.key, found.request.content) == (
+        asked("what is asked").key,
+        asked("what is asked").content,
+    )
     store.close()
 
 
@@ -93,7 +105,11 @@ def test_a_text_that_many_requests_hold_is_kept_once(path: Path) -> None:
 
 
 def test_what_no_encoding_has_is_kept_all_the_same(path: Path) -> None:
-    odd = entry("half \ud800 pair " * 50, text="\ud83d \x00 \u2028", tool={"$ref": "x" * 300, "a": ["y" * 300, None]})
+    odd = entry(
+        "half \ud800 pair " * 50,
+        text="\ud83d \x00 \u2028",
+        tool={"$ref": "x" * 300, "a": ["y" * 300, None]},
+    )
     store = SqliteStore(path)
     store.put(odd)
     assert store.get(odd.request.key) == odd
@@ -123,7 +139,9 @@ def test_the_file_of_an_empty_store_is_that_which_opening_makes(tmp_path: Path) 
     SqliteStore(tmp_path / "opened").close()
     created, opened = ((tmp_path / name).read_bytes() for name in ("created", "opened"))
     counters = {*range(24, 28), *range(92, 100)}  # of changes, and the version of SQLite
-    assert {place for place, pair in enumerate(zip(created, opened, strict=True)) if pair[0] != pair[1]} <= counters
+    assert {
+        place for place, pair in enumerate(zip(created, opened, strict=True)) if pair[0] != pair[1]
+    } <= counters
     with closing(sqlite3.connect(tmp_path / "created")) as file:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -227,7 +245,9 @@ def test_a_store_of_a_newer_aeon_is_refused(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 7")
     connection.close()
-    with pytest.raises(StoreFailed, match=r"a newer Aeon has written it \(version 7, this one knows 2\)"):
+    with pytest.raises(
+        StoreFailed, match=r"a newer Aeon has written it \(version 7, this one knows 2\)"
+    ):
         SqliteStore(path)
 
 
@@ -304,14 +324,18 @@ def opened_up(path: Path) -> None:
 
 def test_a_store_in_a_folder_that_cannot_be_written_can_be_read(guest: Path) -> None:
     opened_up(guest.parent)
-    script = AS_NOBODY + "store = SqliteStore(path, read_only=True)\nprint(store.get(asked().key).answer['text'])\n"
+    script = (
+        AS_NOBODY
+        + "store = SqliteStore(path, read_only=True)\nprint(store.get(asked().key).answer['text'])\n"
+    )
     assert run(script, str(guest)).communicate(timeout=60)[0] == "done\n"
 
 
 def test_a_store_that_cannot_be_written_is_told_before_anything_is_kept(guest: Path) -> None:
     opened_up(guest.parent)
     script = (
-        AS_NOBODY + "try:\n    SqliteStore(path)\nexcept StoreFailed as error:\n    print(error.message, error.hint)\n"
+        AS_NOBODY
+        + "try:\n    SqliteStore(path)\nexcept StoreFailed as error:\n    print(error.message, error.hint)\n"
     )
     said = run(script, str(guest)).communicate(timeout=60)[0]
     assert "cannot be opened" in said
@@ -381,7 +405,9 @@ def test_a_file_that_somebody_keeps_locked_is_told_and_written_again_once_it_is_
     other.execute("ROLLBACK")
     other.close()
     store.put(entry("free again"))
-    assert [kept.request.body["messages"][1]["content"] for kept in store.entries()] == ["free again"]
+    assert [kept.request.body["messages"][1]["content"] for kept in store.entries()] == [
+        "free again"
+    ]
     store.close()
 
 

@@ -16,7 +16,11 @@ from aeon.store.texts import Rows, condense, cut_text, json_text, restore
 from tests.store.entries import asked, entry
 
 MOST = 1.15
-pieces = st.text(max_size=30) | st.just("a line of an output\n" * 40) | st.text('ab\\\n"', min_size=50, max_size=9000)
+pieces = (
+    st.text(max_size=30)
+    | st.just("a line of an output\n" * 40)
+    | st.text('ab\\\n"', min_size=50, max_size=9000)
+)
 
 
 @given(st.lists(pieces, max_size=8), st.lists(pieces, max_size=8))
@@ -41,7 +45,8 @@ def test_texts_that_differ_in_a_line_share_almost_all_rows() -> None:
 def words(number: int) -> str:
     draw = random.Random(number)
     return " ".join(
-        draw.choice(["alpha", "beta", "gamma", "delta", "rho"]) + str(draw.randrange(999)) for _ in range(60)
+        draw.choice(["alpha", "beta", "gamma", "delta", "rho"]) + str(draw.randrange(999))
+        for _ in range(60)
     )
 
 
@@ -50,10 +55,18 @@ def prompts(style: str, steps: int) -> list[str]:
     done: list[str] = []
     asked: list[str] = []
     for number in range(steps):
-        statuses = "\n".join(f"{n}. step {n}: {'complete' if n < number else 'pending'}" for n in range(20))
+        statuses = "\n".join(
+            f"{n}. step {n}: {'complete' if n < number else 'pending'}" for n in range(20)
+        )
         outputs = "\n".join(done) if style == "lines" else " ".join(done)
-        asked.append(f"Carry out the step.\n\n<outputs>\n{outputs}\n</outputs>\n{statuses}\nNow step {number}.")
-        done.append(f"## Step {number}\n{words(number)}" if style == "lines" else f'{{"output": "{words(number)}"}}')
+        asked.append(
+            f"Carry out the step.\n\n<outputs>\n{outputs}\n</outputs>\n{statuses}\nNow step {number}."
+        )
+        done.append(
+            f"## Step {number}\n{words(number)}"
+            if style == "lines"
+            else f'{{"output": "{words(number)}"}}'
+        )
     return asked
 
 
@@ -68,7 +81,9 @@ def size_of_run(folder: Path, style: str, steps: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", ["lines", "one line"])
-def test_the_store_of_a_run_whose_prompts_grow_grows_with_the_steps(tmp_path: Path, style: str) -> None:
+def test_the_store_of_a_run_whose_prompts_grow_grows_with_the_steps(
+    tmp_path: Path, style: str
+) -> None:
     sizes = {steps: size_of_run(tmp_path, style, steps) for steps in (50, 100, 300)}
     assert math.log(sizes[300] / sizes[50], 6) <= MOST, sizes
     assert math.log(sizes[300] / sizes[100], 3) <= MOST, sizes
@@ -81,19 +96,36 @@ def as_version_1(path: Path, entries: list[Any]) -> None:
     for stored in entries:
         request = stored.request.body
         system, user = (message["content"] for message in request["messages"])
-        short = {**request, "schema": None, "messages": [{"role": r, "content": None} for r in ("system", "user")]}
+        short = {
+            **request,
+            "schema": None,
+            "messages": [{"role": r, "content": None} for r in ("system", "user")],
+        }
         places = [
             (["messages", 0, "content"], system),
             (["messages", 1, "content"], user),
             (["schema"], request["schema"]),
         ]
         for _, value in places:
-            connection.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest(value), canonical(value)))
+            connection.execute(
+                "INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest(value), canonical(value))
+            )
         path_of = stored.request.path
         row = (
-            *(stored.request.key, stored.request.content, "model", path_of.pass_number, path_of.phase, path_of.call),
+            *(
+                stored.request.key,
+                stored.request.content,
+                "model",
+                path_of.pass_number,
+                path_of.phase,
+                path_of.call,
+            ),
             *(path_of.step_id, path_of.attempt, path_of.occurrence, canonical(short)),
-            *(canonical([[place, digest(value)] for place, value in places]), canonical(stored.answer), stored.time),
+            *(
+                canonical([[place, digest(value)] for place, value in places]),
+                canonical(stored.answer),
+                stored.time,
+            ),
         )
         connection.execute(f"INSERT INTO answers VALUES (NULL, {', '.join('?' * len(row))})", row)
     connection.execute("PRAGMA user_version = 1")
@@ -109,7 +141,9 @@ def test_a_store_of_an_earlier_version_is_read_and_written(tmp_path: Path, read_
     assert list(store.entries()) == old
     if not read_only:
         store.put(entry("a new one\n" * 500, step="new"))
-        assert store.get(asked("a new one\n" * 500, step="new").key) == entry("a new one\n" * 500, step="new")
+        assert store.get(asked("a new one\n" * 500, step="new").key) == entry(
+            "a new one\n" * 500, step="new"
+        )
     store.close()
     connection = sqlite3.connect(tmp_path / "store.sqlite")
     assert connection.execute("PRAGMA user_version").fetchone() == (1 if read_only else 2,)

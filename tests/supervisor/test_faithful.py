@@ -17,7 +17,10 @@ from tests.support.scripted_model import ScriptedModel, action, add, plan, plann
 from tests.tools.builders import a_tool
 
 SUM = planned("a", tool="calculator", arguments='{"expression": "5 + 10"}')
-ORIGINAL = {"goal": "add", "steps": [{**SUM, "dependencies": None}, {"description": "no id", "tool": None}]}
+ORIGINAL = {
+    "goal": "add",
+    "steps": [{**SUM, "dependencies": None}, {"description": "no id", "tool": None}],
+}
 
 
 def places(original: Any, repaired: Any, call: Any = "plan") -> list[str]:
@@ -50,13 +53,20 @@ def test_the_tools_of_the_original_or_none_may_stay(answer: Any) -> None:
         (repaired(planned("wipe", tool="danger"), "x", goal="other"), ["/steps/0/tool"]),
     ],
 )
-def test_a_tool_that_the_original_does_not_name_is_named_with_its_place(answer: Any, where: list[str]) -> None:
+def test_a_tool_that_the_original_does_not_name_is_named_with_its_place(
+    answer: Any, where: list[str]
+) -> None:
     assert places(ORIGINAL, answer) == where
 
 
 @pytest.mark.parametrize(
     "fields",
-    [{"step_id": "danger"}, {"description": "danger"}, {"provides": ["danger"]}, {"arguments": {"text": "danger"}}],
+    [
+        {"step_id": "danger"},
+        {"description": "danger"},
+        {"provides": ["danger"]},
+        {"arguments": {"text": "danger"}},
+    ],
 )
 def test_a_tools_name_in_another_field_of_the_original_names_no_tool(fields: Any) -> None:
     original = {"goal": "danger", "steps": [{**planned("a"), **fields}]}
@@ -103,7 +113,10 @@ def test_an_original_that_is_no_plan_names_no_other_tool(original: str) -> None:
 
 
 def test_steps_of_subplans_and_refinements_are_held_too() -> None:
-    subplan = {"subplan_goal": "g", "substeps": [{"step_id": "x", "description": "do x", "tool": None}]}
+    subplan = {
+        "subplan_goal": "g",
+        "substeps": [{"step_id": "x", "description": "do x", "tool": None}],
+    }
     other = {"subplan_goal": "h", "substeps": [planned("x", tool="danger"), planned("y")]}
     assert places(subplan, other, call="subplan") == ["/substeps/0/tool"]
     more = refinement(action("ADD", None, planned("x", tool="danger")), add("y"))
@@ -125,7 +138,9 @@ def registry(called: list[str]) -> ToolRegistry:
 
 def test_a_plan_whose_repair_brings_in_a_tool_is_not_made() -> None:
     evil = {**plan(planned("wipe", tool="danger", arguments="{}")), "goal": "something else"}
-    model = ScriptedModel(plan={"goal": "add", "steps": [{"step_id": "a", "description": "add"}]}, repair=evil)
+    model = ScriptedModel(
+        plan={"goal": "add", "steps": [{"step_id": "a", "description": "add"}]}, repair=evil
+    )
     with pytest.raises(ValidationError) as caught:
         RecursivePlanner(model, registry([])).generate_plan("add 5 and 10")
     assert model.calls == ["plan", "repair", "repair"]
@@ -139,13 +154,17 @@ def test_a_plan_that_was_cut_off_gets_no_tool_by_its_repair() -> None:
     evil = repaired(planned("wipe", tool="danger", arguments="{}"))
     called: list[str] = []
     with pytest.raises(ValidationError, match="does not name the tool 'danger'"):
-        RecursivePlanner(ScriptedModel(plan=cut, repair=evil), registry(called)).generate_plan("add 5 and 10")
+        RecursivePlanner(ScriptedModel(plan=cut, repair=evil), registry(called)).generate_plan(
+            "add 5 and 10"
+        )
     assert called == []
 
 
 def test_the_second_repair_may_take_it_back() -> None:
     broken = {"goal": "add", "steps": [{"step_id": "a", "description": "do a"}]}
-    model = ScriptedModel(plan=broken, repair=[repaired(planned("a", tool="danger")), repaired("a")])
+    model = ScriptedModel(
+        plan=broken, repair=[repaired(planned("a", tool="danger")), repaired("a")]
+    )
     made = RecursivePlanner(model, registry([])).generate_plan("add 5 and 10")
     assert [(one.step_id, one.tool) for one in made.steps] == [("a", None)]
 

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from aeon.domain import events
-from aeon.domain.errors import AnswerError, SchemaFileError, ServerFailed, Truncated, ValidationError
+from aeon.domain.errors import (
+    AnswerError,
+    SchemaFileError,
+    ServerFailed,
+    Truncated,
+    ValidationError,
+)
 from aeon.domain.request import CallSite, LLMResponse, Parameters, Usage, at_site
 from aeon.schema.validators import FieldError
 from aeon.supervisor.repair import Supervisor
@@ -52,7 +58,9 @@ def test_after_two_attempts_an_answer_is_unrecoverable() -> None:
         Supervisor(llm).repair_json(BROKEN, SCHEMA, call="plan")
     assert len(llm.requests) == 2
     assert caught.value.usage == COST + COST
-    assert caught.value.message.startswith("plan: not valid by its schema after 2 repair attempts: ")
+    assert caught.value.message.startswith(
+        "plan: not valid by its schema after 2 repair attempts: "
+    )
     assert len(caught.value.errors) == 2
     assert any("'goal' is a required property" in error for error in caught.value.errors)
 
@@ -97,7 +105,12 @@ def test_the_request_is_named_repair_and_asks_for_the_calls_schema() -> None:
 
     Supervisor(llm, parameters=parameters).repair_json(BROKEN, SCHEMA, call="plan", site=SITE)
     (request,) = llm.requests
-    assert (request.call, request.role, request.schema, request.strict) == ("repair", "repairer", SCHEMA, True)
+    assert (request.call, request.role, request.schema, request.strict) == (
+        "repair",
+        "repairer",
+        SCHEMA,
+        True,
+    )
     assert request.parameters == Parameters(model="fixer")
     assert asked == [("repairer", "deep"), ("repairer", None)]
     assert request.site == CallSite(3, "", 9, 4, "s1", "deep", attempt=1)
@@ -120,7 +133,10 @@ def test_the_errors_that_are_given_are_shown_even_if_the_schema_finds_none() -> 
     llm = Scripted(GOOD)
     errors = [FieldError("/steps/1", "depends on itself"), FieldError("", "no final step")]
     Supervisor(llm).repair_json(GOOD, SCHEMA, errors=errors)
-    assert "<errors>\n/steps/1: depends on itself\n(whole answer): no final step\n</errors>" in user_prompt(llm, 1)
+    assert (
+        "<errors>\n/steps/1: depends on itself\n(whole answer): no final step\n</errors>"
+        in user_prompt(llm, 1)
+    )
 
 
 def test_parse_decides_too_and_makes_the_value() -> None:
@@ -164,10 +180,14 @@ def test_equal_repairs_are_asked_for_in_equal_bytes() -> None:
     ("answers", "outcome", "attempts"),
     [((GOOD,), "repaired", 1), ((BAD, GOOD), "repaired", 2), ((BAD, BAD), "unrecoverable", 2)],
 )
-def test_a_repair_is_recorded_with_the_original_errors(answers: tuple[str, ...], outcome: str, attempts: int) -> None:
+def test_a_repair_is_recorded_with_the_original_errors(
+    answers: tuple[str, ...], outcome: str, attempts: int
+) -> None:
     heard = Heard()
     try:
-        Supervisor(Scripted(*answers), emit=heard).repair_json(BROKEN, SCHEMA, call="plan", site=SITE)
+        Supervisor(Scripted(*answers), emit=heard).repair_json(
+            BROKEN, SCHEMA, call="plan", site=SITE
+        )
     except ValidationError:
         assert outcome == "unrecoverable"
     assert heard.kinds == [*["CallAnswered"] * attempts, "RepairFinished"]
@@ -206,7 +226,11 @@ def test_a_repair_that_cannot_be_asked_for_is_not_repaired_itself(
     assert heard.kinds == ["CallAnswered", "CallFailed", "RepairFinished"]
     (event,) = heard.of(events.RepairFinished)
     assert isinstance(event, events.RepairFinished)
-    assert (event.record.outcome, event.record.attempts, event.record.input_tokens) == ("unrecoverable", 2, 11)
+    assert (event.record.outcome, event.record.attempts, event.record.input_tokens) == (
+        "unrecoverable",
+        2,
+        11,
+    )
 
 
 def test_what_is_no_schema_is_refused() -> None:
@@ -220,8 +244,13 @@ def test_a_repair_is_asked_of_the_model_that_answered_unless_the_repairer_has_it
 ) -> None:
     def parameters(role: Any, mode: Any) -> Parameters:
         by_role = {"repairer": own, "planner": "planners"}[role]
-        return Parameters(model=by_role or ("modes" if mode else None), temperature=0.1 if role == "repairer" else 1.0)
+        return Parameters(
+            model=by_role or ("modes" if mode else None),
+            temperature=0.1 if role == "repairer" else 1.0,
+        )
 
     llm = Scripted(GOOD)
-    Supervisor(llm, parameters=parameters).repair_json(BROKEN, SCHEMA, call="plan", site=SITE, role="planner")
+    Supervisor(llm, parameters=parameters).repair_json(
+        BROKEN, SCHEMA, call="plan", site=SITE, role="planner"
+    )
     assert llm.requests[0].parameters == Parameters(model=model, temperature=0.1)

@@ -36,7 +36,11 @@ def registry() -> ToolRegistry:
 
 
 def lost(**fields: Any) -> PlanStep:
-    return PlanStep(step_id="buy", description="find the price", **{"tool": "prices", "errors": ("no such",), **fields})
+    return PlanStep(
+        step_id="buy",
+        description="find the price",
+        **{"tool": "prices", "errors": ("no such",), **fields},
+    )
 
 
 def answer(tool: str | None = "price", arguments: str | None = None) -> dict[str, Any]:
@@ -46,10 +50,16 @@ def answer(tool: str | None = "price", arguments: str | None = None) -> dict[str
 def test_arguments_come_back_as_the_tools_schema_wants_them() -> None:
     model = ScriptedModel(repair={"article": "A-1", "pieces": 2})
     errors = [FieldError("/pieces", "'two' is not of type 'integer'")]
-    repaired = Supervisor(model).repair_tool_call(price(), {"article": "A-1", "pieces": "two"}, errors=errors)
+    repaired = Supervisor(model).repair_tool_call(
+        price(), {"article": "A-1", "pieces": "two"}, errors=errors
+    )
     assert repaired == {"article": "A-1", "pieces": 2}
     (prompt,) = model.prompts("repair")
-    for shown in ('{"article": "A-1", "pieces": "two"}', "/pieces: 'two' is not of type 'integer'", "A-100"):
+    for shown in (
+        '{"article": "A-1", "pieces": "two"}',
+        "/pieces: 'two' is not of type 'integer'",
+        "A-100",
+    ):
         assert shown in prompt
 
 
@@ -68,20 +78,32 @@ def test_arguments_that_stay_wrong_are_unrecoverable_after_two_attempts() -> Non
 
 
 def test_a_step_gets_a_registered_tool_and_keeps_everything_else() -> None:
-    model = ScriptedModel(repair=answer(arguments='{"article": "A-1"}') | {"description": "buy the shop"})
+    model = ScriptedModel(
+        repair=answer(arguments='{"article": "A-1"}') | {"description": "buy the shop"}
+    )
     before = lost(dependencies=("x",), provides=("y",), handoff_to_next="h")
     after = Supervisor(model).repair_step(before, "the goal", registry())
     assert (after.tool, after.arguments) == ("price", {"article": "A-1"})
     assert after == before.model_copy(update={"tool": "price", "arguments": {"article": "A-1"}})
 
 
-def test_a_step_repair_is_shown_every_tool_with_schemas_and_examples_the_step_and_the_goal() -> None:
+def test_a_step_repair_is_shown_every_tool_with_schemas_and_examples_the_step_and_the_goal() -> (
+    None
+):
     model = ScriptedModel(repair=answer())
-    Supervisor(model).repair_step(lost(arguments={"article": "A-1"}), "stay under budget", registry())
+    Supervisor(model).repair_step(
+        lost(arguments={"article": "A-1"}), "stay under budget", registry()
+    )
     (prompt,), (request,) = model.prompts("repair"), model.requests
     for described in registry().describe():
         assert json.dumps(described, separators=(",", ":")) in prompt
-    for shown in ("stay under budget", "find the price", "/tool: no such", "A-100", "Choose the one of them"):
+    for shown in (
+        "stay under budget",
+        "find the price",
+        "/tool: no such",
+        "A-100",
+        "Choose the one of them",
+    ):
         assert shown in prompt
     assert request.role == "repairer"
     assert request.schema["properties"]["tool"]["anyOf"][0]["enum"] == ["price", "clock"]
@@ -101,9 +123,12 @@ def test_when_no_tool_fits_it_says_so_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "malformed", [answer("prices"), answer(arguments="[1]"), answer(arguments="{"), {"tool": "price"}]
+    "malformed",
+    [answer("prices"), answer(arguments="[1]"), answer(arguments="{"), {"tool": "price"}],
 )
-def test_a_tool_that_does_not_exist_or_arguments_that_are_none_never_get_through(malformed: dict[str, Any]) -> None:
+def test_a_tool_that_does_not_exist_or_arguments_that_are_none_never_get_through(
+    malformed: dict[str, Any],
+) -> None:
     model = ScriptedModel(repair=malformed)
     with pytest.raises(ValidationError):
         Supervisor(model).repair_step(lost(), "g", registry())
@@ -133,7 +158,9 @@ def test_a_plan_with_a_cycle_is_put_right() -> None:
 
     circular = json.dumps(plan(planned("a", "b"), planned("b", "a")))
     model = ScriptedModel(repair=plan(planned("a"), planned("b", "a")))
-    made = Supervisor(model).repair_plan(circular, parsed, tools=registry().describe(), names=registry().names())
+    made = Supervisor(model).repair_plan(
+        circular, parsed, tools=registry().describe(), names=registry().names()
+    )
     assert [step.step_id for step in made.steps] == ["a", "b"]
     (prompt,), (request,) = model.prompts("repair"), model.requests
     assert "loop" in prompt

@@ -52,7 +52,10 @@ def make(tmp_path: Path) -> MakeCaller:
 
     def caller(llm: Any, **options: Any) -> StructuredCaller:
         shared = options.pop("shared", {"tools": (), "extra": ""})
-        libraries = {"prompts": PromptLibrary(tmp_path / "prompts"), "schemas": SchemaLibrary(schemas)}
+        libraries = {
+            "prompts": PromptLibrary(tmp_path / "prompts"),
+            "schemas": SchemaLibrary(schemas),
+        }
         return StructuredCaller(llm, **{**libraries, "shared": shared, **options})
 
     return caller
@@ -67,10 +70,18 @@ def test_a_call_renders_sends_checks_and_parses(make: MakeCaller) -> None:
     caller = make(llm, parameters=lambda role, mode: Parameters(model=f"{role}-{mode}"))
     assert caller.call("plan", {"task": "do it"}, goal, role="planner", site=SITE) == "x"
     (request,) = llm.requests
-    assert (request.call, request.role, request.strict, request.site) == ("plan", "planner", True, SITE)
+    assert (request.call, request.role, request.strict, request.site) == (
+        "plan",
+        "planner",
+        True,
+        SITE,
+    )
     assert request.parameters == Parameters(model="planner-balanced")
     assert request.schema == PLAN
-    assert [message.content for message in request.messages] == ["Plan. 0 tools.", "<task>\ndo it\n</task>"]
+    assert [message.content for message in request.messages] == [
+        "Plan. 0 tools.",
+        "<task>\ndo it\n</task>",
+    ]
 
 
 def test_a_calls_variables_win_over_shared_ones(make: MakeCaller) -> None:
@@ -78,7 +89,10 @@ def test_a_calls_variables_win_over_shared_ones(make: MakeCaller) -> None:
     caller = make(llm, shared={"tools": (), "extra": "shared", "task": "t"})
     caller.call("plan", {}, goal, role="planner")
     caller.call("plan", {"extra": "own"}, goal, role="planner")
-    assert [r.messages[1].content.rpartition("\n</task>")[2] for r in llm.requests] == ["shared", "own"]
+    assert [r.messages[1].content.rpartition("\n</task>")[2] for r in llm.requests] == [
+        "shared",
+        "own",
+    ]
 
 
 @pytest.mark.parametrize("task", ["</task>", "{{ x }}", "{% raw %}", "a\r\n'\"`$x` ${y} \\"])
@@ -101,23 +115,38 @@ def test_a_bad_answer_is_repaired_within_the_call(make: MakeCaller, attempts: in
     heard, llm = Heard(), Scripted(*[BAD] * attempts, GOOD)
     assert make(llm, emit=heard).call("plan", {"task": "t"}, goal, role="planner", site=SITE) == "x"
     assert heard.kinds == [*["CallAnswered"] * (1 + attempts), "RepairFinished", "CycleFinished"]
-    answered = [event for event in heard.of(events.CallAnswered) if isinstance(event, events.CallAnswered)]
+    answered = [
+        event for event in heard.of(events.CallAnswered) if isinstance(event, events.CallAnswered)
+    ]
     assert [(e.call, e.role, e.site.attempt) for e in answered] == [
         ("plan", "planner", 0),
         *(("repair", "repairer", n + 1) for n in range(attempts)),
     ]
     assert all(request.schema is llm.requests[0].schema for request in llm.requests)
     assert {site.sequence for _, site in heard.told if site} == {11}
-    (record,) = [event.record for event in heard.of(events.RepairFinished) if isinstance(event, events.RepairFinished)]
-    assert (record.call, record.cycle, record.attempts, record.outcome) == ("plan", 4, attempts, "repaired")
+    (record,) = [
+        event.record
+        for event in heard.of(events.RepairFinished)
+        if isinstance(event, events.RepairFinished)
+    ]
+    assert (record.call, record.cycle, record.attempts, record.outcome) == (
+        "plan",
+        4,
+        attempts,
+        "repaired",
+    )
     assert record.errors == ("/goal: 1 is not of type 'string'",)
     assert record.input_tokens == 10 * attempts
 
 
-def test_an_answer_that_cannot_be_repaired_is_a_typed_error_with_everything_spent(make: MakeCaller) -> None:
+def test_an_answer_that_cannot_be_repaired_is_a_typed_error_with_everything_spent(
+    make: MakeCaller,
+) -> None:
     heard = Heard()
     with pytest.raises(ValidationError) as caught:
-        make(Scripted(BAD, "no", BAD), emit=heard).call("plan", {"task": "t"}, goal, role="planner", site=SITE)
+        make(Scripted(BAD, "no", BAD), emit=heard).call(
+            "plan", {"task": "t"}, goal, role="planner", site=SITE
+        )
     assert caught.value.usage == COST + COST + COST
     assert caught.value.message == (
         "plan: not valid by its schema after 2 repair attempts: /goal: 1 is not of type 'string'"
@@ -177,11 +206,19 @@ def test_a_failed_repair_raises_what_failed_with_everything_spent(make: MakeCall
     with pytest.raises(ServerFailed) as caught:
         make(llm, emit=heard).call("plan", {"task": "t"}, goal, role="planner", site=SITE)
     assert caught.value.usage == COST + COST + Usage(1)
-    assert heard.kinds == ["CallAnswered", "CallAnswered", "CallFailed", "RepairFinished", "CycleFinished"]
+    assert heard.kinds == [
+        "CallAnswered",
+        "CallAnswered",
+        "CallFailed",
+        "RepairFinished",
+        "CycleFinished",
+    ]
 
 
 @pytest.mark.parametrize("error", [PromptError, KeyError])
-def test_the_end_of_a_cycle_is_told_whatever_happens(make: MakeCaller, error: type[Exception]) -> None:
+def test_the_end_of_a_cycle_is_told_whatever_happens(
+    make: MakeCaller, error: type[Exception]
+) -> None:
     heard = Heard()
 
     def buggy(value: Any) -> Any:
@@ -203,7 +240,9 @@ def test_tools_are_an_enum_on_the_wire_and_open_locally(make: MakeCaller) -> Non
     assert llm.requests[0].schema["properties"]["tool"]["anyOf"][0]["enum"] == ["search"]
 
 
-def test_a_repair_is_shown_the_described_tools_where_the_call_may_name_them(make: MakeCaller) -> None:
+def test_a_repair_is_shown_the_described_tools_where_the_call_may_name_them(
+    make: MakeCaller,
+) -> None:
     llm = Scripted(BAD, GOOD, BAD, GOOD)
     caller = make(llm, shared={"tools": ({"name": "search", "description": "finds"},), "extra": ""})
     caller.call("plan", {"task": "t"}, goal, role="planner", tools=("search",))
@@ -213,7 +252,11 @@ def test_a_repair_is_shown_the_described_tools_where_the_call_may_name_them(make
 
 
 def test_a_persons_answer_schema_is_sent_and_held_locally() -> None:
-    schema = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "maximum": 3}}}
+    schema = {
+        "type": "object",
+        "required": ["n"],
+        "properties": {"n": {"type": "integer", "maximum": 3}},
+    }
     rest = {"clarity_state": "CLEAR", "clarity_reason": None, "handoff_to_next": None}
     llm = Scripted(*(json.dumps({"step_output": {"n": n}, **rest}) for n in (4, 3)))
     library = SchemaLibrary()
@@ -225,7 +268,9 @@ def test_a_persons_answer_schema_is_sent_and_held_locally() -> None:
     )
     assert value == 3
     assert [request.strict for request in llm.requests] == [False, False]
-    assert "/step_output/n: 4 is greater than the maximum of 3" in llm.requests[1].messages[1].content
+    assert (
+        "/step_output/n: 4 is greater than the maximum of 3" in llm.requests[1].messages[1].content
+    )
 
 
 class _FixedPrompts(PromptLibrary):

@@ -101,7 +101,11 @@ def fitting(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> A
     properties = next((branch["properties"] for branch in branches if "properties" in branch), None)
     if properties is None or not isinstance(value, Mapping):
         return value
-    return {name: fitting(part, properties[name], root) for name, part in value.items() if name in properties}
+    return {
+        name: fitting(part, properties[name], root)
+        for name, part in value.items()
+        if name in properties
+    }
 
 
 def _has(body: Mapping[str, Any], name: str) -> bool:
@@ -138,13 +142,20 @@ def half_enforcing(answer: Mapping[str, Any], request: Received) -> Answer:
 
 def reading_beside(answer: Mapping[str, Any], request: Received) -> Answer:
     """Any object, unless the schema stands beside json_object: that one is held to."""
-    return answer if "schema" in request.body.get("response_format", {}) else {"result": "as I understand it"}
+    return (
+        answer
+        if "schema" in request.body.get("response_format", {})
+        else {"result": "as I understand it"}
+    )
 
 
 def calling_a_tool(answer: Mapping[str, Any], request: Received) -> Answer:
     """The answer as the arguments of a tool call."""
     function = {"name": request.name, "arguments": json.dumps(answer)}
-    message = {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    message = {
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
     return with_message(message, "tool_calls")
 
 
@@ -162,7 +173,15 @@ def in_parts(answer: Mapping[str, Any], _: Received) -> Answer:
     """Content as a list of parts."""
     text = json.dumps(answer)
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
-    return with_message({"content": [thought, {"type": "text", "text": text[:9]}, {"type": "text", "text": text[9:]}]})
+    return with_message(
+        {
+            "content": [
+                thought,
+                {"type": "text", "text": text[:9]},
+                {"type": "text", "text": text[9:]},
+            ]
+        }
+    )
 
 
 def as_reasoning(answer: Mapping[str, Any], _: Received) -> Answer:

@@ -19,7 +19,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.openai_server import Completion, Failure, OpenAIServer, Script, error, wire_completion
+from tests.support.openai_server import (
+    Completion,
+    Failure,
+    OpenAIServer,
+    Script,
+    error,
+    wire_completion,
+)
 
 KEYS = {"input_file_id", "endpoint", "completion_window", "metadata"}
 
@@ -91,7 +98,9 @@ class BatchServer:
         """Every request of every batch."""
         return [line for made in self.batches for line in made.lines]
 
-    def answer(self, method: str, path: str, query: Mapping[str, Any], headers: Any, raw: bytes) -> Any:
+    def answer(
+        self, method: str, path: str, query: Mapping[str, Any], headers: Any, raw: bytes
+    ) -> Any:
         """An object, bytes, or a Failure."""
         if method == "POST" and path == "/v1/files":
             return self._take_file(headers, raw)
@@ -108,7 +117,9 @@ class BatchServer:
                 return error(404, f"No batch found with id '{found[1]}'.")
             if found[2]:
                 done = range(1, made.size // 2 + 1)
-                made.fate = Fate("cancelled", 0, left=[n for n in range(1, made.size + 1) if n not in done])
+                made.fate = Fate(
+                    "cancelled", 0, left=[n for n in range(1, made.size + 1) if n not in done]
+                )
             return self._progress(made)
         return error(404, f"Invalid URL ({method} {path})")
 
@@ -122,16 +133,32 @@ class BatchServer:
             return error(400, "purpose and file are required")
         name = f"file-{len(self.files) + 1}"
         self.files[name] = parts["file"][1]
-        return {"id": name, "object": "file", "bytes": len(parts["file"][1]), "purpose": "batch", "filename": "x.jsonl"}
+        return {
+            "id": name,
+            "object": "file",
+            "bytes": len(parts["file"][1]),
+            "purpose": "batch",
+            "filename": "x.jsonl",
+        }
 
     def _make(self, body: Any) -> Any:
-        if set(body) - KEYS or body["completion_window"] != "24h" or body["endpoint"] != "/v1/chat/completions":
+        if (
+            set(body) - KEYS
+            or body["completion_window"] != "24h"
+            or body["endpoint"] != "/v1/chat/completions"
+        ):
             return error(400, f"invalid batch: {body}")
         if body["input_file_id"] not in self.files:
             return error(400, "no such file")
         lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
         number = len(self.batches) + 1
-        told = {"id": f"batch_{number}", "object": "batch", "status": "validating", "errors": None, **body}
+        told = {
+            "id": f"batch_{number}",
+            "object": "batch",
+            "status": "validating",
+            "errors": None,
+            **body,
+        }
         told |= {"output_file_id": None, "error_file_id": None, "created_at": int(time.time())}
         fate = self.fates[number - 1] if number <= len(self.fates) else Fate(seconds=self.seconds)
         if problem := _problem(lines):
@@ -151,8 +178,14 @@ class BatchServer:
         told, fate, age = made.told, made.fate, time.monotonic() - made.made
         if told["status"] in ("validating", "in_progress", "finalizing"):
             share = min(1.0, age / fate.seconds) if fate.seconds else 1.0
-            told["status"] = "in_progress" if share < 0.9 else "finalizing" if share < 1 else fate.status
-            told["request_counts"] = {"total": made.size, "completed": int(share * made.size), "failed": 0}
+            told["status"] = (
+                "in_progress" if share < 0.9 else "finalizing" if share < 1 else fate.status
+            )
+            told["request_counts"] = {
+                "total": made.size,
+                "completed": int(share * made.size),
+                "failed": 0,
+            }
             if share >= 1:
                 self._end(made)
         return told
@@ -163,15 +196,25 @@ class BatchServer:
             told["errors"] = {"object": "list", "data": [*fate.errors]}
             return
         for number, line in enumerate(made.lines, start=1):
-            into, result = output, {"id": f"batch_req_{number}", "custom_id": line["custom_id"], "error": None}
+            into, result = (
+                output,
+                {"id": f"batch_req_{number}", "custom_id": line["custom_id"], "error": None},
+            )
             if number in fate.left:
                 message = "This request could not be executed before the completion window expired."
-                into, result = errors, {**result, "response": None, "error": {"code": f"batch_{fate.status}"}}
+                into, result = (
+                    errors,
+                    {**result, "response": None, "error": {"code": f"batch_{fate.status}"}},
+                )
                 result["error"]["message"] = message
             else:
                 status, body = self._ask(line["body"], fate.failing.get(number))
                 body = json.dumps(body) if self.says_text else body
-                result["response"] = {"status_code": status, "request_id": f"req_{number}", "body": body}
+                result["response"] = {
+                    "status_code": status,
+                    "request_id": f"req_{number}",
+                    "body": body,
+                }
                 into = output if status == 200 else errors
             if number not in fate.lost:
                 into += [json.dumps(result)] * (2 if number in fate.double else 1)
@@ -191,12 +234,22 @@ class BatchServer:
 def _problem(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     ids = [line.get("custom_id") for line in lines]
     if len(set(ids)) < len(ids):
-        return {"code": "duplicate_custom_id", "message": "a custom_id stands twice", "line": None, "param": None}
+        return {
+            "code": "duplicate_custom_id",
+            "message": "a custom_id stands twice",
+            "line": None,
+            "param": None,
+        }
     if len({line["body"]["model"] for line in lines}) > 1:
         message = "The provided input file must contain only one model"
         return {"code": "mismatched_model", "message": message, "line": None, "param": "body.model"}
     if any((line["method"], line["url"]) != ("POST", "/v1/chat/completions") for line in lines):
-        return {"code": "invalid_url", "message": "The URL does not match", "line": 1, "param": "url"}
+        return {
+            "code": "invalid_url",
+            "message": "The URL does not match",
+            "line": 1,
+            "param": "url",
+        }
     return None
 
 

@@ -49,7 +49,9 @@ def differences(one: Any, other: Any, path: str = "") -> list[str]:
     """Where two values part, for a message that can be read."""
     if isinstance(one, dict) and isinstance(other, dict):
         names = sorted({*one, *other}, key=str)
-        return [line for n in names for line in differences(one.get(n), other.get(n), f"{path}/{n}")]
+        return [
+            line for n in names for line in differences(one.get(n), other.get(n), f"{path}/{n}")
+        ]
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         pairs = enumerate(zip(one, other, strict=True))
         return [line for i, (a, b) in pairs for line in differences(a, b, f"{path}/{i}")]

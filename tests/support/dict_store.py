@@ -24,10 +24,14 @@ class DictStore:
         return self._entries.get(key)
 
     def by_content(self, content: str) -> Entry | None:
-        return next((entry for entry in self._entries.values() if entry.request.content == content), None)
+        return next(
+            (entry for entry in self._entries.values() if entry.request.content == content), None
+        )
 
     def entries(self) -> Iterator[Entry]:
-        return iter(sorted(self._entries.values(), key=lambda entry: entry.request.path.pass_number))
+        return iter(
+            sorted(self._entries.values(), key=lambda entry: entry.request.path.pass_number)
+        )
 
     def put(self, entry: Entry) -> None:
         self._entries.setdefault(entry.request.key, entry)

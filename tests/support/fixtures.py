@@ -24,7 +24,9 @@ def start_server() -> Iterator[StartServer]:
     """Starts scripted servers: `start_server(script, key=None)`; they stop when the test ends."""
     with ExitStack() as running:
 
-        def start(script: Mapping[str, Script] | None = None, *, key: str | None = None) -> OpenAIServer:
+        def start(
+            script: Mapping[str, Script] | None = None, *, key: str | None = None
+        ) -> OpenAIServer:
             return running.enter_context(OpenAIServer(script, key=key))
 
         yield start

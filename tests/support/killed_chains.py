@@ -39,7 +39,14 @@ def kill_chains(spec: Spec) -> list[str]:
     here = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(here)}
     command = [sys.executable, "-m", "tests.support.killed_chains"]
-    run_process(command, input=json.dumps(asdict(spec)), text=True, check=True, cwd=spec.root, env=environment)
+    run_process(
+        command,
+        input=json.dumps(asdict(spec)),
+        text=True,
+        check=True,
+        cwd=spec.root,
+        env=environment,
+    )
     return [f"point{n}" for n in range(1, int(Path(spec.root, "points").read_text()) + 1)]
 
 
@@ -57,7 +64,10 @@ def main() -> int:
     chains = [f"point{n}" for n in range(1, points + 1)]
     failed = 0
     for at in range(0, points, MOST_AT_ONCE):
-        pids = [_forked(name, lambda name=name: _chain(spec, name)) for name in chains[at : at + MOST_AT_ONCE]]
+        pids = [
+            _forked(name, lambda name=name: _chain(spec, name))
+            for name in chains[at : at + MOST_AT_ONCE]
+        ]
         failed += sum(_wait(pid) != 0 for pid in pids)
     return 1 if failed else 0
 
@@ -131,7 +141,9 @@ def _on_points(spec: Spec, reached: Callable[[int], object]) -> None:
         if (
             event in CHANGING
             and not reads
-            and any(spec.root in os.fsdecode(a) for a in arguments if isinstance(a, str | bytes | Path))
+            and any(
+                spec.root in os.fsdecode(a) for a in arguments if isinstance(a, str | bytes | Path)
+            )
         ):
             count()
 

@@ -45,7 +45,14 @@ def kill_and_resume(spec: Spec) -> None:
     here = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{spec.root}"}
     command = [sys.executable, "-m", "tests.support.killed_runs"]
-    run_process(command, input=json.dumps(asdict(spec)), text=True, check=True, cwd=spec.root, env=environment)
+    run_process(
+        command,
+        input=json.dumps(asdict(spec)),
+        text=True,
+        check=True,
+        cwd=spec.root,
+        env=environment,
+    )
 
 
 def main() -> int:
@@ -53,7 +60,9 @@ def main() -> int:
     spec = Spec(**{**values, "kills": [Kill(**kill) for kill in values["kills"]]})
     _load(spec)
     failed = _in_forks(
-        spec.kills, lambda kill: _killed(spec, kill), lambda kill: Path(spec.root, kill.name, "run.json")
+        spec.kills,
+        lambda kill: _killed(spec, kill),
+        lambda kill: Path(spec.root, kill.name, "run.json"),
     )
     failed += _in_forks(spec.kills, lambda kill: _resumed(spec, kill))
     return 1 if failed else 0
@@ -95,7 +104,9 @@ def _resumed(spec: Spec, kill: Kill) -> None:
 
     directory = Path(spec.root, kill.name)
     os.environ["RUN_NAME"] = f"{kill.name}-resumed"
-    with Aeon.from_config([f"resume={directory}"], environ={"OPENAI_API_KEY": f"{kill.name}-resumed"}) as aeon:
+    with Aeon.from_config(
+        [f"resume={directory}"], environ={"OPENAI_API_KEY": f"{kill.name}-resumed"}
+    ) as aeon:
         aeon.run(directory=Path(f"{directory}-resumed"))
 
 
@@ -105,7 +116,9 @@ class _Running:
     deadline: float | None = None
 
 
-def _in_forks(kills: list[Kill], work: Callable[[Kill], None], begun: Callable[[Kill], Path] | None = None) -> int:
+def _in_forks(
+    kills: list[Kill], work: Callable[[Kill], None], begun: Callable[[Kill], Path] | None = None
+) -> int:
     """Do the work for each kill, some at once; how many failed. Being killed is no failure.
 
     `begun` is the file that is there when a run has begun; without it none is killed from here.
@@ -117,7 +130,12 @@ def _in_forks(kills: list[Kill], work: Callable[[Kill], None], begun: Callable[[
             kill = waiting.pop(0)
             running[_forked(kill, work)] = _Running(kill)
         for pid, one in list(running.items()):
-            if begun and one.kill.seconds is not None and one.deadline is None and begun(one.kill).exists():
+            if (
+                begun
+                and one.kill.seconds is not None
+                and one.deadline is None
+                and begun(one.kill).exists()
+            ):
                 one.deadline = time.monotonic() + one.kill.seconds
             if one.deadline is not None and time.monotonic() >= one.deadline:
                 os.kill(pid, signal.SIGKILL)

@@ -39,12 +39,18 @@ from mcp.types import (
 PAGE = 3
 PIXELS = base64.b64encode(b"12345").decode()
 ANYTHING: dict[str, Any] = {"type": "object"}
-SUM: dict[str, Any] = {"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]}
+SUM: dict[str, Any] = {
+    "type": "object",
+    "properties": {"sum": {"type": "number"}},
+    "required": ["sum"],
+}
 TEXT_FOR_ALL = (
     ImageContent(data=PIXELS, mime_type="image/png"),
     AudioContent(data=PIXELS, mime_type="audio/wav"),
     ResourceLink(name="a", uri="file:///a.txt", mime_type="text/plain", size=7),
-    EmbeddedResource(resource=TextResourceContents(uri="memo://1", mime_type="text/plain", text="remember")),
+    EmbeddedResource(
+        resource=TextResourceContents(uri="memo://1", mime_type="text/plain", text="remember")
+    ),
     EmbeddedResource(resource=BlobResourceContents(uri="memo://2", blob=PIXELS)),
 )
 
@@ -105,19 +111,35 @@ LISTED = [
     ),
     Tool(name="add", input_schema=ANYTHING, output_schema=SUM),
     Tool(name="lie", input_schema=ANYTHING, output_schema=SUM),
-    Tool(name="pid", title="Process", input_schema=ANYTHING, annotations=ToolAnnotations(read_only_hint=True)),
-    Tool(name="vanished", description="Is listed, and there is no such tool.", input_schema=ANYTHING),
-    Tool(name="malformed", input_schema={"type": "object", "properties": {"a": {"type": "no such type"}}}),
+    Tool(
+        name="pid",
+        title="Process",
+        input_schema=ANYTHING,
+        annotations=ToolAnnotations(read_only_hint=True),
+    ),
+    Tool(
+        name="vanished", description="Is listed, and there is no such tool.", input_schema=ANYTHING
+    ),
+    Tool(
+        name="malformed",
+        input_schema={"type": "object", "properties": {"a": {"type": "no such type"}}},
+    ),
 ]
 
 
-async def list_tools(_: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
+async def list_tools(
+    _: ServerRequestContext[Any], params: PaginatedRequestParams | None
+) -> ListToolsResult:
     first = int(params.cursor) if params and params.cursor else 0
     last = first + PAGE
-    return ListToolsResult(tools=LISTED[first:last], next_cursor=str(last) if last < len(LISTED) else None)
+    return ListToolsResult(
+        tools=LISTED[first:last], next_cursor=str(last) if last < len(LISTED) else None
+    )
 
 
-async def circle(_: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
+async def circle(
+    _: ServerRequestContext[Any], params: PaginatedRequestParams | None
+) -> ListToolsResult:
     """Pages without an end, the same one each time."""
     return ListToolsResult(tools=LISTED[:PAGE], next_cursor="again")
 
@@ -142,7 +164,11 @@ def serve_http(server: Server[Any], port: int, token: str) -> None:
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
         headers = dict(scope.get("headers", ()))
-        if scope["type"] == "http" and token and headers.get(b"authorization") != f"Bearer {token}".encode():
+        if (
+            scope["type"] == "http"
+            and token
+            and headers.get(b"authorization") != f"Bearer {token}".encode()
+        ):
             await send({"type": "http.response.start", "status": 401, "headers": []})
             await send({"type": "http.response.body", "body": b""})
         else:
@@ -156,15 +182,21 @@ def main() -> None:
     parser.add_argument("--http", type=int, default=0)
     parser.add_argument("--token", default="")
     parser.add_argument("--circle", action="store_true", help="list the same page for ever")
-    parser.add_argument("--chatter", action="store_true", help="write on standard output and standard error first")
-    parser.add_argument("--stubborn", action="store_true", help="ignore SIGTERM and the end of standard input")
+    parser.add_argument(
+        "--chatter", action="store_true", help="write on standard output and standard error first"
+    )
+    parser.add_argument(
+        "--stubborn", action="store_true", help="ignore SIGTERM and the end of standard input"
+    )
     parser.add_argument("--child", action="store_true", help="have a child process")
     asked = parser.parse_args()
     if asked.chatter:
         print("Welcome to the server!", flush=True)
         print("x" * 100_000, file=sys.stderr, flush=True)
     if asked.child:
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.DEVNULL)
+        subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.DEVNULL
+        )
     if asked.stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     server: Server[Any] = Server(

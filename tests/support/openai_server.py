@@ -99,7 +99,11 @@ class OpenAIServer:
     """
 
     def __init__(
-        self, script: Mapping[str, Script] | None = None, *, key: str | None = None, host: str = "127.0.0.1"
+        self,
+        script: Mapping[str, Script] | None = None,
+        *,
+        key: str | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.script: dict[str, Script] = dict(script or {})
         self.key = key
@@ -113,7 +117,9 @@ class OpenAIServer:
         self._lock = threading.Lock()
         self._server = _Server((host, 0), _Handler)
         self._server.owner = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.002,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.002,), daemon=True
+        )
 
     def __enter__(self) -> "OpenAIServer":
         self._thread.start()
@@ -168,7 +174,11 @@ class OpenAIServer:
         if callable(scripted):
             return scripted(request)
         if isinstance(scripted, Sequence) and not isinstance(scripted, str):
-            return scripted[turn - 1] if turn <= len(scripted) else self._refuse(f"no answer is left for {name!r}")
+            return (
+                scripted[turn - 1]
+                if turn <= len(scripted)
+                else self._refuse(f"no answer is left for {name!r}")
+            )
         return scripted
 
     def _refuse(self, why: str) -> Failure:
@@ -190,7 +200,10 @@ class OpenAIServer:
 
 def error(status: int, message: str, code: str | None = None) -> Failure:
     """A failure in the form of OpenAI's own errors."""
-    return Failure(status, body={"error": {"message": message, "type": "scripted", "param": None, "code": code}})
+    return Failure(
+        status,
+        body={"error": {"message": message, "type": "scripted", "param": None, "code": code}},
+    )
 
 
 def problems_of(body: Any) -> list[str]:
@@ -198,11 +211,15 @@ def problems_of(body: Any) -> list[str]:
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         return ["the body must be an object with a model"]
     messages = body.get("messages")
-    if not isinstance(messages, list) or not all(isinstance(m.get("content"), str) and m.get("role") for m in messages):
+    if not isinstance(messages, list) or not all(
+        isinstance(m.get("content"), str) and m.get("role") for m in messages
+    ):
         return ["messages must be a list of messages with role and content"]
     shape = body.get("response_format") or {}
     named = shape.get("json_schema") or {}
-    if shape.get("type") != "json_schema" or not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", str(named.get("name", ""))):
+    if shape.get("type") != "json_schema" or not re.fullmatch(
+        r"[a-zA-Z0-9_-]{1,64}", str(named.get("name", ""))
+    ):
         return ["response_format must be a json_schema with a name"]
     if not isinstance(named.get("schema"), dict):
         return ["response_format.json_schema.schema is missing"]
@@ -219,7 +236,14 @@ def wire_completion(answer: Completion, index: int, model: str) -> dict[str, Any
         "object": "chat.completion",
         "created": 0,
         "model": answer.model or model,
-        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason, "logprobs": None}],
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": answer.finish_reason,
+                "logprobs": None,
+            }
+        ],
     }
     return body if answer.usage is None else body | {"usage": answer.usage}
 
@@ -284,7 +308,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, whole: Mapping[str, Any], size: int = 7) -> None:
         """The completion in small pieces, as it would be written."""
         self.send_response(200)
-        for name, value in {"content-type": "text/event-stream", "transfer-encoding": "chunked"}.items():
+        for name, value in {
+            "content-type": "text/event-stream",
+            "transfer-encoding": "chunked",
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         head, choice = {name: whole[name] for name in ("id", "model")}, whole["choices"][0]
@@ -292,7 +319,10 @@ class _Handler(BaseHTTPRequestHandler):
         deltas = [{"content": text[place : place + size]} for place in range(0, len(text), size)]
         chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
         last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
-        chunks += [{**head, "choices": [last]}, {**head, "choices": [], "usage": whole.get("usage")}]
+        chunks += [
+            {**head, "choices": [last]},
+            {**head, "choices": [], "usage": whole.get("usage")},
+        ]
         for data in (*map(json.dumps, chunks), "[DONE]"):
             line = f"data: {data}\n\n".encode()
             self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
@@ -305,15 +335,27 @@ class _Handler(BaseHTTPRequestHandler):
             return self._reset()
         if failure.html:
             headers = {"content-type": "text/html; charset=utf-8", **failure.headers}
-            return self._send(failure.status, failure.body or "<html><body>It works!</body></html>", headers)
-        body = failure.body if failure.body is not None else error(failure.status, "scripted failure").body
+            return self._send(
+                failure.status, failure.body or "<html><body>It works!</body></html>", headers
+            )
+        body = (
+            failure.body
+            if failure.body is not None
+            else error(failure.status, "scripted failure").body
+        )
         return self._send(failure.status, body or "", failure.headers)
 
-    def _send(self, status: int, body: Mapping[str, Any] | str, headers: Mapping[str, str] | None = None) -> None:
+    def _send(
+        self, status: int, body: Mapping[str, Any] | str, headers: Mapping[str, str] | None = None
+    ) -> None:
         raw = (body if isinstance(body, str) else json.dumps(body)).encode()
         given = {name.lower(): value for name, value in (headers or {}).items()}
         self.send_response(status)
-        for name, value in {"content-type": "application/json", "content-length": str(len(raw)), **given}.items():
+        for name, value in {
+            "content-type": "application/json",
+            "content-length": str(len(raw)),
+            **given,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(raw)

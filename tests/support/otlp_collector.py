@@ -64,7 +64,9 @@ class OtlpCollector:
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -82,14 +84,21 @@ class OtlpCollector:
 
     def of(self, operation: str) -> list[Span]:
         """The spans of an operation, by their start."""
-        return sorted((span for span in self.spans if span.operation == operation), key=lambda span: span.start)
+        return sorted(
+            (span for span in self.spans if span.operation == operation),
+            key=lambda span: span.start,
+        )
 
     def take(self, path: str, body: bytes) -> None:
         """Decode what was sent."""
         with self._lock:
             self.paths.append(path)
             self.bodies += body
-            {"/v1/traces": self._take_spans, "/v1/logs": self._take_logs, "/v1/metrics": self._take_metrics}[path](body)
+            {
+                "/v1/traces": self._take_spans,
+                "/v1/logs": self._take_logs,
+                "/v1/metrics": self._take_metrics,
+            }[path](body)
 
     def _take_spans(self, body: bytes) -> None:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
@@ -115,14 +124,19 @@ class OtlpCollector:
     def _take_logs(self, body: bytes) -> None:
         for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
             for record in (record for scope in resource.scope_logs for record in scope.log_records):
-                self.events.append(Event(record.event_name, record.span_id.hex(), values(record.attributes)))
+                self.events.append(
+                    Event(record.event_name, record.span_id.hex(), values(record.attributes))
+                )
 
     def _take_metrics(self, body: bytes) -> None:
         for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
             for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
                 points = getattr(metric, metric.WhichOneof("data")).data_points
                 self.metrics[metric.name] = [
-                    (values(point.attributes), getattr(point, "sum", None) or getattr(point, "as_int", 0))
+                    (
+                        values(point.attributes),
+                        getattr(point, "sum", None) or getattr(point, "as_int", 0),
+                    )
                     for point in points
                 ]
 

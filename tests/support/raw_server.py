@@ -13,9 +13,15 @@ from tests.support.openai_server import Completion, wire_completion
 Respond = Callable[[socket.socket], bool | None]
 
 
-def response(body: bytes, status: str = "200 OK", headers: Mapping[str, str] | None = None) -> bytes:
+def response(
+    body: bytes, status: str = "200 OK", headers: Mapping[str, str] | None = None
+) -> bytes:
     """A response; headers that are given win, one that is empty is left out."""
-    all_headers = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+    all_headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **(headers or {}),
+    }
     lines = [f"{name}: {value}" for name, value in all_headers.items() if value]
     return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode() + body
 
@@ -98,7 +104,14 @@ def _read_request(connection: socket.socket) -> bool:
             return False
         data += received
     head, _, body = data.partition(b"\r\n\r\n")
-    length = next((int(x.split(b":")[1]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length:")), 0)
+    length = next(
+        (
+            int(x.split(b":")[1])
+            for x in head.split(b"\r\n")
+            if x.lower().startswith(b"content-length:")
+        ),
+        0,
+    )
     while len(body) < length:
         body += connection.recv(65536)
     return True

@@ -6,7 +6,9 @@ import json
 import re
 from typing import Any
 
-_FENCE = re.compile(r"^(?:.*: )?<([a-z_]+)(-\d+|)(?: [^>\n]*)?>\n(.*?)\n</\1\2>", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^(?:.*: )?<([a-z_]+)(-\d+|)(?: [^>\n]*)?>\n(.*?)\n</\1\2>", re.MULTILINE | re.DOTALL
+)
 _POSITION = re.compile(r"You are executing step (\d+) of (\d+)\.")
 _CLOSED = re.compile(r"changes to them are not applied: ([^\n]*)\.\n")
 _REPAIRED = re.compile(r'The JSON is the answer to the call "(\w+)"')
@@ -19,7 +21,10 @@ def rendered_values(prompt: str) -> dict[str, Any]:
     """The template variables, as far as the simulated provider asks for them."""
     fences = {match[1]: match[3] for match in _FENCE.finditer(prompt)}
     bare = _FENCE.sub("", prompt)
-    values = {_VARIABLES.get(n, n): json.loads(text) if n in _AS_JSON else text for n, text in fences.items()}
+    values = {
+        _VARIABLES.get(n, n): json.loads(text) if n in _AS_JSON else text
+        for n, text in fences.items()
+    }
     if "profile" in values:
         values["observed"] = {"profile": values.pop("profile")}
     if "changed" in values:

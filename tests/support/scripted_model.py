@@ -24,7 +24,9 @@ class ScriptedModel:
 
     def __init__(self, **answers: Answer | Sequence[Answer]) -> None:
         given = {**defaults(), **answers}
-        self._answers = {call: list(a) if isinstance(a, list | tuple) else [a] for call, a in given.items()}
+        self._answers = {
+            call: list(a) if isinstance(a, list | tuple) else [a] for call, a in given.items()
+        }
         self._lock = threading.Lock()
         self.requests: list[LLMRequest] = []
 
@@ -38,7 +40,9 @@ class ScriptedModel:
         if isinstance(answer, Exception):
             raise answer
         text = answer if isinstance(answer, str) else json.dumps(answer)
-        return LLMResponse(text=text, usage=Usage(input_tokens=10, output_tokens=5, requests=1), model="scripted")
+        return LLMResponse(
+            text=text, usage=Usage(input_tokens=10, output_tokens=5, requests=1), model="scripted"
+        )
 
     @property
     def calls(self) -> list[str]:
@@ -101,14 +105,26 @@ def worked(request: LLMRequest) -> dict[str, Any]:
 
 
 def clear(output: Any, handoff: str | None = None) -> dict[str, Any]:
-    return {"step_output": output, "clarity_state": "CLEAR", "clarity_reason": None, "handoff_to_next": handoff}
+    return {
+        "step_output": output,
+        "clarity_state": "CLEAR",
+        "clarity_reason": None,
+        "handoff_to_next": handoff,
+    }
 
 
 def blocked(output: str = "half", reason: str = "what is meant?") -> dict[str, Any]:
-    return {"step_output": output, "clarity_state": "BLOCKED", "clarity_reason": reason, "handoff_to_next": None}
+    return {
+        "step_output": output,
+        "clarity_state": "BLOCKED",
+        "clarity_reason": reason,
+        "handoff_to_next": None,
+    }
 
 
-def issue(issue_id: str = "i1", step_id: str | None = None, severity: str = "MEDIUM", **fields: Any) -> dict[str, Any]:
+def issue(
+    issue_id: str = "i1", step_id: str | None = None, severity: str = "MEDIUM", **fields: Any
+) -> dict[str, Any]:
     return {
         "issue_id": issue_id,
         "description": f"{issue_id} is wrong",
@@ -134,7 +150,8 @@ def assessment(
         "coherence_score": coherence,
         "consistency_score": consistency,
         "consistency_status": [
-            {"artifacts": pair, "status": "consistent", "explanation": "they agree"} for pair in PAIRS
+            {"artifacts": pair, "status": "consistent", "explanation": "they agree"}
+            for pair in PAIRS
         ],
         "criteria": [],
         **fields,
@@ -146,14 +163,20 @@ def unfinished(completeness: float = 0.3) -> dict[str, Any]:
 
 
 def refinement(
-    *actions: dict[str, Any], questions: Sequence[dict[str, Any]] = (), declined: Mapping[str, str] | None = None
+    *actions: dict[str, Any],
+    questions: Sequence[dict[str, Any]] = (),
+    declined: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """`declined` maps the id of an issue to the reason why it needs no change."""
-    reasons = [{"issue_id": issue_id, "reason": reason} for issue_id, reason in (declined or {}).items()]
+    reasons = [
+        {"issue_id": issue_id, "reason": reason} for issue_id, reason in (declined or {}).items()
+    ]
     return {"actions": list(actions), "declined_issues": reasons, "questions": list(questions)}
 
 
-def action(action_type: str, target: str | None = None, new_step: Any = None, **fields: Any) -> dict[str, Any]:
+def action(
+    action_type: str, target: str | None = None, new_step: Any = None, **fields: Any
+) -> dict[str, Any]:
     return {
         "justification": "it helps",
         "action_type": action_type,
@@ -167,7 +190,12 @@ def action(action_type: str, target: str | None = None, new_step: Any = None, **
 
 
 def modify(step_id: str, *dependencies: str, **fields: Any) -> dict[str, Any]:
-    return action("MODIFY", step_id, planned(step_id, *dependencies, description=f"do {step_id} better"), **fields)
+    return action(
+        "MODIFY",
+        step_id,
+        planned(step_id, *dependencies, description=f"do {step_id} better"),
+        **fields,
+    )
 
 
 def add(step_id: str, *dependencies: str, **fields: Any) -> dict[str, Any]:

@@ -16,12 +16,16 @@ from tests.support.rendered_values import rendered_values
 Edit = Callable[[dict[str, Any], Received], dict[str, Any]]
 
 
-def simulated(seed: int = 0, *, edits: Mapping[str, Edit] | None = None, delay: float = 0.0) -> dict[str, Script]:
+def simulated(
+    seed: int = 0, *, edits: Mapping[str, Edit] | None = None, delay: float = 0.0
+) -> dict[str, Script]:
     """A script for `OpenAIServer`. `edits` change the answers of a call; each takes up to `delay` seconds."""
     adapter = SimulatedAdapter(SimulatedProvider(seed=seed))
 
     def answer(received: Received) -> Completion:
-        messages = tuple(Message(role=m["role"], content=m["content"]) for m in received.body["messages"])
+        messages = tuple(
+            Message(role=m["role"], content=m["content"]) for m in received.body["messages"]
+        )
         variables = rendered_values(messages[-1].content)
         request = LLMRequest(received.name, messages, received.schema, variables=variables)  # type: ignore[arg-type]
         value = json.loads(adapter.complete(request).text)

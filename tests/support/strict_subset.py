@@ -45,7 +45,9 @@ def violations(schema: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(counts.found))
 
 
-def _walk(root: Mapping[str, Any], node: Any, at: str, depth: int, seen: tuple[str, ...], counts: _Counts) -> None:
+def _walk(
+    root: Mapping[str, Any], node: Any, at: str, depth: int, seen: tuple[str, ...], counts: _Counts
+) -> None:
     if not isinstance(node, Mapping):
         counts.found.append(f"{at}: a schema must be an object, not {node!r}")
         return
@@ -58,7 +60,11 @@ def _walk(root: Mapping[str, Any], node: Any, at: str, depth: int, seen: tuple[s
     for name, child, deeper in _children(node):
         _walk(root, child, f"{at}/{name}", depth + (is_object and deeper), seen, counts)
     reference = node.get("$ref")
-    if isinstance(reference, str) and reference not in seen and (target := _resolve(root, reference)) is not None:
+    if (
+        isinstance(reference, str)
+        and reference not in seen
+        and (target := _resolve(root, reference)) is not None
+    ):
         # A definition counts once, wherever it stands; through a reference only its depth is looked at.
         _walk(root, target, at, depth, (*seen, reference), _Counts(found=counts.found))
 
@@ -94,7 +100,10 @@ def _object_problems(node: Mapping[str, Any]) -> Iterator[str]:
         return
     listed = set(required) if isinstance(required, list) else set()
     yield from (f"property {name!r} must be required" for name in properties if name not in listed)
-    yield from (f"required names {name!r}, which is no property" for name in sorted(listed - set(properties)))
+    yield from (
+        f"required names {name!r}, which is no property"
+        for name in sorted(listed - set(properties))
+    )
 
 
 def _types(node: Mapping[str, Any]) -> list[str]:
@@ -137,7 +146,9 @@ def _count(node: Mapping[str, Any], at: str, counts: _Counts) -> None:
     length = sum(map(len, texts))
     if len(values) > LARGE_ENUM and length > MAX_LARGE_ENUM_LENGTH:
         most = MAX_LARGE_ENUM_LENGTH
-        counts.found.append(f"{at}: an enum of {len(values)} values is {length} characters long, over {most}")
+        counts.found.append(
+            f"{at}: an enum of {len(values)} values is {length} characters long, over {most}"
+        )
 
 
 def _check_totals(counts: _Counts) -> None:

@@ -11,11 +11,16 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.requests import SCHEMA
 
 
-def body(call: str = "plan", schema: Any = SCHEMA, strict: bool = True, **given: Any) -> dict[str, Any]:
+def body(
+    call: str = "plan", schema: Any = SCHEMA, strict: bool = True, **given: Any
+) -> dict[str, Any]:
     return {
         "model": "m",
         "messages": [{"role": "user", "content": "Why?"}],
-        "response_format": {"type": "json_schema", "json_schema": {"name": call, "schema": schema, "strict": strict}},
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": call, "schema": schema, "strict": strict},
+        },
         **given,
     }
 
@@ -25,10 +30,15 @@ def post(server: OpenAIServer, sent: Any, key: str = "k") -> httpx2.Response:
     return httpx2.post(f"{server.url}/chat/completions", json=sent, headers=headers, timeout=5)
 
 
-def test_answers_come_by_the_calls_name_in_the_order_of_the_script(openai_server: OpenAIServer) -> None:
-    openai_server.script.update({"plan": [{"answer": "1"}, "raw"], "step": lambda seen: {"answer": seen.user}})
+def test_answers_come_by_the_calls_name_in_the_order_of_the_script(
+    openai_server: OpenAIServer,
+) -> None:
+    openai_server.script.update(
+        {"plan": [{"answer": "1"}, "raw"], "step": lambda seen: {"answer": seen.user}}
+    )
     texts = [
-        post(openai_server, body(name)).json()["choices"][0]["message"]["content"] for name in ("plan", "step", "plan")
+        post(openai_server, body(name)).json()["choices"][0]["message"]["content"]
+        for name in ("plan", "step", "plan")
     ]
     assert texts == [json.dumps({"answer": "1"}), json.dumps({"answer": "Why?"}), "raw"]
     assert openai_server.names == ["plan", "step", "plan"]
@@ -57,7 +67,9 @@ def test_what_a_strict_server_would_refuse_is_answered_with_400(
     assert len(openai_server.refused) == 1
 
 
-def test_a_schema_that_does_not_claim_to_be_strict_may_be_anything(openai_server: OpenAIServer) -> None:
+def test_a_schema_that_does_not_claim_to_be_strict_may_be_anything(
+    openai_server: OpenAIServer,
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     assert post(openai_server, body(schema={"type": "object"}, strict=False)).status_code == 200
 

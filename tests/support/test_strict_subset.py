@@ -8,7 +8,12 @@ from tests.support.strict_subset import violations
 
 
 def an_object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -24,13 +29,20 @@ TEXT = {"type": "string"}
         an_object(a=TEXT),
         an_object(),
         an_object(a={"type": ["string", "null"], "description": "May be missing."}),
-        an_object(a={"type": "string", "enum": ["x", "y"]}, b={"enum": ["x", None]}, c={"const": 1}),
+        an_object(
+            a={"type": "string", "enum": ["x", "y"]}, b={"enum": ["x", None]}, c={"const": 1}
+        ),
         an_object(a={"anyOf": [TEXT, {"type": "null"}, an_object(b=TEXT)]}),
         an_object(a={"type": "array", "items": TEXT, "minItems": 1, "maxItems": 3}),
-        an_object(a={"type": "number", "minimum": 0, "maximum": 1}, b={"type": "string", "pattern": "^x$"}),
+        an_object(
+            a={"type": "number", "minimum": 0, "maximum": 1}, b={"type": "string", "pattern": "^x$"}
+        ),
         an_object(a={"type": "string", "format": "date-time"}),
         {**an_object(a={"$ref": "#/$defs/part"}), "$defs": {"part": an_object(b=TEXT)}},
-        {**an_object(a={"$ref": "#/$defs/node"}), "$defs": {"node": an_object(next={"$ref": "#/$defs/node"})}},
+        {
+            **an_object(a={"$ref": "#/$defs/node"}),
+            "$defs": {"node": an_object(next={"$ref": "#/$defs/node"})},
+        },
         an_object(a={"anyOf": [{"$ref": "#"}, {"type": "null"}]}),
         nested(10),
         an_object(**{f"p{n}": {"type": "integer"} for n in range(5000)}),
@@ -45,8 +57,16 @@ def test_what_strict_mode_accepts_has_no_violations(schema: dict[str, Any]) -> N
     [
         ({"type": "array", "items": TEXT}, "#", "root must be an object"),
         ({**an_object(a=TEXT), "anyOf": [an_object(a=TEXT)]}, "#", "root must not be anyOf"),
-        ({"type": "object", "properties": {"a": TEXT}, "required": ["a"]}, "#", "additionalProperties must be false"),
-        ({**an_object(a=TEXT), "additionalProperties": TEXT}, "#", "additionalProperties must be false"),
+        (
+            {"type": "object", "properties": {"a": TEXT}, "required": ["a"]},
+            "#",
+            "additionalProperties must be false",
+        ),
+        (
+            {**an_object(a=TEXT), "additionalProperties": TEXT},
+            "#",
+            "additionalProperties must be false",
+        ),
         ({**an_object(a=TEXT, b=TEXT), "required": ["a"]}, "#", "property 'b' must be required"),
         ({**an_object(a=TEXT), "required": ["a", "z"]}, "#", "required names 'z'"),
         ({"type": "object", "additionalProperties": False}, "#", "an object needs properties"),
@@ -56,13 +76,25 @@ def test_what_strict_mode_accepts_has_no_violations(schema: dict[str, Any]) -> N
         (an_object(a=True), "#/properties/a", "a schema must be an object"),
         (an_object(a={"type": "text"}), "#/properties/a", "'text' does not exist"),
         (an_object(a={"type": "array"}), "#/properties/a", "an array needs items"),
-        (an_object(a={"type": "array", "items": {"type": "object"}}), "#/properties/a/items", "additionalProperties"),
+        (
+            an_object(a={"type": "array", "items": {"type": "object"}}),
+            "#/properties/a/items",
+            "additionalProperties",
+        ),
         (an_object(a={"type": "string", "enum": []}), "#/properties/a", "enum must be"),
         (an_object(a={"type": "string", "format": "uri"}), "#/properties/a", "format 'uri'"),
         (an_object(a={"$ref": "#/$defs/none"}), "#/properties/a", "leads nowhere"),
         (an_object(a={"$ref": "https://example.org/x.json"}), "#/properties/a", "leads nowhere"),
-        ({**an_object(a=TEXT), "$defs": {"p": {"type": "object"}}}, "#/$defs/p", "additionalProperties"),
-        (an_object(a={"anyOf": [TEXT, {"oneOf": [TEXT]}]}), "#/properties/a/anyOf/1", "'oneOf' is not supported"),
+        (
+            {**an_object(a=TEXT), "$defs": {"p": {"type": "object"}}},
+            "#/$defs/p",
+            "additionalProperties",
+        ),
+        (
+            an_object(a={"anyOf": [TEXT, {"oneOf": [TEXT]}]}),
+            "#/properties/a/anyOf/1",
+            "'oneOf' is not supported",
+        ),
         (nested(11), "#" + "/properties/a" * 10, "more than 10 levels"),
         (an_object(**{f"p{n}": {"type": "integer"} for n in range(5001)}), "#", "5001 properties"),
         (an_object(a={"enum": list(range(1001))}), "#", "1001 enum values"),
@@ -81,7 +113,9 @@ def test_a_violation_names_its_place(schema: dict[str, Any], where: str, what: s
      "patternProperties", "minProperties", "propertyNames", "dependentRequired", "$schema", "examples"],
 )  # fmt: skip
 def test_keywords_outside_the_subset_are_named(keyword: str) -> None:
-    assert violations(an_object(a={**TEXT, keyword: []})) == [f"#/properties/a: keyword {keyword!r} is not supported"]
+    assert violations(an_object(a={**TEXT, keyword: []})) == [
+        f"#/properties/a: keyword {keyword!r} is not supported"
+    ]
 
 
 def test_levels_are_counted_through_references() -> None:

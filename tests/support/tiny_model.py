@@ -95,11 +95,17 @@ def _weights(rng: np.random.Generator, ends: float) -> dict[str, Any]:
     output[special + 0x80 :, 0] = NEVER
     for byte in ENDING:
         output[special + byte, 0] = ends
-    weights = {"token_embd.weight": embeddings, "output.weight": output, "output_norm.weight": np.ones(WIDTH)}
+    weights = {
+        "token_embd.weight": embeddings,
+        "output.weight": output,
+        "output_norm.weight": np.ones(WIDTH),
+    }
     for layer in range(LAYERS):
         block = f"blk.{layer}."
         weights |= {f"{block}{name}_norm.weight": np.ones(WIDTH) for name in ("attn", "ffn")}
-        weights |= {f"{block}attn_{name}.weight": dice(WIDTH, WIDTH) for name in ("q", "k", "v", "output")}
+        weights |= {
+            f"{block}attn_{name}.weight": dice(WIDTH, WIDTH) for name in ("q", "k", "v", "output")
+        }
         weights |= {f"{block}ffn_{name}.weight": dice(HIDDEN, WIDTH) for name in ("gate", "up")}
         weights[f"{block}ffn_down.weight"] = dice(WIDTH, HIDDEN)
     return weights

@@ -36,12 +36,17 @@ def fields(*required: str, **properties: Any) -> dict[str, Any]:
         (fields(of={"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}), {"of": 1}),
         (fields("of", of={"anyOf": [{"type": "integer"}, {"type": "null"}]}), {"of": 1}),
         (
-            {**fields("at", at={"$ref": "#/$defs/at"}), "$defs": {"at": fields("x", x={"type": "number"})}},
+            {
+                **fields("at", at={"$ref": "#/$defs/at"}),
+                "$defs": {"at": fields("x", x={"type": "number"})},
+            },
             {"at": {"x": 1}},
         ),
     ],
 )
-def test_a_tool_without_examples_is_shown_with_one_made_from_its_schema(schema: dict[str, Any], example: Any) -> None:
+def test_a_tool_without_examples_is_shown_with_one_made_from_its_schema(
+    schema: dict[str, Any], example: Any
+) -> None:
     assert shown(schema) == [example]
 
 
@@ -52,7 +57,9 @@ def test_a_tool_without_examples_is_shown_with_one_made_from_its_schema(schema: 
         {**fields("a", a={"$ref": "#"})},
         {
             **fields("a", a={"$ref": "#/$defs/a"}),
-            "$defs": {"a": fields(*"abcdefgh", **{name: {"$ref": "#/$defs/a"} for name in "abcdefgh"})},
+            "$defs": {
+                "a": fields(*"abcdefgh", **{name: {"$ref": "#/$defs/a"} for name in "abcdefgh"})
+            },
         },
     ],
 )
@@ -61,4 +68,6 @@ def test_what_is_not_easily_made_has_no_example(schema: dict[str, Any]) -> None:
 
 
 def test_a_tools_own_examples_stay() -> None:
-    assert shown(fields("text", text={"type": "string"}), examples=[{"text": "its own"}]) == [{"text": "its own"}]
+    assert shown(fields("text", text={"type": "string"}), examples=[{"text": "its own"}]) == [
+        {"text": "its own"}
+    ]

@@ -60,8 +60,17 @@ def test_options_say_what_the_function_does_not() -> None:
     )
     def order(item: str) -> None: ...
 
-    assert (order.name, order.description, order.examples) == ("shop.order", "Order something.", ({"item": "tea"},))
-    assert (order.side_effects, order.pure, order.timeout_seconds, order.max_output_characters) == (True, False, 3, 50)
+    assert (order.name, order.description, order.examples) == (
+        "shop.order",
+        "Order something.",
+        ({"item": "tea"},),
+    )
+    assert (order.side_effects, order.pure, order.timeout_seconds, order.max_output_characters) == (
+        True,
+        False,
+        3,
+        50,
+    )
     assert (order.output_schema, call(order, item="tea").output) == ({"type": "null"}, None)
 
 
@@ -183,7 +192,9 @@ def unknown_hint(a: "Nothing") -> int:  # type: ignore[name-defined] # noqa: F82
         (unknown_hint, "'Nothing' is not defined"),
     ],
 )
-def test_a_function_that_does_not_say_enough_is_refused(function: Callable[..., Any], said: str) -> None:
+def test_a_function_that_does_not_say_enough_is_refused(
+    function: Callable[..., Any], said: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         tool(function)
     assert caught.value.message.startswith(f"tool {function.__name__!r}: ")

@@ -18,7 +18,9 @@ from aeon.tools.settings import ToolSettings
 from tests.tools.builders import a_tool
 
 
-def call(invoke: Callable[[Mapping[str, Any]], Any], arguments: Any = None, **settings: Any) -> ToolResult:
+def call(
+    invoke: Callable[[Mapping[str, Any]], Any], arguments: Any = None, **settings: Any
+) -> ToolResult:
     calls = ToolInvoker(ToolRegistry([a_tool(invoke)]), ToolSettings(**settings))
     return calls.invoke("probe", {} if arguments is None else arguments)
 
@@ -66,7 +68,9 @@ def test_a_tool_that_hangs_does_not_keep_the_program_from_ending() -> None:
         "tool = Tool('t', 'd', {}, {}, lambda _: time.sleep(300), timeout_seconds=0.05)\n"
         "print(ToolInvoker(ToolRegistry([tool])).invoke('t', {}).error_kind)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
     assert (done.stdout, done.returncode) == ("timeout\n", 0), done.stderr
 
 
@@ -232,7 +236,9 @@ def test_a_tool_that_was_left_prints_to_standard_error_still(
     assert capsys.readouterr() == ("", "late\n")
 
 
-def test_a_thread_that_cannot_be_started_is_an_error_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_be_started_is_an_error_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def start(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 

@@ -15,7 +15,10 @@ from tests.tools.builders import a_tool
 
 NUMBERS = {
     "type": "object",
-    "properties": {"a": {"type": "integer"}, "b": {"type": "object", "properties": {"c/d": {"type": "string"}}}},
+    "properties": {
+        "a": {"type": "integer"},
+        "b": {"type": "object", "properties": {"c/d": {"type": "string"}}},
+    },
     "required": ["a"],
     "additionalProperties": False,
 }
@@ -30,8 +33,14 @@ def call(tool: Tool, arguments: Any = None, **settings: Any) -> ToolResult:
 
 
 def test_a_call_gives_the_output_its_text_and_what_was_given() -> None:
-    result = call(a_tool(lambda given: {"twice": given["a"] * 2, "é": None}, inputs=NUMBERS), {"a": 4})
-    assert (result.tool, result.arguments, result.output) == ("probe", {"a": 4}, {"twice": 8, "é": None})
+    result = call(
+        a_tool(lambda given: {"twice": given["a"] * 2, "é": None}, inputs=NUMBERS), {"a": 4}
+    )
+    assert (result.tool, result.arguments, result.output) == (
+        "probe",
+        {"a": 4},
+        {"twice": 8, "é": None},
+    )
     assert result.text == '{"twice": 8, "é": null}'
     assert (result.error, result.error_kind, result.cut) == (None, None, 0)
     assert (result.kept, result.own_limit) == (0, False)
@@ -69,7 +78,9 @@ def test_arguments_can_be_checked_without_a_call() -> None:
     assert str(checked("nothing", {})[0]) == "(whole answer): Tool 'nothing' not found in registry"
 
 
-@pytest.mark.parametrize("arguments", [[], "a", None, 3, {"a": {1, 2}}, {"a": float("nan")}, {"a": "\ud800"}])
+@pytest.mark.parametrize(
+    "arguments", [[], "a", None, 3, {"a": {1, 2}}, {"a": float("nan")}, {"a": "\ud800"}]
+)
 def test_arguments_that_are_no_json_object_are_invalid(arguments: Any) -> None:
     result = invoker(a_tool()).invoke("probe", arguments)
     assert (result.error_kind, result.arguments) == ("invalid_arguments", {})
@@ -80,9 +91,12 @@ def test_a_schema_that_refers_to_itself_cannot_bring_the_check_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"), [("x", None), (3, "invalid_output"), ({"a": 1}, "invalid_output"), (None, "invalid_output")]
+    ("value", "kind"),
+    [("x", None), (3, "invalid_output"), ({"a": 1}, "invalid_output"), (None, "invalid_output")],
 )
-def test_what_a_tool_returns_must_be_as_its_output_schema_says(value: Any, kind: str | None) -> None:
+def test_what_a_tool_returns_must_be_as_its_output_schema_says(
+    value: Any, kind: str | None
+) -> None:
     result = call(a_tool(lambda _: value, outputs={"type": "string"}))
     assert (result.error_kind, result.output) == (kind, value)
     assert (result.error is None) == (kind is None)
@@ -91,7 +105,10 @@ def test_what_a_tool_returns_must_be_as_its_output_schema_says(value: Any, kind:
 def test_a_violation_of_the_output_schema_names_its_places() -> None:
     outputs = {"properties": {"n": {"type": "integer"}}}
     error = call(a_tool(lambda _: {"n": "one"}, outputs=outputs)).error
-    assert error == "what it returned is not as its output schema says: /n: 'one' is not of type 'integer'"
+    assert (
+        error
+        == "what it returned is not as its output schema says: /n: 'one' is not of type 'integer'"
+    )
 
 
 def test_a_long_output_is_cut_and_what_was_cut_is_said() -> None:
@@ -126,7 +143,9 @@ def test_a_tools_own_limits_win() -> None:
         ({"*": "ask"}, "shop.buy", False),
     ],
 )
-def test_the_first_pattern_that_matches_decides(approval: dict[str, str], name: str, runs: bool) -> None:
+def test_the_first_pattern_that_matches_decides(
+    approval: dict[str, str], name: str, runs: bool
+) -> None:
     result = call(a_tool(name=name), approval=approval)
     assert (result.error_kind is None) == runs
     assert runs or result.error_kind == "refused"
@@ -146,7 +165,9 @@ def test_a_person_is_asked_with_the_tool_and_its_arguments(answer: bool) -> None
 
 
 def test_nobody_is_asked_about_arguments_that_are_invalid() -> None:
-    result = call(a_tool(inputs=NUMBERS), {}, approval={"*": "ask"}, approve=lambda *_: pytest.fail("asked"))
+    result = call(
+        a_tool(inputs=NUMBERS), {}, approval={"*": "ask"}, approve=lambda *_: pytest.fail("asked")
+    )
     assert result.error_kind == "invalid_arguments"
 
 
@@ -155,7 +176,10 @@ def test_asking_that_fails_is_a_refusal() -> None:
         raise EOFError("no terminal")
 
     result = call(a_tool(), approval={"*": "ask"}, approve=approve)
-    assert (result.error_kind, result.error) == ("refused", "the person could not be asked: EOFError: no terminal")
+    assert (result.error_kind, result.error) == (
+        "refused",
+        "the person could not be asked: EOFError: no terminal",
+    )
 
 
 def test_a_person_is_asked_one_question_at_a_time() -> None:

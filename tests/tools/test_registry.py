@@ -75,7 +75,9 @@ def test_arguments_cannot_be_anything_but_an_object() -> None:
 
 
 def test_an_example_that_its_own_schema_refuses_is_refused() -> None:
-    message = refusal(inputs={"properties": {"n": {"type": "integer"}}}, examples=[{"n": 1}, {"n": "one"}])
+    message = refusal(
+        inputs={"properties": {"n": {"type": "integer"}}}, examples=[{"n": 1}, {"n": "one"}]
+    )
     assert "examples[1]: /n: 'one' is not of type 'integer'" in message
 
 
@@ -133,7 +135,9 @@ def test_tools_come_and_go_while_others_look() -> None:
     changing = [threading.Thread(target=change, args=(f"t{n}",)) for n in range(4)]
     for thread in changing:
         thread.start()
-    seen = [registry.names()[0] for _ in range(200)] + [registry.describe()[0]["name"] for _ in range(200)]
+    seen = [registry.names()[0] for _ in range(200)] + [
+        registry.describe()[0]["name"] for _ in range(200)
+    ]
     stop.set()
     for thread in changing:
         thread.join()
@@ -179,11 +183,19 @@ def test_a_tool_that_is_there_is_available_whatever_its_name() -> None:
     process = ToolRegistry([a_tool(name="dead.alive")])
     run = ToolRegistry([a_tool(name="dead.own")], parent=process)
     run.explain_missing_with(of_dead)
-    assert [run.unavailable(name) for name in ("dead.alive", "dead.own", "dead.x")] == [None, None, GONE]
+    assert [run.unavailable(name) for name in ("dead.alive", "dead.own", "dead.x")] == [
+        None,
+        None,
+        GONE,
+    ]
 
 
-@pytest.mark.parametrize(("key", "most"), [("timeout_seconds", "86400"), ("builtin.http_timeout_seconds", "3600")])
-def test_a_time_limit_that_no_call_could_keep_is_refused_when_it_is_set(key: str, most: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "most"), [("timeout_seconds", "86400"), ("builtin.http_timeout_seconds", "3600")]
+)
+def test_a_time_limit_that_no_call_could_keep_is_refused_when_it_is_set(
+    key: str, most: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         compose(["tools=builtin", "provider=simulated", f"tools.{key}=1e10"])
     assert f"tools.{key}=10000000000.0" in refused.value.message

@@ -37,7 +37,9 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     made: list[Session] = []
 
     def session(mode: str = "record", name: str = "a", **more: Any) -> Session:
-        settings = StoreSettings(mode=mode, path=tmp_path / ("a" if mode == "replay" else "shared.sqlite"))
+        settings = StoreSettings(
+            mode=mode, path=tmp_path / ("a" if mode == "replay" else "shared.sqlite")
+        )
         made.append(open_session(settings, directory=tmp_path / name, **more))
         return made[-1]
 
@@ -46,9 +48,13 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
         one.close()
 
 
-def invoked(session: Session, *tools: Any, name: str = "probe", given: Any = None, **more: Any) -> ToolResult:
+def invoked(
+    session: Session, *tools: Any, name: str = "probe", given: Any = None, **more: Any
+) -> ToolResult:
     approval = more.pop("approval", {})
-    invoker = StoredInvoker(ToolRegistry(tools), ToolSettings(approval=approval), session=session, **more)
+    invoker = StoredInvoker(
+        ToolRegistry(tools), ToolSettings(approval=approval), session=session, **more
+    )
     with at_site(CallSite(pass_number=1, phase="EXECUTE", step_id="s1")):
         return invoker.invoke(name, {} if given is None else given)
 
@@ -80,7 +86,9 @@ def test_a_cache_calls_tools_again(opened: Opened) -> None:
     assert count.calls == 2
 
 
-def test_a_pure_tool_is_called_whenever_it_is_needed_and_never_kept(opened: Opened, tmp_path: Path) -> None:
+def test_a_pure_tool_is_called_whenever_it_is_needed_and_never_kept(
+    opened: Opened, tmp_path: Path
+) -> None:
     count = Counter()
     invoked(opened(), a_tool(count, pure=True))
     invoked(opened("replay"), a_tool(count, pure=True))
@@ -114,9 +122,15 @@ def test_errors_and_refusals_are_kept_too(opened: Opened) -> None:
 
     recording = opened()
     failed = invoked(recording, a_tool(broken), given={"a": 1})
-    refused = invoked(recording, a_tool(), name="probe", approval={"probe": "ask"}, approve=lambda _: False)
+    refused = invoked(
+        recording, a_tool(), name="probe", approval={"probe": "ask"}, approve=lambda _: False
+    )
     unknown = invoked(recording, name="nothing")
-    assert (failed.error_kind, refused.error_kind, unknown.error_kind) == ("raised", "refused", "unknown")
+    assert (failed.error_kind, refused.error_kind, unknown.error_kind) == (
+        "raised",
+        "refused",
+        "unknown",
+    )
     replay = opened("replay")
     assert invoked(replay, a_tool(), given={"a": 1}).model_dump() == failed.model_dump()
     assert invoked(replay, a_tool()).model_dump() == refused.model_dump()
@@ -138,7 +152,9 @@ def test_approval_is_not_asked_for_again(opened: Opened) -> None:
 
 def test_a_question_cut_short_by_a_stop_is_no_refusal(opened: Opened, tmp_path: Path) -> None:
     with pytest.raises(StopRequested, match="before tool 'probe' was approved"):
-        invoked(opened(), a_tool(), approval={"*": "ask"}, approve=lambda _: False, stop=lambda: True)
+        invoked(
+            opened(), a_tool(), approval={"*": "ask"}, approve=lambda _: False, stop=lambda: True
+        )
     parent = open_source(tmp_path / "a")
     assert list(parent.entries()) == []
     parent.close()
@@ -164,14 +180,19 @@ def question(text: str = "How many?") -> FollowUpQuestion:
 
 
 @pytest.mark.parametrize("said", ["four", None])
-def test_what_a_person_answered_or_left_open_is_not_asked_again(opened: Opened, said: str | None) -> None:
+def test_what_a_person_answered_or_left_open_is_not_asked_again(
+    opened: Opened, said: str | None
+) -> None:
     asked: list[FollowUpQuestion] = []
 
     def ask(put: FollowUpQuestion) -> str | None:
         asked.append(put)
         return said
 
-    assert [stored_ask(ask, opened(mode))(question()) for mode in ("record", "replay")] == [said, said]
+    assert [stored_ask(ask, opened(mode))(question()) for mode in ("record", "replay")] == [
+        said,
+        said,
+    ]
     assert asked == [question()]
     with pytest.raises(StoreMiss):
         stored_ask(ask, opened("replay"))(question("How few?"))

@@ -25,7 +25,9 @@ def validate(model: ScriptedModel, *arguments: Any, **options: Any) -> SemanticV
 @pytest.mark.parametrize("kind", ["plan", "step", "execution_artifact", "cross_phase"])
 def test_every_kind_of_artefact_is_reviewed_in_one_call(kind: str):
     model = ScriptedModel()
-    made = validate(model, kind, a_plan(), list(a_plan().steps), {"a": "output of a"}, {"note": "milk"})
+    made = validate(
+        model, kind, a_plan(), list(a_plan().steps), {"a": "output of a"}, {"note": "milk"}
+    )
     assert made.artifact_type == kind
     assert model.calls == ["semantic_validation"]
 
@@ -67,7 +69,9 @@ def test_issues_severities_types_and_repairs_are_the_models():
     ],
 )
 def test_a_malformed_report_goes_to_repair(broken: list[Any], complaint: str):
-    model = ScriptedModel(semantic_validation=report(*broken), repair=json.dumps(report(issue("i9"))))
+    model = ScriptedModel(
+        semantic_validation=report(*broken), repair=json.dumps(report(issue("i9")))
+    )
     assert [i.issue_id for i in validate(model).issues] == ["i9"]
     assert model.calls == ["semantic_validation", "repair"]
     assert complaint in model.prompts("repair")[0]
@@ -98,7 +102,9 @@ def test_outputs_alone_are_enough():
 def test_outputs_that_are_no_text_are_shown_as_json():
     model = ScriptedModel()
     validate(model, "cross_phase", a_plan(), None, {"a": {"cups": [1, None]}})
-    assert '{"cups":[1,null]}' in model.prompts("semantic_validation")[0].replace(": ", ":").replace(", ", ",")
+    assert '{"cups":[1,null]}' in model.prompts("semantic_validation")[0].replace(
+        ": ", ":"
+    ).replace(", ", ",")
 
 
 def test_memory_is_shown_beyond_the_outputs():
@@ -112,7 +118,12 @@ def test_memory_is_shown_beyond_the_outputs():
 
 def test_structural_findings_are_given_to_the_model_and_are_no_issues():
     broken = a_plan().model_copy(
-        update={"steps": (a_plan().steps[0], a_plan().steps[1].model_copy(update={"dependencies": ("gone",)}))}
+        update={
+            "steps": (
+                a_plan().steps[0],
+                a_plan().steps[1].model_copy(update={"dependencies": ("gone",)}),
+            )
+        }
     )
     model = ScriptedModel()
     made = validate(model, "plan", broken)
@@ -128,7 +139,9 @@ def test_a_sound_plan_has_no_structural_findings():
 
 
 def test_only_a_given_registry_makes_a_tool_unknown():
-    plan = a_plan().with_steps(a_plan().step("b").model_copy(update={"tool": "samovar", "agent": None}))
+    plan = a_plan().with_steps(
+        a_plan().step("b").model_copy(update={"tool": "samovar", "agent": None})
+    )
     empty = {"type": "object"}
     registry = ToolRegistry([Tool("kettle", "Boils water.", empty, empty, lambda: {})])
     with_registry, without = ScriptedModel(), ScriptedModel()

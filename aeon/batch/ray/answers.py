@@ -32,7 +32,11 @@ class Answers:
     directories to go on from."""
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._running, self._attempts = folder.with_suffix(".answers"), Running(folder), dict[str, int]()
+        self._path, self._running, self._attempts = (
+            folder.with_suffix(".answers"),
+            Running(folder),
+            dict[str, int](),
+        )
 
     def open(self) -> None:
         """Open the file. Raises ArtefactError when it cannot be written, or another batch has it open."""
@@ -50,7 +54,11 @@ class Answers:
         run elsewhere by now."""
         if attempt < self._attempts.get(name, 0):
             return False
-        values = [(name, key, entry)] if origin is None else [(name, _ORIGIN, origin), (name, key, entry)]
+        values = (
+            [(name, key, entry)]
+            if origin is None
+            else [(name, _ORIGIN, origin), (name, key, entry)]
+        )
         self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", values)
         return True
 
@@ -72,7 +80,9 @@ class Answers:
             self._path.unlink(missing_ok=True)
 
     def _put_back(self, name: str) -> None:
-        entries = dict(self._file.execute("SELECT key, entry FROM answers WHERE row = ?", (name,)).fetchall())
+        entries = dict(
+            self._file.execute("SELECT key, entry FROM answers WHERE row = ?", (name,)).fetchall()
+        )
         if _ORIGIN not in entries:
             return
 
@@ -89,8 +99,15 @@ class Answers:
 def write_entry(entry: Entry) -> str:
     """An answer as text, without what was asked, of which the digests are enough to find it."""
     request = entry.request
-    values = {"key": request.key, "content": request.content, "kind": request.kind, "time": entry.time}
-    return json.dumps({**values, "path": request.path.model_dump(mode="json"), "answer": entry.answer})
+    values = {
+        "key": request.key,
+        "content": request.content,
+        "kind": request.kind,
+        "time": entry.time,
+    }
+    return json.dumps(
+        {**values, "path": request.path.model_dump(mode="json"), "answer": entry.answer}
+    )
 
 
 def _read(text: str) -> Entry:

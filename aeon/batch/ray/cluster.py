@@ -36,7 +36,9 @@ class Cluster:
         self._runner, self._running = runner, runner.running
         self._ended = SimpleQueue[tuple[_Task, Member, Future[Ended | None]]]()
         self._again, self._has_more = deque[_Task](), True
-        caps = LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
+        caps = LimitSettings.model_construct(
+            max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls
+        )
         job_of = runner.of, runner.configuration, settings.parallel, Path.cwd()
         job = Job(runner.composition, dict(runner.aeon.hashes), *job_of)
         self._ray = ray = connect(settings.ray.address)
@@ -100,7 +102,9 @@ class Cluster:
                 break
             member.free -= 1
             run = member.actor.run.remote(*task, self._running.pack_all(task[0].key))
-            run.future().add_done_callback(lambda outcome, of=(task, member): self._ended.put((*of, outcome)))
+            run.future().add_done_callback(
+                lambda outcome, of=(task, member): self._ended.put((*of, outcome))
+            )
             count += 1
         return count
 
@@ -111,8 +115,12 @@ class Cluster:
         self._nodes.remove(member)
         row, attempt = task[0], task[1] + 1
         if attempt == _MOST_ATTEMPTS:
-            message = f"{attempt} times its process or its node died: {str(error).partition(chr(10))[0]}"
-            return Ended(problem_line(row, self._runner.of, self._runner.configuration, "failed", message))
+            message = (
+                f"{attempt} times its process or its node died: {str(error).partition(chr(10))[0]}"
+            )
+            return Ended(
+                problem_line(row, self._runner.of, self._runner.configuration, "failed", message)
+            )
         self._of_actor(self._answers.begin_again, row.key, attempt)
         self._again.append((row, attempt))
         return None

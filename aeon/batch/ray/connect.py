@@ -33,7 +33,9 @@ def connect(address: str | None) -> Any:
         _check(address)
     try:
         given = _ALONE if address is None else {}
-        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **given)
+        ray.init(
+            address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **given
+        )
     except (Exception, SystemExit) as error:
         raise _no_ray(address, str(error).strip().partition("\n")[0]) from None
     return ray

@@ -18,7 +18,10 @@ from aeon.llm.stack.limiter import POLL_SECONDS, Clock, Counted, PerMinute
 from aeon.llm.stack.limits import LimitSettings, Meter
 
 LEASE_SECONDS = 2.0
-_CALLS_AT_ONCE, _SHARE_OF_COST = 16, 0.02  # the most that one worker is lent at a time, and loses when it dies
+_CALLS_AT_ONCE, _SHARE_OF_COST = (
+    16,
+    0.02,
+)  # the most that one worker is lent at a time, and loses when it dies
 
 
 class Limits:
@@ -27,7 +30,9 @@ class Limits:
     def __init__(self, caps: LimitSettings, clock: Clock = time.monotonic) -> None:
         self._reached = ""
         self._caps, self._clock = caps, clock
-        self._spent = defaultdict[str, dict[str, float]](dict)  # by cap and worker, with what is lent
+        self._spent = defaultdict[str, dict[str, float]](
+            dict
+        )  # by cap and worker, with what is lent
         self._minutes: dict[str, PerMinute] = {}
         self._lent: dict[tuple[str, str], Counted] = {}
 
@@ -94,7 +99,9 @@ class LentMeter(Meter):
 class LentMinute(PerMinute):
     """The units of a minute that one worker was lent; it asks for more when they are used, or too old."""
 
-    def __init__(self, name: str, limit: int, ask: Callable[..., Any], clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, name: str, limit: int, ask: Callable[..., Any], clock: Clock = time.monotonic
+    ) -> None:
         super().__init__(limit, clock)
         self._ask, self._name = ask, name
         self._left = self._used = 0
@@ -108,8 +115,14 @@ class LentMinute(PerMinute):
         if now < self._ask_at:
             return self._ask_at - now
         more = min(self.limit, max(units, self._used * (2 if now < self._until else 1)))
-        self._left, seconds = self._ask("lend_minute", self._name, self.limit, units, more, self._left)
-        self._used, self._until, self._ask_at = 0, now + LEASE_SECONDS, now + min(seconds, LEASE_SECONDS)
+        self._left, seconds = self._ask(
+            "lend_minute", self._name, self.limit, units, more, self._left
+        )
+        self._used, self._until, self._ask_at = (
+            0,
+            now + LEASE_SECONDS,
+            now + min(seconds, LEASE_SECONDS),
+        )
         return 0.0 if self._left >= units else max(POLL_SECONDS, self._ask_at - now)
 
     def count(self, units: int) -> Counted:
@@ -131,7 +144,9 @@ class LentEndpoints(SharedEndpoints):
         super().__init__(LentMeter(worker, ask, stop))
         self._ask, self._lent = partial(ask, worker=worker), set[str]()
 
-    def open(self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
+    def open(
+        self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None
+    ) -> Endpoints:
         """See `SharedEndpoints`."""
         made = super().open(provider, environ, own)
         with self._lock:

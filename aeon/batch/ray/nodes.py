@@ -44,16 +44,23 @@ class Nodes:
         self._problems: dict[str, str] = {}
         self._looked_at = 0.0
         until = time.monotonic() + _START_SECONDS
-        while not (self._members or self._problems) or any(member.opening for member in self._members):
+        while not (self._members or self._problems) or any(
+            member.opening for member in self._members
+        ):
             self._look()
             if time.monotonic() > until:
                 break
             time.sleep(0.05)
         if self._problems:
             said = "; ".join(sorted(set(self._problems.values())))
-            raise ConfigError(said, hint="Every node needs the same Aeon, files and environment variables.")
+            raise ConfigError(
+                said, hint="Every node needs the same Aeon, files and environment variables."
+            )
         if not any(member.free for member in self._members):
-            raise ConfigError("batch.backend=ray: no node has a processor to spare", hint="`ray status` shows them.")
+            raise ConfigError(
+                "batch.backend=ray: no node has a processor to spare",
+                hint="`ray status` shows them.",
+            )
 
     def roomiest(self) -> Member | None:
         """The actor with the most room; None when none has any."""
@@ -89,14 +96,21 @@ class Nodes:
     def _look(self) -> None:
         self._looked_at = time.monotonic()
         for node in self._ray.nodes():
-            if node["Alive"] and node["Resources"].get("CPU", 0) >= 1 and node["NodeID"] not in self._problems:
+            if (
+                node["Alive"]
+                and node["Resources"].get("CPU", 0) >= 1
+                and node["NodeID"] not in self._problems
+            ):
                 self._fill(node["NodeID"], node["NodeManagerAddress"])
         for member in [member for member in self._members if member.opening]:
             if self._ray.wait([member.opening], timeout=0)[0]:
                 self._take_in(member)
 
     def _fill(self, node: str, name: str) -> None:
-        options = {"max_concurrency": self._job.slots + 2, "num_cpus": 1}  # two more: to be stopped, and closed
+        options = {
+            "max_concurrency": self._job.slots + 2,
+            "num_cpus": 1,
+        }  # two more: to be stopped, and closed
         for _ in range(sum(member.node == node for member in self._members), self._per_node):
             actor = start_actor(self._ray, Worker, node, self._job, *self._given, **options)
             self._members.append(Member(actor, node, name, actor.open.remote()))

@@ -83,7 +83,9 @@ class Worker:
             opened = open_aeon(job.composition, open_endpoints=self._endpoints.open)
         except AeonError as error:
             return f"{error.message} {error.hint or ''}".strip()
-        if differing := [name for name, digest in job.hashes.items() if opened.hashes[name] != digest]:
+        if differing := [
+            name for name, digest in job.hashes.items() if opened.hashes[name] != digest
+        ]:
             return f"it does not have the same {' and '.join(differing)} as the node of the batch"
         mine = self._running, self._endpoints.open
         self._runner = RowRunner(opened, job.composition, job.of, job.configuration, *mine)

@@ -35,12 +35,16 @@ def batch(arguments: Sequence[str]) -> int:
     not converge, 130 when interrupted. Raises ConfigError before anything is paid."""
     if arguments and (other := {"merge": _merge, "record": _unpack}.get(arguments[0])):
         return other(arguments[1:])
-    words = {name: [a.partition("=")[2] for a in arguments if a.startswith(f"{name}=")] for name in _OWN}
+    words = {
+        name: [a.partition("=")[2] for a in arguments if a.startswith(f"{name}=")] for name in _OWN
+    }
     refuse_keys(arguments, "sweep", "a sweep (-m)")
     composition = parse([a for a in arguments if a.partition("=")[0] not in _OWN])
     settings = compose_settings(composition)
     if settings.resume is not None or settings.store.mode == "replay":
-        raise ConfigError("a batch goes on by itself, from its out file: leave resume and store.mode=replay out")
+        raise ConfigError(
+            "a batch goes on by itself, from its out file: leave resume and store.mode=replay out"
+        )
     out = _results_file(_one(words, "out"))
     shard = _shard(_one(words, "shard") if words["shard"] else "1/1")
     with TemporaryDirectory(prefix="aeon-") as passing:
@@ -55,15 +59,24 @@ def batch(arguments: Sequence[str]) -> int:
             try:
                 dataset = open_dataset(path, settings.batch.columns, _common(aeon, settings))
             except ConfigError as error:  # a copy of standard input has a name that says nothing
-                raise ConfigError(error.message.replace(str(path), words["dataset"][0]), hint=error.hint) from None
+                raise ConfigError(
+                    error.message.replace(str(path), words["dataset"][0]), hint=error.hint
+                ) from None
             configuration = identify(aeon)
             results = Results(out, configuration, dataset, settings.batch.changed, put)
             _check_shard(shard, results)
-            folder, records = Running(place.with_name(f"{place.name}.running")), Records(place) if out else None
+            folder, records = (
+                Running(place.with_name(f"{place.name}.running")),
+                Records(place) if out else None,
+            )
             folder.drop_done(row for row in dataset.rows() if results.done[row.number])
-            runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints.open)
+            runner = RowRunner(
+                aeon, composition, dataset.count, configuration, folder, endpoints.open
+            )
             backend = _backend(runner, settings.batch)
-            with closing(Batch(backend, settings.batch, dataset, results, records, shard, control)) as running:
+            with closing(
+                Batch(backend, settings.batch, dataset, results, records, shard, control)
+            ) as running:
                 calls, kind = lambda: endpoints.meter.spent.calls, settings.progress.kind
                 status = attend(running, forecast_rows(aeon, dataset, running.count()), kind, calls)
     if status in (DONE, NOT_CONVERGED) and not control.stop_requested:
@@ -77,7 +90,9 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
 
         return Cluster(runner, settings)
     if (folder := runner.running.folder).with_suffix(".answers").exists():
-        from aeon.batch.ray.answers import Answers  # what a cluster has left is put where this goes on from
+        from aeon.batch.ray.answers import (
+            Answers,
+        )  # what a cluster has left is put where this goes on from
 
         answers = Answers(folder)
         answers.open()
@@ -91,7 +106,9 @@ _OWN = ("dataset", "out", "shard")
 def _one(words: dict[str, list[str]], name: str) -> str:
     if len(words[name]) != 1 or not words[name][0]:
         problem = "stands twice" if len(words[name]) > 1 else "is missing"
-        raise ConfigError(f"{name}= {problem}", hint="aeon batch dataset=tasks.jsonl out=results.jsonl")
+        raise ConfigError(
+            f"{name}= {problem}", hint="aeon batch dataset=tasks.jsonl out=results.jsonl"
+        )
     return words[name][0]
 
 
@@ -134,7 +151,9 @@ def _dataset_file(text: str, copy: Path) -> Path:
         with copy.open("wb") as file:
             file.writelines(sys.stdin.buffer)  # by lines: at a terminal one Ctrl-D is then enough
     except OSError as error:
-        raise ConfigError(f"dataset=-: cannot be copied to {copy}: {error.strerror or error}") from None
+        raise ConfigError(
+            f"dataset=-: cannot be copied to {copy}: {error.strerror or error}"
+        ) from None
     return copy
 
 
@@ -153,7 +172,9 @@ def _merge(arguments: Sequence[str]) -> int:
         raise ConfigError("aeon batch merge takes one out= and the results of a batch", hint=hint)
     out = Path(outs[0]).expanduser()
     if out.exists():
-        raise ConfigError(f"out={out}: is there already", hint="Remove it, or name another file with out=.")
+        raise ConfigError(
+            f"out={out}: is there already", hint="Remove it, or name another file with out=."
+        )
     show_end(merge(paths, out), out)
     return DONE
 
@@ -161,7 +182,9 @@ def _merge(arguments: Sequence[str]) -> int:
 def _unpack(arguments: Sequence[str]) -> int:
     if len(arguments) != 3:
         hint = "aeon batch record results.jsonl ID DIR"
-        raise ConfigError("aeon batch record takes a file of results, an id and a new folder", hint=hint)
+        raise ConfigError(
+            "aeon batch record takes a file of results, an id and a new folder", hint=hint
+        )
     unpack_record(Path(arguments[0]).expanduser(), arguments[1], Path(arguments[2]).expanduser())
     say(f"aeon inspect {arguments[2]} shows it.")
     return DONE

@@ -43,7 +43,9 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
         with (
             progress_for(kind, stderr(), os.environ, RunView(draw=shown.draw)) as shown.display,
             telling(shown.tell),
-            handle_interrupts(control, lambda: "" if shown.display.live else _STOPPING, lambda: "Ended at once."),
+            handle_interrupts(
+                control, lambda: "" if shown.display.live else _STOPPING, lambda: "Ended at once."
+            ),
         ):
             _run(running, forecast, shown)
     except (ArtefactError, StoreFailed) as error:
@@ -54,7 +56,14 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
     if control.stop_requested:
         reason = control.reason and f"Stopped: {control.reason}. "
         on = "The same command goes on where this one stopped."
-        say(reason + ("Rows under way are lost: standard output cannot be gone on with." if out is None else on))
+        say(
+            reason
+            + (
+                "Rows under way are lost: standard output cannot be gone on with."
+                if out is None
+                else on
+            )
+        )
         if not reason:
             return INTERRUPTED
     if summary.failed:
@@ -63,25 +72,44 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
 
 
 def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
-    most, summary, control = running.settings.confirm_above_cost, running.results.summary, running.control
+    most, summary, control = (
+        running.settings.confirm_above_cost,
+        running.results.summary,
+        running.control,
+    )
     if most is not None and shown.left:
         if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
             return
-        while shown.left and summary.ran < FIRST_ROWS and (summary.cost or 0) <= most and not control.stop_requested:
+        while (
+            shown.left
+            and summary.ran < FIRST_ROWS
+            and (summary.cost or 0) <= most
+            and not control.stop_requested
+        ):
             shown.take(running.lines(FIRST_ROWS - summary.ran))  # those of earlier starts tell, too
         if shown.left and not control.stop_requested:
-            cost = None if summary.cost is None else summary.cost / max(summary.ran, 1) * forecast.rows
-            is_new = cost is not None or forecast.least_cost is not None  # else it was asked before the first row
-            if is_new and not _is_affordable(most, cost, "by its first rows about", control, shown.display):
+            cost = (
+                None if summary.cost is None else summary.cost / max(summary.ran, 1) * forecast.rows
+            )
+            is_new = (
+                cost is not None or forecast.least_cost is not None
+            )  # else it was asked before the first row
+            if is_new and not _is_affordable(
+                most, cost, "by its first rows about", control, shown.display
+            ):
                 return
     shown.take(running.lines())
 
 
-def _is_affordable(most: float, cost: float | None, about: str, control: RunControl, display: Display) -> bool:
+def _is_affordable(
+    most: float, cost: float | None, about: str, control: RunControl, display: Display
+) -> bool:
     """Whether the batch may cost what is foreseen, or a person says that it may; else it is to stop."""
     if cost is not None and cost <= most:
         return True
-    told = f"the batch will cost {about} {cost or 0:.4f}: more than batch.confirm_above_cost={most:g}"
+    told = (
+        f"the batch will cost {about} {cost or 0:.4f}: more than batch.confirm_above_cost={most:g}"
+    )
     if cost is None:
         told = "no price tells what the batch will cost; provider.prices={MODEL: {input: 0.25, output: 2}} gives one"
     if not at_terminal():
@@ -111,7 +139,11 @@ class _Progress:
 
     def __init__(self, running: Batch, left: int, calls: Callable[[], int]) -> None:
         self._running, self._calls, self._problems, self._ran = running, calls, 0, 0
-        self._total, self._began, self._shown = running.results.summary.count + left, time.monotonic(), -inf
+        self._total, self._began, self._shown = (
+            running.results.summary.count + left,
+            time.monotonic(),
+            -inf,
+        )
         self._enough = running.results.summary.ran + FIRST_ROWS
 
     @property
@@ -135,7 +167,10 @@ class _Progress:
         """The line as it is now, for a terminal."""
         from rich.text import Text  # slow to load
 
-        lines = [Text(self._words()), *([Text(_STOPPING)] if self._running.control.stop_requested else [])]
+        lines = [
+            Text(self._words()),
+            *([Text(_STOPPING)] if self._running.control.stop_requested else []),
+        ]
         for line in lines:
             line.truncate(width, overflow="ellipsis")
         return lines
@@ -150,17 +185,26 @@ class _Progress:
         summary, seconds = self._running.results.summary, max(time.monotonic() - self._began, 1e-9)
         text, left, ran = f"{summary.count:,}/{self._total:,} rows", self.left, self._ran
         if (settings := self._running.settings).backend == "local":  # of a cluster the nodes know
-            text += f", {min(settings.parallel, left)} under way, {count_noun(self._calls(), 'call')}"
+            text += (
+                f", {min(settings.parallel, left)} under way, {count_noun(self._calls(), 'call')}"
+            )
         if ran:
             cost = "" if summary.cost is None else f", cost {summary.cost:.4f}"
             clock = format_clock(timedelta(seconds=seconds / ran * left))
-            text += f", {summary.failed} failed, {ran / seconds * 60:,.0f} a minute{cost}, {clock} left"
+            text += (
+                f", {summary.failed} failed, {ran / seconds * 60:,.0f} a minute{cost}, {clock} left"
+            )
         return text
 
     def _tell_problem(self, line: Line) -> None:
         self._problems += 1
         if self._problems <= _MOST_PROBLEMS:
-            self.tell(one_line(f"row {line['row']} ({line['id']}), {line['ended']}: {line['error']['message']}", 400))
+            self.tell(
+                one_line(
+                    f"row {line['row']} ({line['id']}), {line['ended']}: {line['error']['message']}",
+                    400,
+                )
+            )
         elif self._problems == _MOST_PROBLEMS + 1:
             self.tell("More rows failed; the results say why.")
 

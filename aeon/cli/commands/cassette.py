@@ -44,8 +44,14 @@ def cassette(arguments: Sequence[str]) -> int:
         if given.command == "show":
             put("\n".join(_describe(given.file)))
             return DONE
-        stores = (each.get("store") or {} for each in _read_beside(given.run)[1] if isinstance(each, Mapping))
-        source = open_source(given.run, next((store["backend"] for store in stores if store.get("backend")), SQLITE))
+        stores = (
+            each.get("store") or {}
+            for each in _read_beside(given.run)[1]
+            if isinstance(each, Mapping)
+        )
+        source = open_source(
+            given.run, next((store["backend"] for store in stores if store.get("backend")), SQLITE)
+        )
     except StoreFailed as error:
         raise ConfigError(error.message, hint=error.hint) from error
     _export(source, given.run, given.out, given)
@@ -56,14 +62,18 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
     if out.suffix != CASSETTE_SUFFIX:
         raise ConfigError(f"{out}: the name of a cassette ends with {CASSETTE_SUFFIX}")
     if out.exists() and not given.force:
-        raise ConfigError(f"{out} is there already", hint="Choose another name, or say --force to replace it.")
+        raise ConfigError(
+            f"{out} is there already", hint="Choose another name, or say --force to replace it."
+        )
     with closing(source):
         earlier = source.cassette if isinstance(source, CassetteSource) else None
         entries = list(source.entries())
     before, environ = earlier.provenance if earlier else None, environment()
     origin, configurations = (earlier.origin, []) if earlier else _read_beside(run)
     scrubber = Scrubber(secret_names([origin, *configurations], environ), environ)
-    overrides, left_out = recompose.make_portable(origin.get("overrides") or (), scrubber.has_secret)
+    overrides, left_out = recompose.make_portable(
+        origin.get("overrides") or (), scrubber.has_secret
+    )
     made = make_cassette(
         entries,
         {**origin, "overrides": overrides} if origin.get("overrides") else origin,
@@ -75,26 +85,38 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
         replaced=before.secrets_replaced if before else {},
     )
     write(made, out)
-    put(f"{out}: {count_noun(len(made.answers), 'answer')}, answered by {one_line(made.provenance.answered_by)}")
+    put(
+        f"{out}: {count_noun(len(made.answers), 'answer')}, answered by {one_line(made.provenance.answered_by)}"
+    )
     for name, number in made.provenance.secrets_replaced.items():
-        say(f"The value of {name} stood in it {number} times and was replaced by [value of {name}].")
+        say(
+            f"The value of {name} stood in it {number} times and was replaced by [value of {name}]."
+        )
     for name in scrubber.too_short:
-        say(f"Warning: the value of {name} is too short to search for; make sure that it is not in {out}.")
+        say(
+            f"Warning: the value of {name} is too short to search for; make sure that it is not in {out}."
+        )
     held = recompose.select_overrides(made.origin.get("overrides") or (), None)[1]
     needed = [*(["--config-dir"] if made.origin.get("config_dir") else []), *held, *left_out]
     needed += [] if made.origin else ["task", "overrides"]
     if needed:
-        say(f"A replay must be given these, they are not in {out} or not taken from it: {one_line(', '.join(needed))}.")
+        say(
+            f"A replay must be given these, they are not in {out} or not taken from it: {one_line(', '.join(needed))}."
+        )
 
 
 def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
     directory, configurations = run if run.is_dir() else run.parent, list[Any]()
     with suppress(OSError, ValueError):
-        configurations.append(json.loads((directory / "result.json").read_bytes()).get("configuration"))
+        configurations.append(
+            json.loads((directory / "result.json").read_bytes()).get("configuration")
+        )
     with suppress(OSError, ValueError):
         configurations.append(read_yaml(directory / ".hydra" / "config.yaml"))
     has_origin = (directory / origins.FILE).is_file()
-    return origins.read(directory, "RUN").model_dump(mode="json") if has_origin else {}, configurations
+    return origins.read(directory, "RUN").model_dump(
+        mode="json"
+    ) if has_origin else {}, configurations
 
 
 def _describe(path: Path) -> Iterator[str]:
@@ -119,7 +141,11 @@ def _describe(path: Path) -> Iterator[str]:
     for entry in answers:
         at, answer = entry.request.path, entry.answer
         usage, text = answer.get("usage") or {}, answer.get("text")
-        size = f"{len(text):,} characters" if isinstance(text, str) else f"{answer.get('error', 'no text')}"
+        size = (
+            f"{len(text):,} characters"
+            if isinstance(text, str)
+            else f"{answer.get('error', 'no text')}"
+        )
         size += f", {usage.get('input_tokens', 0):,} + {usage.get('output_tokens', 0):,} tokens"
         what = size if entry.request.kind == "model" else entry.request.kind
         yield f"  pass {at.pass_number}  {at.phase:<12} {one_line(at.call):<20} {one_line(at.step_id or ''):<24} {what}"

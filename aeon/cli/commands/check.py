@@ -58,7 +58,9 @@ def check(arguments: Sequence[str]) -> int:
     return DONE if is_fine else USAGE
 
 
-def _check(path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool) -> tuple[dict[str, Any], str]:
+def _check(
+    path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool
+) -> tuple[dict[str, Any], str]:
     try:
         workflow, problems = inspect_workflow(
             path,
@@ -78,7 +80,9 @@ def _check(path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool) 
         errors = sum(problem.severity == "error" for problem in problems)
         return found, "\n".join((*lines, f"{path}: {count_noun(errors, 'error')}, cannot be run"))
     plan = workflow.plan()
-    found["summary"] = facts = _summarise(plan, settings, tools) | {"inputs": list(workflow.input_names)}
+    found["summary"] = facts = _summarise(plan, settings, tools) | {
+        "inputs": list(workflow.input_names)
+    }
     steps, layered = count_noun(facts["steps"], "step"), count_noun(len(facts["layers"]), "layer")
     calls = facts["expected_llm_calls"]
     lines += [
@@ -97,7 +101,9 @@ def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str,
         texts = read_inputs(settings)
 
     def cost(step: PlanStep) -> int:
-        return cycles(step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, texts, {}))
+        return cycles(
+            step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, texts, {})
+        )
 
     return {
         "goal": plan.goal,
@@ -106,5 +112,7 @@ def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str,
         "layers": [list(layer) for layer in layers(plan)],
         "final_steps": [step.step_id for step in final_steps(plan)],
         "tools": sorted({step.tool for step in plan.steps if step.tool}),
-        "expected_llm_calls": {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")},
+        "expected_llm_calls": {
+            mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")
+        },
     }

@@ -30,8 +30,16 @@ def compare(arguments: Sequence[str]) -> int:
     """Print the runs beside each other and write `compare.html` and `compare.csv`; with `output=json` or `output=csv`
     print that and write nothing. Raises ConfigError for what holds no two runs, ArtefactError for what cannot be
     written."""
-    options = {key: value for key, _, value in (text.partition("=") for text in arguments) if key in ("output", "out")}
-    paths = [Path(text) for text in arguments if text.partition("=")[0] not in options and text != "--open"]
+    options = {
+        key: value
+        for key, _, value in (text.partition("=") for text in arguments)
+        if key in ("output", "out")
+    }
+    paths = [
+        Path(text)
+        for text in arguments
+        if text.partition("=")[0] not in options and text != "--open"
+    ]
     _check(paths, options)
     comparison = compare_runs(paths)
     if len(comparison.runs) < 2:
@@ -61,8 +69,15 @@ def _check(paths: Sequence[Path], options: dict[str, str]) -> None:
         raise ConfigError(f"output={options['output']}: there are table, json, csv")
     for path in paths:
         if not path.is_dir():
-            hint = "There are the options out=DIR, output=json|csv and --open." if str(path).startswith("-") else ""
-            raise ConfigError(f"{path}: there is no such folder", hint=hint or "Runs are under outputs/ and multirun/.")
+            hint = (
+                "There are the options out=DIR, output=json|csv and --open."
+                if str(path).startswith("-")
+                else ""
+            )
+            raise ConfigError(
+                f"{path}: there is no such folder",
+                hint=hint or "Runs are under outputs/ and multirun/.",
+            )
 
 
 def _table_text(comparison: Comparison, parting: Parting | None) -> str:
@@ -88,7 +103,10 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
     from rich.text import Text
 
     runs, table = comparison.runs, _rows(comparison.runs, comparison.parameters)
-    if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum <= console.width:
+    if (
+        console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+        <= console.width
+    ):
         yield table
     else:
         with console.capture() as captured:
@@ -100,7 +118,10 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
             yield Text("  ".join((one_line(run.name), *swept)), style="bold")
             yield Text.from_ansi(line)
     converged = sum(run.converged is True for run in runs)
-    yield Text(f"{count_noun(len(runs), 'run')}, {converged} converged. Scores: {', '.join(SCORES)}.", style="dim")
+    yield Text(
+        f"{count_noun(len(runs), 'run')}, {converged} converged. Scores: {', '.join(SCORES)}.",
+        style="dim",
+    )
     yield from _errors(runs)
 
 
@@ -111,7 +132,9 @@ def _rows(runs: Sequence[Run], parameters: Sequence[str] | None) -> Table:
     for name in _SHOWN:
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
-        first = [one_line(run.name), *(_value(run, key) for key in parameters or ())] if named else []
+        first = (
+            [one_line(run.name), *(_value(run, key) for key in parameters or ())] if named else []
+        )
         scores = " ".join(format_figure(name, run.figures[name]) for name in SCORES)
         cells = [
             *first,
@@ -162,9 +185,13 @@ def _pair(comparison: Comparison, parting: Parting) -> Iterator[RenderableType]:
     yield table
     yield from _errors(comparison.runs)
     if parting.number is None:
-        yield _text(f"\nThey do not part: {count_noun(parting.counts[0], 'event')}, all the same but for times.")
+        yield _text(
+            f"\nThey do not part: {count_noun(parting.counts[0], 'event')}, all the same but for times."
+        )
     else:
-        yield _text(f"\nThey part at event {parting.number} (of {parting.counts[0]} and {parting.counts[1]}):")
+        yield _text(
+            f"\nThey part at event {parting.number} (of {parting.counts[0]} and {parting.counts[1]}):"
+        )
         parted = _new_table("", one_line(first.name), one_line(second.name))
         for row in (("event", *parting.places), *parting.fields):
             parted.add_row(*(_text(one_line(cell, _LONGEST)) for cell in row))
@@ -180,6 +207,8 @@ def _difference(lines: Sequence[Line]) -> Iterator[RenderableType]:
     for line in lines[:_MOST_LINES]:
         text = one_line("".join(part for _, part in line.parts), _LONGEST)
         indent = "    " if line.parts and line.parts[0][1].startswith("    ") else ""
-        yield Text(f"{line.mark} {indent}{text}", style={"-": "red", "+": "green"}.get(line.mark, "dim"))
+        yield Text(
+            f"{line.mark} {indent}{text}", style={"-": "red", "+": "green"}.get(line.mark, "dim")
+        )
     if len(lines) > _MOST_LINES:
         yield _text(f"... {count_noun(len(lines) - _MOST_LINES, 'line')} more on the page")

@@ -25,14 +25,22 @@ SHELLS = ("bash", "fish", "zsh")
 def help(arguments: Sequence[str]) -> int:
     """Print what a command takes; without one the general help, with the groups and options of the folders that the
     arguments name. Raises ConfigError for a command that does not exist."""
-    name = arguments[0] if arguments and not arguments[0].startswith("-") and "=" not in arguments[0] else GENERAL
+    name = (
+        arguments[0]
+        if arguments and not arguments[0].startswith("-") and "=" not in arguments[0]
+        else GENERAL
+    )
     if name not in (*COMMANDS, GENERAL):
         near = get_close_matches(name, COMMANDS, n=1) or COMMANDS
-        raise ConfigError(f"{name}: there is no such command", hint=f"There is: aeon help {', '.join(near)}")
+        raise ConfigError(
+            f"{name}: there is no such command", hint=f"There is: aeon help {', '.join(near)}"
+        )
     text = (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
     if name == GENERAL:
         options = groups(config_folders(arguments))
-        text = text.replace("$GROUPS", "\n".join(f"{group}: {', '.join(names)}" for group, names in options.items()))
+        text = text.replace(
+            "$GROUPS", "\n".join(f"{group}: {', '.join(names)}" for group, names in options.items())
+        )
     put(text)
     return DONE
 
@@ -60,12 +68,18 @@ def _pages() -> dict[str, Path]:
 def _find(named: str, own: Sequence[Path]) -> str:
     # A page's name also as messages and links write it: `docs/errors.md#every-error`.
     page, pages, options = Path(named.partition("#")[0].lower()).name, _pages(), groups(own)
-    if path := pages.get(page.removesuffix(".md")) or pages.get(page[:4] if page[:4].isdecimal() else ""):
+    if path := pages.get(page.removesuffix(".md")) or pages.get(
+        page[:4] if page[:4].isdecimal() else ""
+    ):
         return path.read_text(encoding="utf-8")
     key = named.partition("=")[0]
     entries = [*entries_of(key.partition(".")[0], own), *top_entries(own)]
     if key in options:
-        comments = {entry.path: entry.comment for entry in reversed(entries) if entry.path.startswith(f"{key}.")}
+        comments = {
+            entry.path: entry.comment
+            for entry in reversed(entries)
+            if entry.path.startswith(f"{key}.")
+        }
         lines = [f"  {path}  {text}".rstrip() for path, text in sorted(comments.items())]
         return "\n".join((f"{key}={' | '.join(options[key])}", *lines))
     while key:
@@ -73,13 +87,19 @@ def _find(named: str, own: Sequence[Path]) -> str:
             return "\n".join(_describe_key(found))
         key = key.rpartition(".")[0]
     near = get_close_matches(named, [*pages, *options, *{entry.path for entry in entries}], n=3)
-    hint = f"Did you mean {', '.join(near)}?" if near else "`aeon docs` lists the pages, `aeon --cfg job` the keys."
+    hint = (
+        f"Did you mean {', '.join(near)}?"
+        if near
+        else "`aeon docs` lists the pages, `aeon --cfg job` the keys."
+    )
     raise ConfigError(f"{named}: there is no such page and no such key", hint=hint)
 
 
 def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
     def value_in(entry: Entry) -> str:
-        return str(yaml.safe_dump(entry.default, default_flow_style=True, width=10**6)).partition("\n")[0]
+        return str(yaml.safe_dump(entry.default, default_flow_style=True, width=10**6)).partition(
+            "\n"
+        )[0]
 
     def place_of(entry: Entry) -> str:
         group = entry.file.parent.name
@@ -104,7 +124,9 @@ def completion(arguments: Sequence[str]) -> int:
         return DONE
     shells = [text.removeprefix("install=") for text in arguments if not text.startswith("-")]
     if len(shells) != 1 or shells[0] not in SHELLS:
-        raise ConfigError(f"which shell? (there are: {', '.join(SHELLS)})", hint='eval "$(aeon completion bash)"')
+        raise ConfigError(
+            f"which shell? (there are: {', '.join(SHELLS)})", hint='eval "$(aeon completion bash)"'
+        )
     put((TEXTS / f"completion.{shells[0]}").read_text(encoding="utf-8"))
     return DONE
 
@@ -126,7 +148,9 @@ def candidates(words: Sequence[str]) -> list[str]:
     elif len(words) == 2 and words[0] in first_arguments and words[0] != "docs":
         offered = first_arguments[words[0]]
     else:
-        first = COMMANDS if len(words) == 1 else first_arguments["docs"] if words[0] == "docs" else ()
+        first = (
+            COMMANDS if len(words) == 1 else first_arguments["docs"] if words[0] == "docs" else ()
+        )
         offered = [*first, *(_overrides(typed, own) if typed else ())]
     return [text for text in offered if text.startswith(typed)]
 

@@ -35,15 +35,22 @@ def init(arguments: Sequence[str]) -> int:
     contents = {directory / relative: source.read_bytes() for source, relative in packaged_files()}
     copied, contents[directory / FILE] = len(contents), (TEXTS / "project.yaml").read_bytes()
     if existing := next((target for target in contents if target.exists()), None):
-        raise ConfigError(f"{existing}: already there, nothing was copied", hint="Choose an empty folder.")
+        raise ConfigError(
+            f"{existing}: already there, nothing was copied", hint="Choose an empty folder."
+        )
     try:
         for target, content in contents.items():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
     except OSError as error:
-        raise ConfigError(f"{error.filename or directory}: cannot be written: {error.strerror or error}") from None
+        raise ConfigError(
+            f"{error.filename or directory}: cannot be written: {error.strerror or error}"
+        ) from None
     conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
-    use, quoted = f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}", shlex.quote(str(directory))
+    use, quoted = (
+        f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}",
+        shlex.quote(str(directory)),
+    )
     text = Template((TEXTS / "init.next").read_text(encoding="utf-8"))
     put(text.substitute(copied=copied, directory=directory, quoted=quoted, use=use))
     return DONE
@@ -61,7 +68,9 @@ def packaged_files() -> Iterator[tuple[Path, Path]]:
 def schema(arguments: Sequence[str]) -> int:
     """Print the JSON Schema of the configuration, or of a group's files. ConfigError for an unknown one."""
     if len(arguments) > 1:
-        raise ConfigError("aeon schema takes one group at most", hint="aeon schema ttl > ttl.schema.json")
+        raise ConfigError(
+            "aeon schema takes one group at most", hint="aeon schema ttl > ttl.schema.json"
+        )
     put(json.dumps(configuration_schema(*arguments), indent=2, ensure_ascii=False))
     return DONE
 
@@ -73,11 +82,17 @@ def render(arguments: Sequence[str]) -> int:
     calls = get_args(CallName)
     if not arguments or arguments[0] not in calls:
         wanted = f"{arguments[0]}: there is no such call" if arguments else "which call?"
-        raise ConfigError(f"{wanted} (there are: {', '.join(calls)})", hint='aeon render plan task="..."')
+        raise ConfigError(
+            f"{wanted} (there are: {', '.join(calls)})", hint='aeon render plan task="..."'
+        )
     settings = compose_settings(parse(arguments[1:]))
     task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
     shown = render_call(resolve_provider(settings, environment()), arguments[0], task, inputs)
-    parts = {"system": shown.system, "user": shown.user, "schema": json.dumps(shown.schema, indent=2)}
+    parts = {
+        "system": shown.system,
+        "user": shown.user,
+        "schema": json.dumps(shown.schema, indent=2),
+    }
     for part, text in parts.items():
         put(f"--- {part}: {shown.files.get(part, 'made by the program')}\n{text.rstrip()}\n\n")
     return DONE

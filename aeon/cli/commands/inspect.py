@@ -23,7 +23,16 @@ from aeon.report.record import Record, load_record
 from aeon.report.words import one_line, relative_to_here
 
 _FACTS = {
-    *("run_id", "task", "synthetic", "converged", "termination_reason", "error", "scores", "assessed_pass"),
+    *(
+        "run_id",
+        "task",
+        "synthetic",
+        "converged",
+        "termination_reason",
+        "error",
+        "scores",
+        "assessed_pass",
+    ),
     *("reason_codes", "explanation", "passes", "ttl", "usage", "timings"),
 }
 """The fields of a result that say how it ended, and what it cost."""

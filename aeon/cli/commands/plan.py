@@ -54,17 +54,26 @@ class _Request:
 
     def text(self, plan: Plan, made: Planned, path: Path | None) -> str:
         """The text of a workflow file that is to stand at `path`, None if that is not known."""
-        header = ["SIMULATED: no model was called, nothing here means anything."] if made.synthetic else []
+        header = (
+            ["SIMULATED: no model was called, nothing here means anything."]
+            if made.synthetic
+            else []
+        )
         header += [
             "A plan made by `aeon plan`. Change it as you like; `aeon docs workflows` explains the format. Run it:",
             f"  {self.command(path or Path(PLAN))}",
         ]
         header += [f"Cut short: {made.cut_short}."] if made.cut_short else []
         header += [f"Note: {advisory.message}" for advisory in made.advisories]
-        inputs = {name: f"The contents of {file.name}." for name, file in self.settings.input_files.items()}
+        inputs = {
+            name: f"The contents of {file.name}."
+            for name, file in self.settings.input_files.items()
+        }
         inputs |= dict.fromkeys(self.settings.inputs, "A text.")
         format_file = resource_root() / "schemas" / "workflow.json"
-        schema = Path(os.path.relpath(format_file, path.resolve().parent)).as_posix() if path else None
+        schema = (
+            Path(os.path.relpath(format_file, path.resolve().parent)).as_posix() if path else None
+        )
         return workflow_text(plan, inputs=inputs, header=header, schema=schema)
 
     def save(self, plan: Plan, made: Planned) -> None:
@@ -84,12 +93,18 @@ def plan(arguments: Sequence[str]) -> int:
     whole, _ = config_compose.compose(given, with_hydra=True)
     aeon, run = prepare_job(whole, composition_of(whole.hydra))
     if aeon.workflow is not None:
-        raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
+        raise ConfigError(
+            "plan_file is a plan already", hint="`aeon check` says whether it can be used."
+        )
     out = _target(outs)
     directory = claim_run_directory(whole, run)
     # The arguments of a resumed run are recorded in the new directory.
     resume = f"resume={relative_to_here(directory)}"
-    needed = [resume] if aeon.settings.resume else [word for word in words if not _FOR_PLANNING.match(word)]
+    needed = (
+        [resume]
+        if aeon.settings.resume
+        else [word for word in words if not _FOR_PLANNING.match(word)]
+    )
     request = _Request(aeon.settings, directory, out, tuple(needed), command_of(("plan", resume)))
     try:
         made = _make(request, aeon, run)
@@ -111,14 +126,20 @@ def _target(outs: Sequence[str]) -> Path | None:
         return None
     path = Path(outs[0]).expanduser()
     if len(outs) > 1 or path.is_dir() or not path.parent.is_dir():
-        raise ConfigError(f"out={' out='.join(outs)}: must name one file, in a folder that is there")
+        raise ConfigError(
+            f"out={' out='.join(outs)}: must name one file, in a folder that is there"
+        )
     try:
         path.touch(exist_ok=False)  # before calls are paid for
         path.unlink()
     except FileExistsError:
-        raise ConfigError(f"out={path}: already there", hint="Choose another name, or move it.") from None
+        raise ConfigError(
+            f"out={path}: already there", hint="Choose another name, or move it."
+        ) from None
     except OSError as error:
-        raise ConfigError(unwritable_error(path, error).message, hint="Choose another place.") from None
+        raise ConfigError(
+            unwritable_error(path, error).message, hint="Choose another place."
+        ) from None
     return path
 
 
@@ -149,7 +170,9 @@ def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
                 file.write(text)
         except OSError as error:
             put(text)
-            raise unwritable_error(out, error, "Save what is above, or the run's plan.yaml.") from error
+            raise unwritable_error(
+                out, error, "Save what is above, or the run's plan.yaml."
+            ) from error
     say(f"\n{draw(plan, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
     if made.cut_short:
         say(f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")

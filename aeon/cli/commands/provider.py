@@ -39,7 +39,10 @@ def doctor(arguments: Sequence[str]) -> int:
             checks.append(check)
             other = check.answered and check.answered != check.asked
             model = f"{check.answered} (asked: {check.asked})" if other else check.asked
-            works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "unknown"
+            works, tokens = (
+                "yes" if check.works else "NO",
+                check.usage.total_tokens if check.usage else "unknown",
+            )
             row = _CHECK.format(check.role, works, f"{check.seconds:.2f}", tokens, one_line(model))
             above = f"fallback {one_line(check.fallback)}:\n" if check.fallback else ""
             put(_indent(above + row, " " * 10, (check.problem, check.hint)))
@@ -47,11 +50,18 @@ def doctor(arguments: Sequence[str]) -> int:
             put(_indent("\nFound out:", "  ", found))
     finally:
         process.close_process(shared)
-    failed = [f"fallback {check.fallback}" if check.fallback else check.role for check in checks if not check.works]
+    failed = [
+        f"fallback {check.fallback}" if check.fallback else check.role
+        for check in checks
+        if not check.works
+    ]
     if failed:
         put(f"\nCannot be used: {one_line(', '.join(failed))}.")
         return FAILED
-    put("\nEvery role works." + (" Every fallback works." if any(check.fallback for check in checks) else ""))
+    put(
+        "\nEvery role works."
+        + (" Every fallback works." if any(check.fallback for check in checks) else "")
+    )
     return DONE
 
 
@@ -79,14 +89,25 @@ def verify(arguments: Sequence[str]) -> int:
     """Run five small tasks in both modes, as a table. Raises ConfigError for what is wrong before any call."""
     given = parse(arguments)
     if unusable := next((text for text in given.overrides if text.startswith(_PLANLESS)), None):
-        raise ConfigError(f"aeon verify runs tasks of its own, in both modes: leave {unusable.split('=')[0]} out")
-    settings = {mode: compose_settings(given.with_overrides((*given.overrides, f"mode={mode}"))) for mode in MODES}
+        raise ConfigError(
+            f"aeon verify runs tasks of its own, in both modes: leave {unusable.split('=')[0]} out"
+        )
+    settings = {
+        mode: compose_settings(given.with_overrides((*given.overrides, f"mode={mode}")))
+        for mode in MODES
+    }
     done: list[Verified] = []
     for run in run_tasks(settings, environment()):
         if not done:
             if run.result.synthetic:
-                say("SIMULATED: no model is called; every figure below is made up, and so is how each run ends.")
-            put(_RUN.format("mode", "phases", "valid", "repairs", "calls", "tokens", "cost", "ended"))
+                say(
+                    "SIMULATED: no model is called; every figure below is made up, and so is how each run ends."
+                )
+            put(
+                _RUN.format(
+                    "mode", "phases", "valid", "repairs", "calls", "tokens", "cost", "ended"
+                )
+            )
         if run.mode == MODES[0]:
             put(run.task)
         put(_describe_run(run))
@@ -102,8 +123,13 @@ def _describe_run(run: Verified) -> str:
     figures = [f"{scores[f'{name}_score']:.2f}" for name in SCORES] if scores else []
     unknown = "unpriced" if result.usage.unpriced else "unknown"
     cost = unknown if usage.cost is None else f"{usage.cost:.4f}"
-    valid, ended = f"{run.answers - run.repaired}/{run.answers}", " ".join((result.termination_reason, *figures))
-    row = _RUN.format(run.mode, run.phases, valid, run.repaired, usage.requests, usage.total_tokens, cost, ended)
+    valid, ended = (
+        f"{run.answers - run.repaired}/{run.answers}",
+        " ".join((result.termination_reason, *figures)),
+    )
+    row = _RUN.format(
+        run.mode, run.phases, valid, run.repaired, usage.requests, usage.total_tokens, cost, ended
+    )
     notes = [] if run.in_order else ["The phases are not in the order that this mode prescribes."]
     notes += [result.error.message, result.error.hint] if result.error else []
     return _indent(row.rstrip(), " " * 12, notes)
@@ -114,7 +140,10 @@ def _describe_all(done: Sequence[Verified]) -> str:
     costs = [usage.total.cost for usage in usages if usage.total.cost is not None]
     unknown = "" if len(costs) == len(usages) else why_cost_is_unknown(usages)
     answers, repaired = sum(run.answers for run in done), sum(run.repaired for run in done)
-    missing, not_made = len(TASKS) * len(MODES) - len(done), "not made: nothing is known to be left of limits.max_cost."
+    missing, not_made = (
+        len(TASKS) * len(MODES) - len(done),
+        "not made: nothing is known to be left of limits.max_cost.",
+    )
     return (
         f"{sum(run.works for run in done)} of {count_noun(len(done), 'run')} kept the order and came to an end"
         f" (converged or not); {answers - repaired} of {count_noun(answers, 'answer')} valid at once;"

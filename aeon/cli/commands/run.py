@@ -26,12 +26,17 @@ def run(arguments: Sequence[str]) -> int:
     plain = config_compose.without_sweeps(given.overrides)
     whole, added = config_compose.compose(given.with_overrides(plain), with_hydra=True)
     if whole.hydra.mode == RunMode.MULTIRUN:
-        from aeon.cli.job.sweep import run_several  # slow to load, and not for a configuration error
+        from aeon.cli.job.sweep import (
+            run_several,
+        )  # slow to load, and not for a configuration error
 
         return run_several(given, whole, added)
     if len(plain) < len(given.overrides):
         whole, _ = config_compose.compose(given, with_hydra=True)
-    from aeon.cli.job.prepare import composition_of, prepare_job  # not for what Hydra shows or refuses
+    from aeon.cli.job.prepare import (
+        composition_of,
+        prepare_job,
+    )  # not for what Hydra shows or refuses
 
     aeon, prepared = prepare_job(whole, composition_of(whole.hydra))
     from aeon.cli.job.job import run_one  # slow to load, and not for a configuration error
@@ -43,7 +48,11 @@ def ask(arguments: Sequence[str]) -> int:
     """Run the task that the first argument is, taken as it is. ConfigError when it is none, and as for a run."""
     task, *rest = arguments or [""]
     is_flag = task.startswith("-") and task != "-" and len(task.split()) == 1
-    if not arguments or is_flag or (rest and "=" not in rest[0] and not rest[0].startswith(("-", "~"))):
+    if (
+        not arguments
+        or is_flag
+        or (rest and "=" not in rest[0] and not rest[0].startswith(("-", "~")))
+    ):
         raise ConfigError(
             "aeon ask takes the task first, as one argument, then flags and overrides",
             hint='Quote it: aeon ask "name three rivers" mode=core',

@@ -31,7 +31,9 @@ def runs(arguments: Sequence[str]) -> int:
         parser.add_argument("--yes", action="store_true")
     parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR")
     as_json = not prune and "output=json" in arguments
-    given = parser.parse_args([text for text in arguments[prune:] if not (as_json and text == "output=json")])
+    given = parser.parse_args(
+        [text for text in arguments[prune:] if not (as_json and text == "output=json")]
+    )
     folder: Path = given.directory.expanduser().absolute()
     if not folder.is_dir():
         raise ConfigError(f"{given.directory}: there is no such folder", hint="aeon runs outputs")
@@ -41,7 +43,10 @@ def runs(arguments: Sequence[str]) -> int:
     if as_json:
         put(json.dumps(TypeAdapter(list[Listed]).dump_python(found, mode="json"), indent=2))
     else:
-        put("\n".join(line for run in found for line in _describe(run)) or f"There are no runs in {given.directory}.")
+        put(
+            "\n".join(line for run in found for line in _describe(run))
+            or f"There are no runs in {given.directory}."
+        )
     return DONE
 
 
@@ -67,7 +72,9 @@ def _size(number: float) -> str:
 def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> int:
     keep, days = given.keep or 0, min(given.older_than or 0, _MOST_DAYS)
     if (given.keep is None and given.older_than is None) or keep < 0 or days < 0:
-        raise ConfigError("which runs may go?", hint="aeon runs prune --keep 20, or --older-than 30 (days)")
+        raise ConfigError(
+            "which runs may go?", hint="aeon runs prune --keep 20, or --older-than 30 (days)"
+        )
     before = datetime.now(UTC) - timedelta(days=days)
     removed = [run for run in found[keep:] if run.started <= before and not run.may_go_on]
     stopped = [run for run in found if run not in removed and (run.is_resumable or run.may_go_on)]
@@ -79,7 +86,10 @@ def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> 
     what = f"{count_noun(len(removed), 'run')}, {_size(sum(run.bytes for run in removed))}"
     if not given.yes:
         if not at_terminal():
-            raise ConfigError(f"{what} would be removed, and nobody can be asked", hint="--yes removes without asking.")
+            raise ConfigError(
+                f"{what} would be removed, and nobody can be asked",
+                hint="--yes removes without asking.",
+            )
         more = [f"and {len(removed) - _MOST} more"] if len(removed) > _MOST else []
         say("\n".join([*(line for run in removed[:_MOST] for line in _describe(run)), *more]))
         say(f"Remove {what}? It cannot be undone. [y/N]")
@@ -89,8 +99,12 @@ def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> 
     for run in removed:
         try:
             if own := remove_run(run, folder):
-                warn(f"{relative_to_here(run.directory)} stays, for what is not of the run: {one_line(own[0].name)}")
+                warn(
+                    f"{relative_to_here(run.directory)} stays, for what is not of the run: {one_line(own[0].name)}"
+                )
         except OSError as error:
-            raise ConfigError(f"{run.directory}: cannot be removed: {error.strerror or error}") from None
+            raise ConfigError(
+                f"{run.directory}: cannot be removed: {error.strerror or error}"
+            ) from None
     put(f"Removed {what}.")
     return DONE

@@ -27,7 +27,12 @@ def tools(arguments: Sequence[str]) -> int:
         offered = [(tool, invoker.approval(tool.name)) for tool in of_run.list()]
     if "--json" in arguments:
         listed = [
-            {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
+            {
+                **tool.describe(),
+                "side_effects": tool.side_effects,
+                "pure": tool.pure,
+                "approval": approval,
+            }
             for tool, approval in offered
         ]
         put(json.dumps(listed, indent=2, ensure_ascii=False))
@@ -44,5 +49,8 @@ def describe_tool(tool: Tool, approval: str) -> str:
     values = [("input ", tool.input_schema), ("output", tool.output_schema)]
     values += [("for example", example) for example in tool.examples]
     lines = [*tool.description.splitlines(), conditions]
-    shown = (f"  {name}  {one_line(json.dumps(dict(value), ensure_ascii=False))}" for name, value in values)
+    shown = (
+        f"  {name}  {one_line(json.dumps(dict(value), ensure_ascii=False))}"
+        for name, value in values
+    )
     return "\n".join((tool.name, *(f"  {one_line(line)}" for line in lines), *shown, ""))

@@ -34,10 +34,17 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
     with 0 after Hydra has printed what a flag asks for."""
     parser = hydra_private.arguments_parser()
     parser.add_argument("--no-project", action="store_true")
-    parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'
-    flags = parser.parse_intermixed_args([quote_override(argument, _text) for argument in arguments])
+    parser.prog, parser.usage = (
+        "aeon",
+        'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)',
+    )
+    flags = parser.parse_intermixed_args(
+        [quote_override(argument, _text) for argument in arguments]
+    )
     overrides: list[str] = flags.overrides
-    if bare := next((text for text in overrides if "=" not in text and not text.startswith("~")), None):
+    if bare := next(
+        (text for text in overrides if "=" not in text and not text.startswith("~")), None
+    ):
         near = get_close_matches(bare, COMMANDS, n=1) if several else []
         meant = f"Did you mean `aeon {near[0]}`? " if near else ""
         raise ConfigError(
@@ -51,7 +58,9 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
     if not flags.no_project:
         overrides, own = _add_project(overrides, own)
     name = str(flags.config_name or CONFIG_NAME)
-    composed = recompose.composition(Composition(overrides=tuple(overrides), config_dir=own, config_name=name))
+    composed = recompose.composition(
+        Composition(overrides=tuple(overrides), config_dir=own, config_name=name)
+    )
     if flags.hydra_help or flags.cfg or flags.info or flags.experimental_rerun:
         _show(flags, composed)
         sys.exit(DONE)
@@ -64,7 +73,11 @@ def refuse_keys(arguments: Sequence[str], group: str, reader: str) -> None:
     for key in (key for key in map(key_of, arguments) if key.startswith(f"{group}.")):
         from aeon.config.settings import Settings  # slow to load
 
-        ways = [f"{other}.{key.partition('.')[2]}" for other in ("limits", "batch", "sweep") if other != group]
+        ways = [
+            f"{other}.{key.partition('.')[2]}"
+            for other in ("limits", "batch", "sweep")
+            if other != group
+        ]
         meant = " or ".join(way for way in ways if way in known_paths(Settings))
         hint = f"Did you mean {meant}?" if meant else "Leave it out."
         raise ConfigError(f"{key} is read by {reader} alone", hint=hint)
@@ -90,8 +103,13 @@ def _show(flags: argparse.Namespace, composed: Composition) -> None:
     if added:
         from aeon.config.load import settings_from  # slow to load
 
-        settings_from(whole)  # it knows the nearest key, and which keys may be added; Hydra does not
-    flags.overrides, flags.config_name = config_compose.add_unknown_keys(composed.overrides, added), name
+        settings_from(
+            whole
+        )  # it knows the nearest key, and which keys may be added; Hydra does not
+    flags.overrides, flags.config_name = (
+        config_compose.add_unknown_keys(composed.overrides, added),
+        name,
+    )
     flags.config_path = str(own) if own else None
     flags.config_dir = str(hydra_private.packaged_config_dir()) if own else None
     shown = StringIO()
@@ -107,7 +125,10 @@ def _show(flags: argparse.Namespace, composed: Composition) -> None:
 def _text(key: str, argument: str) -> str:
     if key == "task" and argument == "-":
         if sys.stdin is None:
-            raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')
+            raise ConfigError(
+                "task=-: standard input is closed",
+                hint='Pipe the task in, or give it as task="...".',
+            )
         if sys.stdin.isatty():
             say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
         return decode_utf8(sys.stdin.buffer.read(), "standard input")

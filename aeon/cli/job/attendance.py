@@ -47,16 +47,26 @@ def attend(
     control, asks = RunControl(), settings.interaction.kind == "ask"
 
     def end_now() -> str:
-        on = f"\nTo go on from what was answered: {resuming}" if settings.store.mode in ("record", "cache") else ""
+        on = (
+            f"\nTo go on from what was answered: {resuming}"
+            if settings.store.mode in ("record", "cache")
+            else ""
+        )
         return f"Ended at once. What was written is in {directory}{on}"
 
-    def put(to_person: Callable[[_Question, Callable[[], bool]], _Answer], question: _Question) -> _Answer:
+    def put(
+        to_person: Callable[[_Question, Callable[[], bool]], _Answer], question: _Question
+    ) -> _Answer:
         with progress.pause():
             return to_person(question, lambda: control.stop_requested)
 
     shown = progress_for(settings.progress.kind, streams.stderr(), os.environ, view_of(settings))
     left: list[str] = []
-    with shown as progress, handle_interrupts(control, progress.stopping, end_now), _telling(settings, progress, left):
+    with (
+        shown as progress,
+        handle_interrupts(control, progress.stopping, end_now),
+        _telling(settings, progress, left),
+    ):
         around = Surroundings(
             directory=directory,
             of_multirun=of_multirun,
@@ -65,14 +75,18 @@ def attend(
             ask=partial(put, ask) if asks else None,
             approve=partial(put, approve) if asks or at_terminal() else None,
             warn=warn,
-            watcher=Watcher(progress.watch, stream=settings.progress.stream) if progress.live else None,
+            watcher=Watcher(progress.watch, stream=settings.progress.stream)
+            if progress.live
+            else None,
         )
         yield around, progress
     for line in left:  # a live display would draw over it
         streams.say(line)
 
 
-def _telling(settings: Settings, progress: Display, left: list[str]) -> AbstractContextManager[None]:
+def _telling(
+    settings: Settings, progress: Display, left: list[str]
+) -> AbstractContextManager[None]:
     """Tell what batches are waited for; what must outlast a live display is `left` to be told after it."""
     if not getattr(settings.provider, "batch", False):
         return nullcontext()

@@ -17,7 +17,13 @@ from aeon.observability.artefacts import ANSWER
 from aeon.report import ending
 from aeon.report.words import STATES, format_clock, is_utf, relative_to_here, round_down, to_ascii
 
-_STYLES = {"error": "red", "blocked": "yellow", "failed": "red", "invalid": "red", "question": "cyan"}
+_STYLES = {
+    "error": "red",
+    "blocked": "yellow",
+    "failed": "red",
+    "invalid": "red",
+    "question": "cyan",
+}
 
 
 def card(result: RunResult, directory: Path) -> str:
@@ -25,12 +31,21 @@ def card(result: RunResult, directory: Path) -> str:
     commands are not broken into lines, so that they can be copied."""
     terminal, file = Console(stderr=True), StringIO()
     console = Console(file=file, force_terminal=True, width=terminal.width, highlight=False)
-    sign, style = (STATES["complete"], "green") if result.exit_status == 0 else (STATES["blocked"], "yellow")
+    sign, style = (
+        (STATES["complete"], "green") if result.exit_status == 0 else (STATES["blocked"], "yellow")
+    )
     clock = format_clock(timedelta(seconds=result.timings.total_seconds))
     title = f"{sign} {ending.verdict(result).rstrip('.')}{'' if ending.is_replay(result) else f'  {clock}'}"
     console.print(Rule(style=style), Text(title, f"bold {style}"), _facts(result))
-    paths = {"answer": directory / ANSWER, "folder": directory} if result.answer else {"folder": directory}
-    lines = [Text.assemble((f"  {name:<12} ", "dim"), str(relative_to_here(path))) for name, path in paths.items()]
+    paths = (
+        {"answer": directory / ANSWER, "folder": directory}
+        if result.answer
+        else {"folder": directory}
+    )
+    lines = [
+        Text.assemble((f"  {name:<12} ", "dim"), str(relative_to_here(path)))
+        for name, path in paths.items()
+    ]
     commands = ending.next_commands(result, directory) or ending.ask_for_more(result, directory)
     for purpose, command in commands:
         lines += [Text(f"  {purpose}:", "dim"), Text(f"    {command}", "bold")]
@@ -45,10 +60,15 @@ def _facts(result: RunResult) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="dim", min_width=14)
     table.add_column(overflow="fold")
-    rows = [("error", f"{result.error.message}\n{result.error.hint}".strip())] if result.error else []
+    rows = (
+        [("error", f"{result.error.message}\n{result.error.hint}".strip())] if result.error else []
+    )
     for name, score, bar in ending.scores(result):
         style = "bold green" if score >= bar else "bold yellow"
-        table.add_row(f"  {name}", Text.assemble((f"{round_down(score):.2f}", style), (f" of {bar:.2f}", "dim")))
+        table.add_row(
+            f"  {name}",
+            Text.assemble((f"{round_down(score):.2f}", style), (f" of {bar:.2f}", "dim")),
+        )
     rows += [("spent", ending.describe_spent(result))]
     rows += [point for point in ending.open_points(result) if point[0] not in SCORES]
     for name, text in rows:

@@ -48,7 +48,13 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
     settings, warnings, unwritten = aeon.settings, list[str](), list[ArtefactError]()
     warn(*aeon.warnings)
-    attending = attend(settings, directory, resume_command(directory), warn=warnings.append, of_multirun=of_multirun)
+    attending = attend(
+        settings,
+        directory,
+        resume_command(directory),
+        warn=warnings.append,
+        of_multirun=of_multirun,
+    )
     with aeon, attending as (around, progress):
         try:
             result = run.to_end(around)
@@ -58,7 +64,11 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
             result = error.result
             unwritten.append(error)
     if settings.progress.kind == "none":
-        warnings += [one_line(advisory.message) for advisory in result.advisories if advisory.kind in TOOL_WARNINGS]
+        warnings += [
+            one_line(advisory.message)
+            for advisory in result.advisories
+            if advisory.kind in TOOL_WARNINGS
+        ]
     warn(*warnings)
     try:
         write_answer(result, settings.output, markdown=settings.answer.json_schema is None)

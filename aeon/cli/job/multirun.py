@@ -39,7 +39,12 @@ _FIGURES = {
 }
 """The columns of `summary.csv`, and where `result.json` has them; the table shows the first eight."""
 _SHOWN = tuple(_FIGURES)[:8]
-_SHORT = {"converged": "conv.", "completeness": "compl.", "coherence": "coher.", "consistency": "consist."}
+_SHORT = {
+    "converged": "conv.",
+    "completeness": "compl.",
+    "coherence": "coher.",
+    "consistency": "consist.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,10 @@ def write_status(directory: Path, status: int) -> None:
 def worst(jobs: Iterable[Job]) -> int:
     """The worst exit status of the jobs that began; FAILED when there are none."""
     statuses = {job.status for job in jobs if job.directory is not None} or {FAILED}
-    return next((status for status in (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED) if status in statuses), DONE)
+    return next(
+        (status for status in (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED) if status in statuses),
+        DONE,
+    )
 
 
 def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> list[Job]:
@@ -99,7 +107,9 @@ def _read(directory: Path) -> Job:
 
 def _by_key(overrides: Iterable[str]) -> dict[str, str]:
     parts = (text.partition("=") for text in overrides)
-    return {key.lstrip("+"): one_line(value) for key, _, value in parts if not key.startswith("hydra.")}
+    return {
+        key.lstrip("+"): one_line(value) for key, _, value in parts if not key.startswith("hydra.")
+    }
 
 
 def _swept_keys(jobs: Sequence[Job]) -> list[str]:
@@ -113,13 +123,21 @@ def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
     converged = sum(bool(job.figures.get("converged")) for job in jobs)
     total = f"{count_noun(len(jobs), 'job')}, {converged} converged. Exit status {status}, the worst of the jobs."
     keys = _swept_keys(jobs)
-    swept = [" ".join(f"{key}={job.overrides[key]}" for key in keys if key in job.overrides) or "-" for job in jobs]
+    swept = [
+        " ".join(f"{key}={job.overrides[key]}" for key in keys if key in job.overrides) or "-"
+        for job in jobs
+    ]
     rows = [[job.number, *(job.figures.get(name) for name in _SHOWN), job.status] for job in jobs]
     places = [relative_to_here(job.directory) if job.directory else None for job in jobs]
-    wide = [[row[0], overrides, *row[1:], place] for row, overrides, place in zip(rows, swept, places, strict=True)]
+    wide = [
+        [row[0], overrides, *row[1:], place]
+        for row, overrides, place in zip(rows, swept, places, strict=True)
+    ]
     lines = _table([["job", "overrides", *_SHOWN, "exit", "directory"], *wide])
     if width is not None and max(map(cell_len, lines)) > width:
-        head, *figures = _table([["job", *(_SHORT.get(name, name) for name in _SHOWN), "exit"], *rows])
+        head, *figures = _table(
+            [["job", *(_SHORT.get(name, name) for name in _SHOWN), "exit"], *rows]
+        )
         lines = [head, *(line for pair in zip(swept, figures, strict=True) for line in pair)]
     return "\n".join((*lines, total))
 
@@ -140,7 +158,9 @@ def write_csv(jobs: Sequence[Job], directory: Path) -> None:
     """Write the jobs as `summary.csv`: a line for each, a column for each key that was swept over. Raises
     ArtefactError."""
     keys, text = _swept_keys(jobs), StringIO(newline="")
-    writer = csv.DictWriter(text, ["job", *keys, *_FIGURES, "exit", "directory"], extrasaction="ignore")
+    writer = csv.DictWriter(
+        text, ["job", *keys, *_FIGURES, "exit", "directory"], extrasaction="ignore"
+    )
     writer.writeheader()
     for job in jobs:
         figures = {k: str(v).lower() if isinstance(v, bool) else v for k, v in job.figures.items()}

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def prepare_job(
-    cfg: DictConfig, composition: Composition | None = None, open_endpoints: OpenEndpoints | None = None
+    cfg: DictConfig,
+    composition: Composition | None = None,
+    open_endpoints: OpenEndpoints | None = None,
 ) -> tuple[Aeon, Run]:
     """Check a composed configuration, its texts, provider, prompts and schemas; the engine is loaded only for settings,
     task and inputs that can be used. `composition` is recorded in `run.json`. Raises ConfigError."""
@@ -31,7 +33,9 @@ def prepare_job(
     from aeon.store.opening import check_own_store
 
     if settings.interaction.kind == "ask" and settings.store.mode != "replay" and not at_terminal():
-        raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
+        raise ConfigError(
+            "interaction=ask: there is no terminal to ask at", hint="Use interaction=none."
+        )
     check_own_store(settings.store)
     aeon = Aeon(settings, environment(), composition=composition, open_endpoints=open_endpoints)
     return aeon, aeon.prepared_run(task, inputs=inputs)
@@ -39,7 +43,9 @@ def prepare_job(
 
 def composition_of(hydra: DictConfig | HydraConf) -> Composition:
     """The overrides and files that a job was composed of, as Hydra's part of its configuration records them."""
-    main = next((source.path for source in hydra.runtime.config_sources if source.provider == "main"), None)
+    main = next(
+        (source.path for source in hydra.runtime.config_sources if source.provider == "main"), None
+    )
     own = Path(main) if main and Path(main) != packaged_config_dir() else None
     # As they were typed, interpolations unresolved.
     overrides: Any = OmegaConf.to_container(hydra.overrides, resolve=False)

@@ -47,7 +47,9 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     in_threads = whole.hydra.launcher.get("_target_") == LAUNCHER
     _refuse(given, settings.sweep, whole.hydra.job if in_threads else None, constant)
     if not any(key_of(text) == _EXCLUDED for text in given.overrides):
-        given = given.with_overrides((*given.overrides, f"{_EXCLUDED}=[{','.join(map(quote, constant))}]"))
+        given = given.with_overrides(
+            (*given.overrides, f"{_EXCLUDED}=[{','.join(map(quote, constant))}]")
+        )
     planned = hydra_private.sweep_jobs(given, whole)
     os.environ[JOB_DIGITS] = str(len(str(max(len(planned) - 1, 0))) if planned else 2)
     if sys.stderr.isatty():
@@ -55,10 +57,16 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     composed, added = _compose(given, planned, added, settings.sweep)
     directory = (settings.sweep.resume or claim_sweep_directory(whole)).expanduser().absolute()
     overrides = config_compose.add_unknown_keys(given.overrides, added)
-    of = given.with_overrides((*overrides, f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN"))
+    of = given.with_overrides(
+        (*overrides, f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN")
+    )
     sweep = Sweep(settings, directory, constant)
     sweep.plan(planned)
-    with lock(mark := directory / "multirun.yaml", f"sweep.resume={directory}", "Wait for its end, or stop it."):
+    with lock(
+        mark := directory / "multirun.yaml",
+        f"sweep.resume={directory}",
+        "Wait for its end, or stop it.",
+    ):
         if settings.sweep.resume:
             sweep.done, sweep.before = find_done(directory, planned)
             if len(sweep.done) == len(planned):
@@ -82,7 +90,10 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, composed: Composed | N
         if not has_begun or isinstance(error, ConfigError):
             raise
         sweep.interrupted = sweep.interrupted or not sweep.stopped
-    except (ValueError, RuntimeError) as error:  # of a sweeper that cannot do with what the jobs gave
+    except (
+        ValueError,
+        RuntimeError,
+    ) as error:  # of a sweeper that cannot do with what the jobs gave
         sweep.stopped = f"the sweeper failed: {one_line(str(error), 300)}"
     finally:
         sweep.close()
@@ -93,14 +104,29 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     jobs = read_jobs(directory, planned)
     is_done = all(map(has_ended, jobs))
     for job in jobs:
-        if sweep.stopped and job.status == NOT_CONVERGED and job.figures.get("ended") == "interrupted":
-            job.figures["ended"] = sweep.stopped.partition("=")[0].partition(":")[0]  # the key that stopped it
+        if (
+            sweep.stopped
+            and job.status == NOT_CONVERGED
+            and job.figures.get("ended") == "interrupted"
+        ):
+            job.figures["ended"] = sweep.stopped.partition("=")[0].partition(":")[
+                0
+            ]  # the key that stopped it
     status = INTERRUPTED if sweep.interrupted else worst(jobs)
     status = NOT_CONVERGED if sweep.stopped and status == DONE else status
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    say("\n".join((f"\n{summary(jobs, status, width)}", *([f"Stopped: {sweep.stopped}."] if sweep.stopped else []))))
+    say(
+        "\n".join(
+            (
+                f"\n{summary(jobs, status, width)}",
+                *([f"Stopped: {sweep.stopped}."] if sweep.stopped else []),
+            )
+        )
+    )
     if not is_done and (directory / "multirun.yaml").stat().st_size:
-        say(f"What is missing or failed is run with: {command_of((f'sweep.resume={relative_to_here(directory)}',))}")
+        say(
+            f"What is missing or failed is run with: {command_of((f'sweep.resume={relative_to_here(directory)}',))}"
+        )
     write_csv(jobs, directory)
     from aeon.report.compare.page import compare_jobs  # only for multiruns
 
@@ -108,22 +134,37 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     return status
 
 
-def _refuse(given: Composition, sweep: SweepSettings, in_threads: DictConfig | None, constant: Sequence[str]) -> None:
+def _refuse(
+    given: Composition, sweep: SweepSettings, in_threads: DictConfig | None, constant: Sequence[str]
+) -> None:
     """Raise ConfigError for what jobs cannot have; `in_threads` is how Hydra is to set up those of this process."""
-    if swept := [key for key in map(key_of, given.overrides) if key.startswith("sweep.") and key not in constant]:
+    if swept := [
+        key
+        for key in map(key_of, given.overrides)
+        if key.startswith("sweep.") and key not in constant
+    ]:
         raise ConfigError(f"{swept[0]}: it holds for all jobs, and takes one value")
-    named = {name: getattr(sweep, name) for name in ("fail_fast", "max_cost", "max_llm_calls", "resume")}
+    named = {
+        name: getattr(sweep, name) for name in ("fail_fast", "max_cost", "max_llm_calls", "resume")
+    }
     if in_threads is None and (key := next((name for name, value in named.items() if value), None)):
         problem = "only the launcher that runs all jobs in one process has it"
-        raise ConfigError(f"sweep.{key}: {problem}", hint=f"Leave out sweep.{key}, or hydra/launcher=...")
+        raise ConfigError(
+            f"sweep.{key}: {problem}", hint=f"Leave out sweep.{key}, or hydra/launcher=..."
+        )
     if in_threads is not None and (in_threads.chdir or in_threads.env_set):
         key = "chdir" if in_threads.chdir else "env_set"
         hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
-        raise ConfigError(f"hydra.job.{key}: the jobs of this launcher share one process", hint=hint)
+        raise ConfigError(
+            f"hydra.job.{key}: the jobs of this launcher share one process", hint=hint
+        )
 
 
 def _compose(
-    given: Composition, planned: Sequence[Sequence[str]], added: frozenset[str], sweep: SweepSettings
+    given: Composition,
+    planned: Sequence[Sequence[str]],
+    added: frozenset[str],
+    sweep: SweepSettings,
 ) -> tuple[Composed, frozenset[str]]:
     """Each planned job composed, and checked as far as it can be without a call."""
     composed = dict[tuple[str, ...], bytes]()
@@ -141,7 +182,11 @@ def sweep_job(cfg: DictConfig) -> Any:
     """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it, and write its exit
     status. Does not raise, so that every job gets its turn; only an interruption ends the multirun."""
     hydra = HydraConfig.get()
-    of, directory, multirun = composition_of(hydra), Path(hydra.runtime.output_dir), Path(hydra.sweep.dir).absolute()
+    of, directory, multirun = (
+        composition_of(hydra),
+        Path(hydra.runtime.output_dir),
+        Path(hydra.sweep.dir).absolute(),
+    )
 
     def run() -> int:
         job = prepare_job(config_compose.with_fallbacks(cfg, of), of)

@@ -29,7 +29,14 @@ from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.questions import approve, ask, at_terminal
-from aeon.cli.terminal.status import FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, handle_interrupts, run_guarded
+from aeon.cli.terminal.status import (
+    FAILED,
+    INTERRUPTED,
+    NOT_CONVERGED,
+    USAGE,
+    handle_interrupts,
+    run_guarded,
+)
 from aeon.config.compose.hydra_private import name_overrides
 from aeon.config.compose.literal import quote
 from aeon.config.settings import Settings
@@ -50,13 +57,21 @@ class Sweep:
     def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
         self._settings, self._directory, self._constant = settings, directory, frozenset(constant)
         self.stopped, self.interrupted, self._control = "", False, RunControl()
-        caps = LimitSettings(max_cost=settings.sweep.max_cost, max_llm_calls=settings.sweep.max_llm_calls)
+        caps = LimitSettings(
+            max_cost=settings.sweep.max_cost, max_llm_calls=settings.sweep.max_llm_calls
+        )
         self._endpoints = SharedEndpoints(CappedMeter(caps, self.stop))
         quiet = settings.progress.kind == "none"
-        self._view = SweepView(lambda: self._endpoints.meter.spent, (caps.max_cost, caps.max_llm_calls), quiet=quiet)
+        self._view = SweepView(
+            lambda: self._endpoints.meter.spent, (caps.max_cost, caps.max_llm_calls), quiet=quiet
+        )
         self.done: Mapping[int, Path] = {}
         self.before: Mapping[int, Path] = {}
-        self._answers, self._printing, self._next = dict[int, Callable[[], None] | None](), threading.RLock(), 0
+        self._answers, self._printing, self._next = (
+            dict[int, Callable[[], None] | None](),
+            threading.RLock(),
+            0,
+        )
         self._warned = set[str]()
 
     def words_of(self, overrides: Sequence[str]) -> str:
@@ -84,7 +99,12 @@ class Sweep:
         """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises KeyboardInterrupt
         when all were stopped."""
         attended = self._settings.interaction.kind == "ask"
-        shown = progress_for(self._settings.progress.kind, streams.stderr(), os.environ, RunView(draw=self._view.draw))
+        shown = progress_for(
+            self._settings.progress.kind,
+            streams.stderr(),
+            os.environ,
+            RunView(draw=self._view.draw),
+        )
         with shown as display, handle_interrupts(self._control, self._interrupt, self._end_now):
             self._view.display = display
             display.print([])
@@ -112,7 +132,9 @@ class Sweep:
     def _interrupt(self) -> str:
         self.interrupted = True
         seconds = self._settings.execution.grace_seconds
-        said = f"Stopping: nothing new is started. Work that is under way has {seconds:.0f} s to end."
+        said = (
+            f"Stopping: nothing new is started. Work that is under way has {seconds:.0f} s to end."
+        )
         self._view.stopping = f"{said}\nCtrl-C again ends at once, and waits for nothing."
         return "" if self._view.live else self._view.stopping
 
@@ -123,7 +145,9 @@ class Sweep:
     def _run(self, job: DictConfig, context: HydraContext) -> tuple[int, Any]:
         number, directory = job.hydra.job.num, Path(job.hydra.runtime.output_dir)
         told: list[str] = []
-        context.callbacks.on_job_start(config=job, task_function=partial(self._run, context=context))
+        context.callbacks.on_job_start(
+            config=job, task_function=partial(self._run, context=context)
+        )
         status = run_guarded(lambda: self._to_end(job, number, directory), told.append)
         if status == INTERRUPTED and self.stopped:
             status = NOT_CONVERGED
@@ -134,7 +158,9 @@ class Sweep:
         if status in (FAILED, USAGE) and self._settings.sweep.fail_fast:
             self.stop(f"sweep.fail_fast: job {number} failed")
         value = objective_of(directory, self._settings.sweep.objective, status)
-        context.callbacks.on_job_end(config=job, job_return=job_return(job.hydra.overrides.task, value))
+        context.callbacks.on_job_end(
+            config=job, job_return=job_return(job.hydra.overrides.task, value)
+        )
         return number, value
 
     def _to_end(self, job: DictConfig, number: int, directory: Path) -> int:
@@ -171,8 +197,14 @@ class Sweep:
         return result.exit_status
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
-        told = ending(result, relative_to_here(directory), ways=result.termination_reason not in AGAIN)
-        self._view.end(number, result.termination_reason, *([told] if not self._view.live or result.error else []))
+        told = ending(
+            result, relative_to_here(directory), ways=result.termination_reason not in AGAIN
+        )
+        self._view.end(
+            number,
+            result.termination_reason,
+            *([told] if not self._view.live or result.error else []),
+        )
         markdown = settings.answer.json_schema is None
         self._print(number, partial(write_answer, result, settings.output, markdown=markdown))
 

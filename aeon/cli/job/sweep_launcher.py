@@ -24,15 +24,25 @@ class Threads(Launcher):
     `CarryOut`, which returns the value of each that began by its number. What a process has once, as Hydra's own state,
     is not changed."""
 
-    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
         """Take what Hydra gives a launcher."""
-        self._context, self._config, self._carry_out = hydra_context, config, cast(CarryOut, task_function)
+        self._context, self._config, self._carry_out = (
+            hydra_context,
+            config,
+            cast(CarryOut, task_function),
+        )
 
-    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
         """Run the jobs."""
         configure_log(self._config.hydra.job_logging, self._config.hydra.verbose)
         numbered = list(enumerate(map(list, job_overrides), initial_job_idx))
-        values = self._carry_out((self._compose(number, job) for number, job in numbered), self._context)
+        values = self._carry_out(
+            (self._compose(number, job) for number, job in numbered), self._context
+        )
         return [job_return(job, values.get(number)) for number, job in numbered]
 
     def _compose(self, number: int, overrides: list[str]) -> DictConfig:
@@ -41,7 +51,9 @@ class Threads(Launcher):
             job = with_fallbacks(job, composition_of(job.hydra))
         with read_write(job.hydra), open_dict(job.hydra):
             job.hydra.job.id, job.hydra.job.num = str(number), number
-            job.hydra.sweep.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(self._config.hydra.sweep.dir))
+            job.hydra.sweep.dir = re.sub(
+                r"(\\*)\$\{", r"\1\1\\${", str(self._config.hydra.sweep.dir)
+            )
             place = os.path.join(str(job.hydra.sweep.dir), str(job.hydra.sweep.subdir))  # noqa: PTH118
             job.hydra.runtime.output_dir = str(Path(place).absolute())
         return job
@@ -52,7 +64,11 @@ def save_job(job: DictConfig) -> None:
     if job.hydra.output_subdir is None:
         return
     own = OmegaConf.masked_copy(job, [str(key) for key in job if key != "hydra"])
-    parts = {"config": own, "hydra": OmegaConf.masked_copy(job, ["hydra"]), "overrides": job.hydra.overrides.task}
+    parts = {
+        "config": own,
+        "hydra": OmegaConf.masked_copy(job, ["hydra"]),
+        "overrides": job.hydra.overrides.task,
+    }
     folder = Path(job.hydra.runtime.output_dir, job.hydra.output_subdir)
     folder.mkdir(parents=True, exist_ok=True)
     for name, part in parts.items():

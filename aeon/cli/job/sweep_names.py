@@ -20,7 +20,10 @@ _LONGEST_VALUE, _LONGEST_NAME = 24, 80
 def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()) -> str:
     """The name of a job's directory, safe on every file system: its number and its values."""
     digits = int(os.environ.get(JOB_DIGITS) or 1)
-    parts = [f"{number:0{digits}d}", *([",".join(values)] if (values := name_values(overrides, constant)) else [])]
+    parts = [
+        f"{number:0{digits}d}",
+        *([",".join(values)] if (values := name_values(overrides, constant)) else []),
+    ]
     return "-".join(parts)[:_LONGEST_NAME].rstrip("-.,=")
 
 
@@ -29,14 +32,21 @@ def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[
     left_out, values = set(constant), {key_of(text): text.partition("=")[2] for text in overrides}
     swept = {key: value for key, value in values.items() if key not in left_out}
     last = [key.rpartition(".")[2] for key in swept]
-    names = [short if last.count(short) == 1 else key for short, key in zip(last, swept, strict=True)]
-    return [f"{_clean(name)}={_clean(value)}" for name, value in zip(names, swept.values(), strict=True)]
+    names = [
+        short if last.count(short) == 1 else key for short, key in zip(last, swept, strict=True)
+    ]
+    return [
+        f"{_clean(name)}={_clean(value)}" for name, value in zip(names, swept.values(), strict=True)
+    ]
 
 
 def _clean(text: str) -> str:
     text = text.strip("'\"").rstrip("/\\")
     last = re.split(r"[/\\]", text)[-1]  # of a path, or of a model with its maker
-    return re.sub(r"[^\w.+]+", "-", last, flags=re.ASCII).strip("-.")[:_LONGEST_VALUE].rstrip("-.") or "-"
+    return (
+        re.sub(r"[^\w.+]+", "-", last, flags=re.ASCII).strip("-.")[:_LONGEST_VALUE].rstrip("-.")
+        or "-"
+    )
 
 
 # OmegaConf 2.4 deprecates the one, and 2.3 the other.

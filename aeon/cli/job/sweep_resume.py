@@ -41,9 +41,13 @@ def compose_again(today: Composition) -> Composition:
     of = composition_of(recorded.hydra)
     overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
     given = {key_of(text) for text in rest}
-    before = [text for text in (*overrides["hydra"], *overrides["task"]) if key_of(text) not in given]
+    before = [
+        text for text in (*overrides["hydra"], *overrides["task"]) if key_of(text) not in given
+    ]
     kept = [text for text in before if not _NOT_AGAIN.match(text.lstrip("+~"))]
-    return of.with_overrides((*kept, *rest, f"sweep.resume={quote(str(directory))}", "hydra.mode=MULTIRUN"))
+    return of.with_overrides(
+        (*kept, *rest, f"sweep.resume={quote(str(directory))}", "hydra.mode=MULTIRUN")
+    )
 
 
 def _read(directory: Path) -> DictConfig:
@@ -52,9 +56,13 @@ def _read(directory: Path) -> DictConfig:
         recorded = OmegaConf.create(read_yaml(directory / "multirun.yaml") or {})
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"sweep.resume={directory}: this is no multirun's directory ({why})", hint=hint) from None
+        raise ConfigError(
+            f"sweep.resume={directory}: this is no multirun's directory ({why})", hint=hint
+        ) from None
     if "hydra" not in recorded:
-        raise ConfigError(f"sweep.resume={directory}: it does not say what its jobs were", hint=_NO_JOBS)
+        raise ConfigError(
+            f"sweep.resume={directory}: it does not say what its jobs were", hint=_NO_JOBS
+        )
     return recorded
 
 
@@ -63,7 +71,9 @@ def has_ended(job: Job) -> bool:
     return job.figures.get("ended") not in AGAIN and job.status != 1
 
 
-def find_done(directory: Path, planned: Sequence[Sequence[str]]) -> tuple[dict[int, Path], dict[int, Path]]:
+def find_done(
+    directory: Path, planned: Sequence[Sequence[str]]
+) -> tuple[dict[int, Path], dict[int, Path]]:
     """The directories of the jobs that are done, by their numbers, and those that hold the answers of the others, moved
     out of the way. Raises ConfigError when a job still runs."""
     done, before = dict[int, Path](), dict[int, Path]()

@@ -20,13 +20,24 @@ from aeon.llm.stack.limits import Spent
 from aeon.report.words import SPINNER, STATES, count_noun, format_clock, round_down
 
 _INCIDENTS = (e.CallFailed, e.FallbackUsed, e.RetryScheduled, e.AdvisoryRaised)
-_STYLES = {"waiting": "dim", "running": "cyan", "converged": "green", "complete": "green", "failed": "red"}
+_STYLES = {
+    "waiting": "dim",
+    "running": "cyan",
+    "converged": "green",
+    "complete": "green",
+    "failed": "red",
+}
 _SIGNS = {"waiting": STATES["pending"], "converged": STATES["complete"], "failed": STATES["failed"]}
 _RANKS = ("running", "failed", "waiting")
 _SHORT = ("compl.", "coher.", "cons.")
 _COLUMNS = (
     *((name, 6, 100, 10_000) for name in _SHORT),
-    *(("least", 5, 0, 100), ("calls", 5, 66, 10_000), ("cost", 8, 72, 10_000), ("time", 6, 0, 10_000)),
+    *(
+        ("least", 5, 0, 100),
+        ("calls", 5, 66, 10_000),
+        ("cost", 8, 72, 10_000),
+        ("time", 6, 0, 10_000),
+    ),
 )
 """The figures of a job, each with its cells and from which width to which it is shown."""
 _OF_STATE, _WIDEST = 19, 140
@@ -100,7 +111,11 @@ class SweepView:
 
     def say(self, *texts: str, of: int | None = None) -> None:
         """Write lines, said of a job where its number is given."""
-        safe = (re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", line) for text in texts for line in text.splitlines())
+        safe = (
+            re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", line)
+            for text in texts
+            for line in text.splitlines()
+        )
         told = [line if of is None else f"job {of}  {line}" for line in safe]
         if told and self.display is not None:
             self.display.print(told)
@@ -113,7 +128,11 @@ class SweepView:
     def _tell(self, event: e.Event, view: RunView) -> list[str]:
         if isinstance(event, e.RunStarted):
             shown, self._introduced = not self._introduced, True
-            if shown and self.display is not None and (head := banner(event.synthetic, view.recording)):
+            if (
+                shown
+                and self.display is not None
+                and (head := banner(event.synthetic, view.recording))
+            ):
                 self.display.print(head)
             return []
         told = _INCIDENTS if self.live else (*_INCIDENTS, e.Assessed)
@@ -124,17 +143,31 @@ class SweepView:
         width = min(width, _WIDEST)
         with self._lock:
             rows = list(self.rows.values())
-            total = [_fit(Text(f"  {line}", "bold yellow"), width) for line in self.stopping.splitlines()]
+            total = [
+                _fit(Text(f"  {line}", "bold yellow"), width) for line in self.stopping.splitlines()
+            ]
             total.append(_fit(Text(f"  {self._total(rows)}", "dim"), width))
             shown = _select(rows, max(1, height - 4 - len(total)))
             clock = format_clock(now - self.started)
-            title = Text.assemble((_turn(now), "cyan"), " ", (f"Aeon  {count_noun(len(rows), 'job')}", "bold"))
-            title = Text.assemble(title, " " * max(1, width - title.cell_len - len(clock)), (clock, "cyan"))
+            title = Text.assemble(
+                (_turn(now), "cyan"), " ", (f"Aeon  {count_noun(len(rows), 'job')}", "bold")
+            )
+            title = Text.assemble(
+                title, " " * max(1, width - title.cell_len - len(clock)), (clock, "cyan")
+            )
             texts = _shorten([row.words for row in shown], _room(width))
             widest = max(map(cell_len, texts), default=0)
-            head = _assemble(Text("    job"), Text("now"), {name: name for name, *_ in _COLUMNS}, width, widest)
+            head = _assemble(
+                Text("    job"), Text("now"), {name: name for name, *_ in _COLUMNS}, width, widest
+            )
             head.stylize("dim")
-            table = [head, *(_line(row, text, now, width, widest) for row, text in zip(shown, texts, strict=True))]
+            table = [
+                head,
+                *(
+                    _line(row, text, now, width, widest)
+                    for row, text in zip(shown, texts, strict=True)
+                ),
+            ]
         return [Text(""), title, *(_fit(line, width) for line in table), *total]
 
     def _total(self, rows: Sequence[Row]) -> str:
@@ -196,7 +229,9 @@ def _assemble(left: Text, state: Text, figures: Mapping[str, str], width: int, w
     left.truncate(8 + min(widest, _room(width)), overflow="ellipsis", pad=True)
     state.truncate(_OF_STATE - 2, overflow="ellipsis", pad=True)
     shown = [(name, cells) for name, cells, least, most in _COLUMNS if least <= width < most]
-    return Text.assemble(left, "  ", state, *(f"  {figures.get(name, ''):>{cells}}" for name, cells in shown))
+    return Text.assemble(
+        left, "  ", state, *(f"  {figures.get(name, ''):>{cells}}" for name, cells in shown)
+    )
 
 
 def _turn(now: datetime) -> str:

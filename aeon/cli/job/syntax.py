@@ -12,15 +12,43 @@ from aeon.domain.errors import ConfigError
 TEXTS = Path(__file__).parents[1] / "commands" / "texts"
 GENERAL = "aeon"
 COMMANDS = {
-    **{"ask": "run", "batch": "batch", "cassette": "cassette", "check": "check", "compare": "compare"},
-    **{"completion": "docs", "docs": "docs", "doctor": "provider", "help": "docs", "init": "files", "plan": "plan"},
-    **{"inspect": "inspect", "render": "files", "runs": "runs", "schema": "files", "tools": "tools"},
+    **{
+        "ask": "run",
+        "batch": "batch",
+        "cassette": "cassette",
+        "check": "check",
+        "compare": "compare",
+    },
+    **{
+        "completion": "docs",
+        "docs": "docs",
+        "doctor": "provider",
+        "help": "docs",
+        "init": "files",
+        "plan": "plan",
+    },
+    **{
+        "inspect": "inspect",
+        "render": "files",
+        "runs": "runs",
+        "schema": "files",
+        "tools": "tools",
+    },
     **{"verify": "provider"},
 }
 """The subcommands, each with the module in `commands/` whose function of that name runs it and returns its status."""
 
 FLAGS = (
-    *("--cfg", "--config-dir", "--config-name", "--config-path", "--help", "--hydra-help", "--info", "--multirun"),
+    *(
+        "--cfg",
+        "--config-dir",
+        "--config-name",
+        "--config-path",
+        "--help",
+        "--hydra-help",
+        "--info",
+        "--multirun",
+    ),
     *("--no-project", "--package", "--resolve", "--run", "--shell-completion", "--version"),
 )
 """Every long flag of a run."""
@@ -31,7 +59,11 @@ def config_folders(arguments: Sequence[str]) -> list[Path]:
     cannot be used names none: a run reports it."""
     from aeon.config.project_file import find_project, read_project  # slow to load
 
-    named = [text for flag, text in pairwise(arguments) if flag in ("--config-dir", "-cd", "--config-path", "-cp")]
+    named = [
+        text
+        for flag, text in pairwise(arguments)
+        if flag in ("--config-dir", "-cd", "--config-path", "-cp")
+    ]
     found = None if named or "--no-project" in arguments else find_project(Path.cwd())
     with suppress(ConfigError):
         own = read_project(found).config_dir if found else None

@@ -80,7 +80,10 @@ def _rows(plan: Plan) -> list[tuple[str, PlanStep | None, int | None]]:
     for number, layer in enumerate(layered, start=1):
         if number > 1:
             rows.append((lanes.draw_passing(), None, None))
-        rows += [(lanes.draw_step(step), step, None if place else number) for place, step in enumerate(layer)]
+        rows += [
+            (lanes.draw_step(step), step, None if place else number)
+            for place, step in enumerate(layer)
+        ]
     return rows
 
 
@@ -92,11 +95,15 @@ class _Lanes:
     columns: list[str | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.last_user = {needed: step.step_id for step in self.steps for needed in step.dependencies}
+        self.last_user = {
+            needed: step.step_id for step in self.steps for needed in step.dependencies
+        }
 
     def draw_step(self, step: PlanStep) -> str:
         joined = {place for place, one in enumerate(self.columns) if one in step.dependencies}
-        ended = {place for place in joined if self.last_user[self.columns[place] or ""] == step.step_id}
+        ended = {
+            place for place in joined if self.last_user[self.columns[place] or ""] == step.step_id
+        }
         if not ended and None not in self.columns:
             self.columns.append(None)
         column = min(ended) if ended else self.columns.index(None)

@@ -23,7 +23,11 @@ def seconds_left(view: RunView, now: datetime) -> float | None:
         return None
     each, judging = fmean(steps), _seconds_of_judging(view)
     batch = [one for one in view.steps.values() if one.state in ("running", "queued")]
-    elapsed = [(now - one.started).total_seconds() for one in batch if one.started and one.state == "running"]
+    elapsed = [
+        (now - one.started).total_seconds()
+        for one in batch
+        if one.started and one.state == "running"
+    ]
     seconds = max(0.0, ceil(len(batch) / view.parallel) * each - max(elapsed, default=0.0))
     if batch:
         seconds += judging

@@ -61,7 +61,9 @@ def picture(view: RunView, now: datetime, width: int, height: int) -> list[Text]
     room = height - 1 - len(head)
     wanted = min(len(view.steps), _MOST_STEPS)
     bars = _bars(view, width)
-    if room - 2 - len(bars) < min(wanted, _LEAST_STEPS):  # around the steps are an empty line, and one that counts them
+    if room - 2 - len(bars) < min(
+        wanted, _LEAST_STEPS
+    ):  # around the steps are an empty line, and one that counts them
         bars = []
     rows = max(1, min(room - 2 - len(bars), _MOST_STEPS))
     steps = _step_rows(view, now, width, rows)
@@ -99,9 +101,15 @@ def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     most = view.limits.max_seconds
     clock = format_clock(elapsed) + (f" of {format_clock(timedelta(seconds=most))}" if most else "")
     head = [Text(""), _row(title, Text("" if view.recording else clock, "cyan"), width)]
-    head += [Text.assemble("  ", line) for line in _lines(_flow(_course(view, now), _DOT, width - 2), width - 2)]
+    head += [
+        Text.assemble("  ", line)
+        for line in _lines(_flow(_course(view, now), _DOT, width - 2), width - 2)
+    ]
     calls = [one for one in view.in_flight.values() if one.call != "step" and _wait_text(one, now)]
-    waits = [f"{one.step_id or _DOING.get(one.call, one.call)} {_wait_text(one, now)}" for one in calls[:_MOST_WAITS]]
+    waits = [
+        f"{one.step_id or _DOING.get(one.call, one.call)} {_wait_text(one, now)}"
+        for one in calls[:_MOST_WAITS]
+    ]
     head += _lines((f"  ↻ {text}" for text in waits), width, "yellow")
     if view.stopped:
         left = max(0.0, view.grace_seconds - (now - view.stopped).total_seconds())
@@ -116,7 +124,11 @@ def _course(view: RunView, now: datetime) -> list[str]:
     items = [f"pass {view.pass_number} {phase}" if view.pass_number else phase]
     for one in view.in_flight.values():
         if doing := _DOING.get(one.call):
-            took = format_seconds((now - one.since).total_seconds()) if one.since and not view.recording else ""
+            took = (
+                format_seconds((now - one.since).total_seconds())
+                if one.since and not view.recording
+                else ""
+            )
             items.append(f"{doing} {took}".rstrip())
     seconds = seconds_left(view, now)
     items.append("" if seconds is None else f"about {_round_up(seconds)} left")
@@ -150,18 +162,34 @@ def _wait_text(call: CallView, now: datetime) -> str:
 def _step_rows(view: RunView, now: datetime, width: int, rows: int) -> list[Text]:
     if not view.steps:
         return []
-    visible = _with_lanes(view, rows, width // 4) or [(NODE, one) for one in _select_steps(view, rows)]
-    widest = min(max(cell_len(one_line(one.step.step_id)) for _, one in visible), max(8, min(24, width // 3)))
+    visible = _with_lanes(view, rows, width // 4) or [
+        (NODE, one) for one in _select_steps(view, rows)
+    ]
+    widest = min(
+        max(cell_len(one_line(one.step.step_id)) for _, one in visible), max(8, min(24, width // 3))
+    )
     waits = {one.step_id: text for one in view.in_flight.values() if (text := _wait_text(one, now))}
-    found = [_step_row(view, one, lanes, (width, widest), now, waits.get(one.step.step_id)) for lanes, one in visible]
+    found = [
+        _step_row(view, one, lanes, (width, widest), now, waits.get(one.step.step_id))
+        for lanes, one in visible
+    ]
     states = [one.state for one in view.steps.values()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in _RANKS if state in states)
     shown = f", {len(visible)} shown" if len(states) > len(visible) else ""
-    return [Text(""), *found, *_lines([f"  {count_noun(len(states), 'step')}{shown}: {counts}"], width, "dim")]
+    return [
+        Text(""),
+        *found,
+        *_lines([f"  {count_noun(len(states), 'step')}{shown}: {counts}"], width, "dim"),
+    ]
 
 
 def _step_row(
-    view: RunView, one: StepView, lanes: str, widths: tuple[int, int], now: datetime, wait: str | None
+    view: RunView,
+    one: StepView,
+    lanes: str,
+    widths: tuple[int, int],
+    now: datetime,
+    wait: str | None,
 ) -> Text:
     before, _, after = lanes.partition(NODE)
     state, seconds = one.state, one.seconds
@@ -186,7 +214,9 @@ def _step_row(
 def _select_steps(view: RunView, rows: int) -> list[StepView]:
     """What runs before what needs a look, what is next, and what is done; in the order of the plan."""
     steps = list(view.steps.values())
-    chosen = sorted(range(len(steps)), key=lambda place: (_RANKS.index(steps[place].state), place))[:rows]
+    chosen = sorted(range(len(steps)), key=lambda place: (_RANKS.index(steps[place].state), place))[
+        :rows
+    ]
     return [steps[place] for place in sorted(chosen)]
 
 
@@ -198,18 +228,32 @@ def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView
         drawn = outline(view.plan.model_copy(update={"steps": steps}))
     except PlanError:
         return []
-    return [(lanes, view.steps[step.step_id]) for lanes, step in drawn] if len(drawn[0][0]) <= most else []
+    return (
+        [(lanes, view.steps[step.step_id]) for lanes, step in drawn]
+        if len(drawn[0][0]) <= most
+        else []
+    )
 
 
 def _texts(view: RunView, width: int, rows: int) -> list[Text]:
     """The ends of the texts of steps that are written now, the newest steps last, in at most so many rows."""
-    texts = [(one.step_id, read_partly(one.text)) for one in view.in_flight.values() if one.step_id and one.text]
+    texts = [
+        (one.step_id, read_partly(one.text))
+        for one in view.in_flight.values()
+        if one.step_id and one.text
+    ]
     shown = [(step_id, text) for step_id, text in texts if text.strip()][-_MOST_TEXTS:]
-    shown = shown[-(rows // 3) :] if rows >= 3 else []  # for each: an empty line, its step, and one line of it
+    shown = (
+        shown[-(rows // 3) :] if rows >= 3 else []
+    )  # for each: an empty line, its step, and one line of it
     found: list[Text] = []
     for step_id, text in shown:
         most = min(_MOST_TEXT_ROWS, rows // len(shown) - 2)
-        end = [part for line in text[-_LONGEST_TEXT:].splitlines() for part in _fold(one_line(line), width - 2)]
+        end = [
+            part
+            for line in text[-_LONGEST_TEXT:].splitlines()
+            for part in _fold(one_line(line), width - 2)
+        ]
         found += [Text(""), *_lines([one_line(step_id or "")], width, "cyan")]
         found += [Text.assemble(("│ ", "cyan"), part) for part in end[-most:]]
     return found
@@ -226,22 +270,32 @@ def _bars(view: RunView, width: int) -> list[Text]:
         used, expected = view.ttl_allocated - view.ttl_remaining, view.expected
         mark = None if expected is None else expected / view.ttl_allocated
         words = f"{used} of {view.ttl_allocated} cycles"
-        words += f", about {expected} expected" if expected and width >= _LEAST_WIDTH_OF_WORDS else ""
-        bars.append(_bar("budget", used / view.ttl_allocated, mark, "cyan", Text(words, "dim"), width))
+        words += (
+            f", about {expected} expected" if expected and width >= _LEAST_WIDTH_OF_WORDS else ""
+        )
+        bars.append(
+            _bar("budget", used / view.ttl_allocated, mark, "cyan", Text(words, "dim"), width)
+        )
     if view.scores:
         bars += [_score(view, name, width) for name in SCORES]
     return [Text(""), *bars] if bars else []
 
 
 def _score(view: RunView, name: str, width: int) -> Text:
-    values = [value for scores in view.scores[-3:] if (value := scores[f"{name}_score"]) is not None]
+    values = [
+        value for scores in view.scores[-3:] if (value := scores[f"{name}_score"]) is not None
+    ]
     needed: float | None = getattr(view.thresholds, name) if view.thresholds else None
     value = values[-1] if values else 0.0
     style = "green" if needed is None or value >= needed else "yellow"
-    earlier = "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1]) if width >= 60 else ""
+    earlier = (
+        "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1]) if width >= 60 else ""
+    )
     least = "" if needed is None else f" of {needed:.2f}"
     latest = (f"{round_down(value):.2f}", f"bold {style}")
-    return _bar(name, value, needed, style, Text.assemble((earlier, "dim"), latest, (least, "dim")), width)
+    return _bar(
+        name, value, needed, style, Text.assemble((earlier, "dim"), latest, (least, "dim")), width
+    )
 
 
 def _bar(name: str, value: float, mark: float | None, style: str, words: Text, width: int) -> Text:

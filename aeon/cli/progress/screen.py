@@ -45,7 +45,9 @@ class Screen(Display):
     def __init__(self, stream: TextIO, view: RunView, *, colour: bool) -> None:
         super().__init__(stream, view)
         # It makes text with colours, and writes nothing itself.
-        self._console = Console(file=StringIO(), force_terminal=True, no_color=not colour, highlight=False)
+        self._console = Console(
+            file=StringIO(), force_terminal=True, no_color=not colour, highlight=False
+        )
         self._is_utf = is_utf(getattr(stream, "encoding", None) or "utf-8")
         self._new: list[str] = []
         self._drawn: list[str] = []
@@ -83,7 +85,9 @@ class Screen(Display):
         self._drawing.callback(over.set)
         self._write(_HIDE_CURSOR)
         self._draw()
-        threading.Thread(target=self._draw_again, args=(over,), name="aeon-progress", daemon=True).start()
+        threading.Thread(
+            target=self._draw_again, args=(over,), name="aeon-progress", daemon=True
+        ).start()
 
     def _stop(self) -> None:
         if self._drawing is not None:
@@ -114,7 +118,11 @@ class Screen(Display):
             # A terminal that has become narrower has broken the lines of the old picture.
             up = sum(max(1, -(-cells // (width + 1))) for cells in self._cells) - 1
             home = f"\x1b[{up}A\r" if up > 0 else "\r"
-            self._write(f"{_BEGIN}{home}" + "\r\n".join([*texts, ""] if last else texts) + f"{_CLEAR_REST}{_END}")
+            self._write(
+                f"{_BEGIN}{home}"
+                + "\r\n".join([*texts, ""] if last else texts)
+                + f"{_CLEAR_REST}{_END}"
+            )
             self._drawn, self._cells = now, [cell_len(line.plain.rstrip()) for line in lines]
 
     def _size(self) -> tuple[int, int]:
@@ -134,7 +142,10 @@ class Screen(Display):
         indent = " " * min(len(clock), 8)
         parts = text.wrap(self._console, max(20, width - len(indent) - 2))
         heads = [Text(clock, "dim"), *(Text(f"{indent}  ") for _ in parts[1:])]
-        return [self._render_text(Text.assemble(head, part)) for head, part in zip(heads, parts, strict=True)]
+        return [
+            self._render_text(Text.assemble(head, part))
+            for head, part in zip(heads, parts, strict=True)
+        ]
 
     def _render_text(self, text: Text) -> str:
         with self._console.capture() as captured:

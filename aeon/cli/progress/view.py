@@ -126,7 +126,9 @@ class RunView:
             case Waiting():
                 # A short wait is one for others: how long it takes is not known.
                 is_long = seen.seconds > _LEAST_SECONDS_SHOWN
-                call.wait = ("the rate limit" if is_long else "its turn") if seen.seconds else seen.text
+                call.wait = (
+                    ("the rate limit" if is_long else "its turn") if seen.seconds else seen.text
+                )
                 call.until = now + timedelta(seconds=seen.seconds) if is_long else None
             case Piece():
                 call.wait, call.until = "", None
@@ -145,9 +147,14 @@ class RunView:
             case e.CycleFinished():
                 self._end_call(event.site, self.in_flight.pop(event.site.sequence, None))
             case e.RetryScheduled() if call := self.in_flight.get(event.site.sequence):
-                call.wait, call.until = event.error, self.now and self.now + timedelta(seconds=event.seconds)
+                call.wait, call.until = (
+                    event.error,
+                    self.now and self.now + timedelta(seconds=event.seconds),
+                )
                 call.text = ""
-            case e.CallAnswered() | e.CallFailed() if call := self.in_flight.get(event.site.sequence):
+            case e.CallAnswered() | e.CallFailed() if call := self.in_flight.get(
+                event.site.sequence
+            ):
                 call.wait, call.until = "", None
 
     def _track_course(self, event: e.Event) -> None:
@@ -181,7 +188,11 @@ class RunView:
             case e.StepStarted():
                 view = self._step_view(event.step)
                 view.started, view.runs = self.now, view.runs + 1
-                begun = any(call.begun for call in self.in_flight.values() if call.step_id == event.step.step_id)
+                begun = any(
+                    call.begun
+                    for call in self.in_flight.values()
+                    if call.step_id == event.step.step_id
+                )
                 view.queued = self.watched and not begun and event.step.tool is None
             case e.StepFinished():
                 self._end_step(event.step)

@@ -47,11 +47,20 @@ def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
 def lines(event: e.Event, view: RunView, *, brief: bool = False) -> list[str]:
     """The lines for an event, given the view that has taken it in; none for an event that is not worth one. `brief`
     leaves out what the picture shows: what begins, and the steps of the plan."""
-    if brief and isinstance(event, e.PhaseStarted | e.PhaseFinished | e.PassStarted | e.StepStarted):
+    if brief and isinstance(
+        event, e.PhaseStarted | e.PhaseFinished | e.PassStarted | e.StepStarted
+    ):
         return []
     clock = "" if view.recording else f"{format_clock(view.elapsed)}  "
-    texts = _of_run(event, view) or _of_steps(event, view) or _of_judgements(event, view) or _of_incidents(event)
-    return [clock + text for text in (texts[:1] if brief and isinstance(event, e.PlanMade) else texts)]
+    texts = (
+        _of_run(event, view)
+        or _of_steps(event, view)
+        or _of_judgements(event, view)
+        or _of_incidents(event)
+    )
+    return [
+        clock + text for text in (texts[:1] if brief and isinstance(event, e.PlanMade) else texts)
+    ]
 
 
 def _join(number: int, *parts: str) -> str:
@@ -80,12 +89,20 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
     match event:
         case e.PlanMade(plan=plan):
             size = f"{count_noun(len(plan.steps), 'step')} in {count_noun(event.layers, 'layer')}"
-            rows = [f"{_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}" for step in plan.steps]
+            rows = [
+                f"{_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}"
+                for step in plan.steps
+            ]
             more = [f"and {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else []
             expected = f"about {count_noun(event.expected_calls, 'LLM cycle')} expected"
-            return [f"plan  {size}, {expected}", *(f"  {row}" for row in (*rows[:_MOST_ROWS], *more))]
+            return [
+                f"plan  {size}, {expected}",
+                *(f"  {row}" for row in (*rows[:_MOST_ROWS], *more)),
+            ]
         case e.StepStarted(step=step):
-            return [_join(event.pass_number, f"step {_number(step)}", f"{tool_label(step.tool)}started")]
+            return [
+                _join(event.pass_number, f"step {_number(step)}", f"{tool_label(step.tool)}started")
+            ]
         case e.StepFinished():
             return _end_of_step(event, view)
         case e.ToolCalled(result=result):
@@ -93,8 +110,19 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
             cut = f", {result.cut:,} characters cut" if result.cut else ""
             outcome = f"{failed if result.error_kind else 'gave a result'}{cut}"
             took = "" if view.recording else f"{result.seconds:.1f}s"
-            how = (f"{outcome}, replayed: it was not called again",) if result.replayed else (outcome, took)
-            return [_join(event.site.pass_number, "tool", _target(one_line(result.tool), event.step_id), *how)]
+            how = (
+                (f"{outcome}, replayed: it was not called again",)
+                if result.replayed
+                else (outcome, took)
+            )
+            return [
+                _join(
+                    event.site.pass_number,
+                    "tool",
+                    _target(one_line(result.tool), event.step_id),
+                    *how,
+                )
+            ]
     return []
 
 
@@ -107,7 +135,10 @@ def _end_of_step(event: e.StepFinished, view: RunView) -> list[str]:
     parts = (state, step.clarity_state or "", took, one_line(reason or "", 200))
     output = "" if failed else one_line((step.step_output or "")[:1600], 200)
     ended = _join(event.pass_number, f"step {_number(step)}", *parts)
-    return [ended, *([_join(event.pass_number, "output", one_line(step.step_id), output)] if output else [])]
+    return [
+        ended,
+        *([_join(event.pass_number, "output", one_line(step.step_id), output)] if output else []),
+    ]
 
 
 def _of_judgements(event: e.Event, view: RunView) -> list[str]:
@@ -119,26 +150,48 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
         case e.ProfileUpdated(transition=change):
             versions = f"version {change.from_version} -> {change.to_version}"
             ttl = f"TTL {change.ttl_before} -> {change.ttl_after}"
-            return [_join(change.pass_number, "profile", versions, ttl, one_line(change.reason, 200))]
+            return [
+                _join(change.pass_number, "profile", versions, ttl, one_line(change.reason, 200))
+            ]
         case e.Assessed(assessment=assessment):
             codes = ", ".join(assessment.reason_codes)
             verdict = "converged" if assessment.converged else f"not converged: {codes}"
-            return [_join(event.pass_number, "convergence", _scores(assessment.scores, view), verdict)]
+            return [
+                _join(event.pass_number, "convergence", _scores(assessment.scores, view), verdict)
+            ]
         case e.Validated(report=report):
             severities = Counter(issue.severity for issue in report.issues)
-            each = ", ".join(f"{severities[one]} {one}" for one in reversed(SEVERITIES) if severities[one])
+            each = ", ".join(
+                f"{severities[one]} {one}" for one in reversed(SEVERITIES) if severities[one]
+            )
             found = f"{count_noun(len(report.issues), 'issue')} ({each})" if each else "no issues"
-            return [_join(event.pass_number, f"validation of {report.artifact_type.replace('_', ' ')}", found)]
+            return [
+                _join(
+                    event.pass_number,
+                    f"validation of {report.artifact_type.replace('_', ' ')}",
+                    found,
+                )
+            ]
         case e.Refined(refinement=record):
-            questions = [_join(event.pass_number, "question", one) for one in open_questions(record.questions)]
+            questions = [
+                _join(event.pass_number, "question", one)
+                for one in open_questions(record.questions)
+            ]
             return [_join(event.pass_number, "refinement", _refinement(record)), *questions]
     return []
 
 
 def _scores(given: ConvergenceScores, view: RunView) -> str:
     scores = {name: given[f"{name}_score"] for name in SCORES}
-    least = {name: f" of {getattr(view.thresholds, name):.2f}" if view.thresholds else "" for name in SCORES}
-    return "  ".join(f"{name} {round_down(one):.2f}{least[name]}" for name, one in scores.items() if one is not None)
+    least = {
+        name: f" of {getattr(view.thresholds, name):.2f}" if view.thresholds else ""
+        for name in SCORES
+    }
+    return "  ".join(
+        f"{name} {round_down(one):.2f}{least[name]}"
+        for name, one in scores.items()
+        if one is not None
+    )
 
 
 def _refinement(record: RefinementRecord) -> str:
@@ -150,14 +203,18 @@ def _refinement(record: RefinementRecord) -> str:
         "declined with a reason": len(record.declined),
         "not answered": len(record.unanswered),
     }
-    return "; ".join((list_names(changes) or "no change", *(f"{n} {what}" for what, n in counts.items() if n)))
+    return "; ".join(
+        (list_names(changes) or "no change", *(f"{n} {what}" for what, n in counts.items() if n))
+    )
 
 
 def _of_incidents(event: e.Event) -> list[str]:
     match event:
         case e.AdvisoryRaised(advisory=one):
             label = "warning" if one.kind in ("unknown_tool", "memory_failure") else "advisory"
-            return [_join(one.pass_number, label, _target(one.kind, one.step_id), one_line(one.message))]
+            return [
+                _join(one.pass_number, label, _target(one.kind, one.step_id), one_line(one.message))
+            ]
         case e.RepairFinished(record=one):
             after = f"{one.outcome} after {count_noun(one.attempts, 'attempt')}"
             return [_join(one.pass_number, "repair", _target(one.call, one.step_id), after)]
@@ -165,7 +222,9 @@ def _of_incidents(event: e.Event) -> list[str]:
             label, what = "retry", f"{one_line(event.error, 200)}, again in {event.seconds:.1f}s"
         case e.FallbackUsed():
             label = "fallback"
-            what = f"{event.endpoint} answers instead of {event.failed} ({one_line(event.error, 200)})"
+            what = (
+                f"{event.endpoint} answers instead of {event.failed} ({one_line(event.error, 200)})"
+            )
         case e.CallFailed():
             label, what = "call failed", f"{event.error}: {one_line(event.message, 200)}"
         case _:
@@ -188,10 +247,19 @@ def read_partly(text: str) -> str:
 
 def stopping(view: RunView, seconds: float) -> list[str]:
     """The lines for a run that was asked to stop: what it waits for, how long, and what a second Ctrl-C does."""
-    running = [f"step {one_line(one.step.step_id)}" for one in view.steps.values() if state_of(one.step) == "running"]
+    running = [
+        f"step {one_line(one.step.step_id)}"
+        for one in view.steps.values()
+        if state_of(one.step) == "running"
+    ]
     waits = [*running, *(one.call for one in view.in_flight.values() if one.call != "step")]
-    within = f" Work that is under way has {seconds:.0f} s to end: {list_names(waits)}." if waits else ""
-    return [f"Stopping: nothing new is started.{within}", "Ctrl-C again ends at once, and waits for nothing."]
+    within = (
+        f" Work that is under way has {seconds:.0f} s to end: {list_names(waits)}." if waits else ""
+    )
+    return [
+        f"Stopping: nothing new is started.{within}",
+        "Ctrl-C again ends at once, and waits for nothing.",
+    ]
 
 
 def _number(step: PlanStep) -> str:

@@ -19,17 +19,23 @@ def render_markdown(text: str, width: int) -> str:
     """The text with the terminal's codes for headings, tables, lists and code, at most `width` columns wide (and 100).
     The text must not hold control characters. Line breaks stay where they are; HTML, images and definitions of links,
     which a terminal cannot show, stay as they are written."""
-    console = Console(file=StringIO(), force_terminal=True, width=min(width, _WIDEST), highlight=False)
+    console = Console(
+        file=StringIO(), force_terminal=True, width=min(width, _WIDEST), highlight=False
+    )
     if text.startswith(SIMULATED_LINE):
         console.print(SIMULATED_LINE, style="bold", markup=False)
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
     tokens = parser.disable(["image", "reference"]).parse(text.removeprefix(SIMULATED_LINE))
-    for is_code, group in groupby(tokens, lambda token: token.type in ("fence", "code_block") and not token.level):
+    for is_code, group in groupby(
+        tokens, lambda token: token.type in ("fence", "code_block") and not token.level
+    ):
         if is_code:
             for block in group:
                 # Its lines are not wrapped, so that it can be copied.
                 language = (block.info.split() or ["text"])[0]
-                code = Syntax(block.content, language, theme="ansi_dark", background_color="default")
+                code = Syntax(
+                    block.content, language, theme="ansi_dark", background_color="default"
+                )
                 console.print("", code.highlight(block.content), sep="\n", soft_wrap=True)
             continue
         markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")

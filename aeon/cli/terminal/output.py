@@ -24,7 +24,9 @@ def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> Non
     if stream is not None and stream.isatty():
         text = _escape_controls(text, r"\x{:02x}")
         if text and markdown and can_show_all and os.environ.get("TERM", "").lower() not in DUMB:
-            from aeon.cli.terminal.markdown import render_markdown  # slow to load, and not needed for a pipe
+            from aeon.cli.terminal.markdown import (
+                render_markdown,
+            )  # slow to load, and not needed for a pipe
 
             text = render_markdown(text, shutil.get_terminal_size().columns)
     if text:
@@ -32,4 +34,6 @@ def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> Non
 
 
 def _escape_controls(text: str, escape: str) -> str:
-    return "".join(escape.format(ord(ch)) if category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text)
+    return "".join(
+        escape.format(ord(ch)) if category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text
+    )

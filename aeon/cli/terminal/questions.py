@@ -32,8 +32,12 @@ def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> boo
         parent = step.parent_step_id
         name = f"substep {step.step_id} of step {parent}" if parent else f"step {step.step_id}"
         lines.append(f"  For {one_line(name)}: {one_line(step.description, 300)}")
-    lines.append(f"  Side effects: {'yes, a call changes something outside' if tool.side_effects else 'none declared'}")
-    lines.append(f"  Arguments: {one_line(json.dumps(dict(request.arguments), ensure_ascii=False))}")
+    lines.append(
+        f"  Side effects: {'yes, a call changes something outside' if tool.side_effects else 'none declared'}"
+    )
+    lines.append(
+        f"  Arguments: {one_line(json.dumps(dict(request.arguments), ensure_ascii=False))}"
+    )
     return confirm("\n".join([*lines, "  May it be called?"]), stopping)
 
 

@@ -54,7 +54,9 @@ def _is_interruption(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def handle_interrupts(control: RunControl, first: Callable[[], str], last: Callable[[], str]) -> Iterator[None]:
+def handle_interrupts(
+    control: RunControl, first: Callable[[], str], last: Callable[[], str]
+) -> Iterator[None]:
     """While the block lasts, the first Ctrl-C stops the control and shows `first()`, the second shows `last()` and ends
     the program at once; outside the main thread Ctrl-C is not handled. Both are called in a signal handler: they take
     no lock and write nothing."""

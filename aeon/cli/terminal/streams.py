@@ -43,7 +43,9 @@ def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
     own = stream
     with suppress(*_UNUSABLE):
         stream.flush()
-        own = os.fdopen(os.dup(stream.fileno()), "w", encoding=stream.encoding, errors="backslashreplace")
+        own = os.fdopen(
+            os.dup(stream.fileno()), "w", encoding=stream.encoding, errors="backslashreplace"
+        )
     try:
         yield own
     finally:

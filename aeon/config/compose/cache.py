@@ -40,7 +40,13 @@ def _path(files: tuple[Any, ...]) -> Path:
     """One file for each set of folders and versions; installing a package changes the time of its folder."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "aeon")  # noqa: PTH111
     packages = Path(hydra.__file__).parents[1]
-    versions = (hydra.__version__, omegaconf.__version__, sys.version, packages, packages.stat().st_mtime_ns)
+    versions = (
+        hydra.__version__,
+        omegaconf.__version__,
+        sys.version,
+        packages,
+        packages.stat().st_mtime_ns,
+    )
     names = [file[0] for file in files]
     return folder / f"composed-{sha256(repr((versions, names)).encode()).hexdigest()[:16]}.pickle"
 
@@ -48,7 +54,11 @@ def _path(files: tuple[Any, ...]) -> Path:
 def _read(path: Path, files: tuple[Any, ...]) -> dict[Any, bytes]:
     """Only what this person wrote is read: a pickle can run anything."""
     with suppress(Exception):
-        if path.is_absolute() and path.stat().st_uid == os.getuid() and not path.stat().st_mode & 0o022:
+        if (
+            path.is_absolute()
+            and path.stat().st_uid == os.getuid()
+            and not path.stat().st_mode & 0o022
+        ):
             made_of, made = pickle.loads(path.read_bytes())
             return made if made_of == files else {}
     return {}

@@ -87,7 +87,9 @@ def _is_endpoint(item: Any) -> bool:
 
 
 def _endpoint(item: Any, place: str, search: list[str]) -> Any:
-    given: Any = OmegaConf.to_container(item) if isinstance(item, DictConfig) else {"provider": item}
+    given: Any = (
+        OmegaConf.to_container(item) if isinstance(item, DictConfig) else {"provider": item}
+    )
     name = given.pop("provider", None)
     try:
         if not isinstance(name, str):
@@ -98,6 +100,8 @@ def _endpoint(item: Any, place: str, search: list[str]) -> Any:
             raise ValueError("a fallback has none of its own")
         made: Any = OmegaConf.to_container(hydra.compose(f"provider/{name}", search).provider)
     except (ValueError, HydraException) as error:
-        raise ConfigError(f"{place}={item if name is None else name}: {error}", hint=_FALLBACK) from None
+        raise ConfigError(
+            f"{place}={item if name is None else name}: {error}", hint=_FALLBACK
+        ) from None
     made.pop("fallbacks", None)
     return OmegaConf.merge(made, given)

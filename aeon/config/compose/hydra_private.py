@@ -69,9 +69,13 @@ def hydra_in(config_dir: Path | None, *, as_usual: bool = False) -> Iterator[Hyd
     version, backup = VersionBase.instance(), get_gh_backup()
     version_before = version.getbase()
     # A person's own folder comes first, if there is one, then the packaged one.
-    path = create_config_search_path(str((config_dir or packaged_config_dir()).expanduser().resolve()))
+    path = create_config_search_path(
+        str((config_dir or packaged_config_dir()).expanduser().resolve())
+    )
     if config_dir is not None:
-        path.prepend("aeon", f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
+        path.prepend(
+            "aeon", f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema")
+        )
     try:
         GlobalHydra.instance().clear()
         with _reading_once(as_usual=as_usual):
@@ -132,19 +136,29 @@ class _ParsedOnceSource(FileConfigSource):
 
 
 def _create_defaults_list(
-    repo: Any, config_name: str | None, overrides_list: list[Override], prepend_hydra: bool, skip_missing: bool
+    repo: Any,
+    config_name: str | None,
+    overrides_list: list[Override],
+    prepend_hydra: bool,
+    skip_missing: bool,
 ) -> Any:
     """Hydra's list of the files to merge, worked out once for each choice of options; values do not change it."""
 
     def is_value(override: Override) -> bool:
         return not repo.group_exists(override.key_or_group) or isinstance(override.value(), dict)
 
-    values = [override for override in overrides_list if not override.is_sweep_override() and is_value(override)]
+    values = [
+        override
+        for override in overrides_list
+        if not override.is_sweep_override() and is_value(override)
+    ]
     choices = tuple(override.input_line for override in overrides_list if override not in values)
     made = make_once(
         _stamps(repo),
         (config_name, choices, prepend_hydra, skip_missing),
-        lambda: create_defaults_list(repo, config_name, overrides_list, prepend_hydra, skip_missing),
+        lambda: create_defaults_list(
+            repo, config_name, overrides_list, prepend_hydra, skip_missing
+        ),
     )
     return replace(made, config_overrides=values)
 
@@ -156,7 +170,11 @@ _usual_map = getattr(defaults_list, "_create_interpolation_map", None)
 def _create_interpolation_map(overrides: Any, defaults: list[Any], self_added: bool) -> DictConfig:
     """What interpolations in a defaults list may refer to, made only where there are some: it costs a fifth."""
     is_needed = any(not one.is_self() and one.is_interpolation() for one in defaults)
-    return _usual_map(overrides, defaults, self_added) if is_needed and _usual_map else OmegaConf.create()
+    return (
+        _usual_map(overrides, defaults, self_added)
+        if is_needed and _usual_map
+        else OmegaConf.create()
+    )
 
 
 class _MergedOnceLoader(ConfigLoaderImpl):
@@ -165,7 +183,9 @@ class _MergedOnceLoader(ConfigLoaderImpl):
 
     composed: Composed = MappingProxyType({})
 
-    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+    def load_sweep_config(
+        self, master_config: DictConfig, sweep_overrides: list[str]
+    ) -> DictConfig:
         if not (known := self.composed.get(name_overrides(sweep_overrides))):
             return super().load_sweep_config(master_config, sweep_overrides)
         job: DictConfig = pickle.loads(known)
@@ -179,12 +199,17 @@ class _MergedOnceLoader(ConfigLoaderImpl):
 def _stamps(repo: Any) -> tuple[Any, ...]:
     """Where the configuration is read from, with the time and size of every file of a folder."""
     sources = [(source.scheme(), source.path) for source in repo.get_sources()]
-    return (*sources, *(state for scheme, folder in sources if scheme == "file" for state in _states(folder)))
+    return (
+        *sources,
+        *(state for scheme, folder in sources if scheme == "file" for state in _states(folder)),
+    )
 
 
 def _states(folder: str) -> Iterator[tuple[str, int, int]]:
     for path in sorted(Path(folder).rglob("*.yaml")):
-        with suppress(FileNotFoundError):  # gone by now, or what an editor keeps as a link to nowhere
+        with suppress(
+            FileNotFoundError
+        ):  # gone by now, or what an editor keeps as a link to nowhere
             stat = path.stat()
             yield str(path), stat.st_mtime_ns, stat.st_size
 
@@ -234,7 +259,9 @@ def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskF
         callbacks.on_run_start(config=cfg, config_name=config_name)
         context = HydraContext(config_loader=made.config_loader, callbacks=callbacks)
         configure_log(cfg.hydra.hydra_logging, cfg.hydra.verbose)
-        ended = run_job(task, cfg, job_dir_key="hydra.run.dir", job_subdir_key=None, hydra_context=context)
+        ended = run_job(
+            task, cfg, job_dir_key="hydra.run.dir", job_subdir_key=None, hydra_context=context
+        )
         callbacks.on_run_end(config=cfg, config_name=config_name, job_return=ended)
         return ended.return_value
 
@@ -275,7 +302,9 @@ def sweep_jobs(of: Composition, cfg: DictConfig) -> list[list[str]]:
     params = [f"{key}={value}" for key, value in (cfg.hydra.sweeper.get("params") or {}).items()]
     with hydra_in(of.config_dir) as made:
         try:
-            parsed = OverridesParser.create(config_loader=made.config_loader).parse_overrides([*params, *of.overrides])
+            parsed = OverridesParser.create(config_loader=made.config_loader).parse_overrides(
+                [*params, *of.overrides]
+            )
             return list(BasicSweeper.split_arguments(parsed, None)[0])
         except HYDRA_ERRORS as error:
             raise composition_error(error) from None

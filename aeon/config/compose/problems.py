@@ -21,18 +21,27 @@ from aeon.files.explain import Mistake, explain, models_in
 _LONGEST_VALUE = 80
 _AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.+)'")
 _OVERRIDES = (
-    "An override is key=value (ttl.base=20) or group=option (ttl=small); one with commas is quoted: 'k=\"a,b\"'."
+    "An override is key=value (ttl.base=20) or group=option (ttl=small); "
+    "one with commas is quoted: 'k=\"a,b\"'."
 )
 _ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
 
 HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
-NOT_A_KEY = re.compile(r"Could not override '([^']+)'")  # what Hydra says of an override of a key that is not there
+NOT_A_KEY = re.compile(
+    r"Could not override '([^']+)'"
+)  # what Hydra says of an override of a key that is not there
 
 
-def settings_error(error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]) -> ConfigError:
+def settings_error(
+    error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]
+) -> ConfigError:
     """One ConfigError that lists everything pydantic found, in the order of the configuration."""
     lines = [_describe(mistake, root) for mistake in explain(error, values, root)]
-    title = "The configuration has a problem" if len(lines) == 1 else f"The configuration has {len(lines)} problems"
+    title = (
+        "The configuration has a problem"
+        if len(lines) == 1
+        else f"The configuration has {len(lines)} problems"
+    )
     return ConfigError(
         "\n".join([f"{title}:", *(f"  {line}" for line in lines)]),
         hint="`python -m aeon --help` explains the keys, `--cfg job` shows the whole configuration.",
@@ -49,9 +58,13 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
         group, _, option = str(error.missing_cfg_file).rpartition("/")
         near = get_close_matches(option, error.options, n=1, cutoff=0.5)
         meant = f" - did you mean {group}={near[0]}?" if near else ""
-        return ConfigError(f"{group}={option}: there is no such option{meant} (there are: {', '.join(error.options)})")
+        return ConfigError(
+            f"{group}={option}: there is no such option{meant} (there are: {', '.join(error.options)})"
+        )
     if isinstance(error, OverrideParseException):
-        why = "" if lines[0].startswith("Lexer") else f" ({lines[0]})"  # a class's name, and the override again
+        why = (
+            "" if lines[0].startswith("Lexer") else f" ({lines[0]})"
+        )  # a class's name, and the override again
         said = f"{error.override}: this override cannot be read{why}"
     elif type(error) is ValueError:  # Hydra does not say of which group
         said = f"{', '.join(text for text in overrides if '.' not in key_of(text))}: {error}"

@@ -29,7 +29,13 @@ class Entry:
 
 def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
     """Every group with its options, by name, in the packaged configuration and in folders of a person's own."""
-    files = sorted({(path.parent.name, path.stem) for folder in _folders(own) for path in folder.glob("*/*.yaml")})
+    files = sorted(
+        {
+            (path.parent.name, path.stem)
+            for folder in _folders(own)
+            for path in folder.glob("*/*.yaml")
+        }
+    )
     names = dict.fromkeys(group for group, _ in files if group != "hydra")
     return {name: tuple(option for group, option in files if group == name) for name in names}
 
@@ -38,11 +44,23 @@ def entries_of(group: str, own: Sequence[Path] = ()) -> list[Entry]:
     """The keys of a group, from each of its options: the one that is chosen by default first, then what that one is
     based on, then the others by name."""
     conf = resource_root() / "conf"
-    chosen = [part[group] for part in _defaults(conf / "config.yaml") if isinstance(part, dict) and group in part]
+    chosen = [
+        part[group]
+        for part in _defaults(conf / "config.yaml")
+        if isinstance(part, dict) and group in part
+    ]
     first = chosen[0] if chosen and isinstance(chosen[0], list) else chosen
-    first += [part for option in first for part in _defaults(conf / group / f"{option}.yaml") if isinstance(part, str)]
+    first += [
+        part
+        for option in first
+        for part in _defaults(conf / group / f"{option}.yaml")
+        if isinstance(part, str)
+    ]
     files = [path for folder in _folders(own) for path in (folder / group).glob("*.yaml")]
-    ordered = sorted(files, key=lambda path: (first.index(path.stem) if path.stem in first else len(first), path.stem))
+    ordered = sorted(
+        files,
+        key=lambda path: (first.index(path.stem) if path.stem in first else len(first), path.stem),
+    )
     return [entry for path in ordered for entry in _entries(path, group)]
 
 
@@ -55,7 +73,10 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
     """ConfigError when a person's own folder of configuration is not there, or holds nothing that is looked for."""
     if config_dir is None:
         return
-    folder, hint = Path(config_dir).expanduser(), "`aeon init DIR` copies the packaged one to DIR/conf."
+    folder, hint = (
+        Path(config_dir).expanduser(),
+        "`aeon init DIR` copies the packaged one to DIR/conf.",
+    )
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such configuration folder", hint=hint)
     options = (path for path in folder.glob("*/*.yaml") if path.stem != config_name)
@@ -80,12 +101,16 @@ def _entries(path: Path, group: str) -> Iterator[Entry]:
     except (OSError, ValueError, yaml.YAMLError):
         return
     if isinstance(root, yaml.MappingNode):
-        root.value = [(key, value) for key, value in root.value if key.value not in ("defaults", "hydra")]
+        root.value = [
+            (key, value) for key, value in root.value if key.value not in ("defaults", "hydra")
+        ]
         prefix = "" if not group or text.startswith(f"# {_GLOBAL}") else f"{group}."
         yield from _of_mapping(root, prefix, text.splitlines(), path)
 
 
-def _of_mapping(node: yaml.MappingNode, prefix: str, lines: Sequence[str], file: Path) -> Iterator[Entry]:
+def _of_mapping(
+    node: yaml.MappingNode, prefix: str, lines: Sequence[str], file: Path
+) -> Iterator[Entry]:
     for key, value in node.value:
         path = f"{prefix}{key.value}"
         default = _LOADER("").construct_object(value, deep=True)
@@ -99,5 +124,7 @@ def _comment(lines: Sequence[str], line: int) -> str:
     while start and lines[start - 1].lstrip().startswith("#"):
         start -= 1
     trailing = re.search(r"\s#\s(.*)$", lines[line])
-    parts = [text.strip().lstrip("#").strip() for text in lines[start:line]] + ([trailing[1]] if trailing else [])
+    parts = [text.strip().lstrip("#").strip() for text in lines[start:line]] + (
+        [trailing[1]] if trailing else []
+    )
     return " ".join(part for part in parts if part and part != _GLOBAL)

@@ -42,7 +42,9 @@ class Dialect:
     @property
     def sends_schema_beside(self) -> bool:
         """Whether the schema really stands beside json_object."""
-        return self.schema_beside and self.form == "json_object" and SCHEMA_BESIDE not in self.without
+        return (
+            self.schema_beside and self.form == "json_object" and SCHEMA_BESIDE not in self.without
+        )
 
 
 class Wire:
@@ -51,7 +53,9 @@ class Wire:
     `digest` tells its schema from others. `changed` is what was fitted to the model, in words, by parameter.
     `stream` asks for a stream where the settings leave it open."""
 
-    def __init__(self, request: LLMRequest, settings: EndpointSettings, *, stream: bool = False) -> None:
+    def __init__(
+        self, request: LLMRequest, settings: EndpointSettings, *, stream: bool = False
+    ) -> None:
         given = request.parameters.over(settings.parameters)
         self.request, self.settings, self._stream = request, settings, stream
         self.model = given.model or settings.model
@@ -74,7 +78,11 @@ class Wire:
         wanted = streams == "always" or (streams == "auto" and (self._stream or dialect.stream))
         if wanted and "stream" not in dialect.without:
             named |= {"stream": True, "stream_options": {"include_usage": True}}
-        return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
+        return {
+            name: value
+            for name, value in named.items()
+            if value is not None and name not in dialect.without
+        }
 
     def body(self, dialect: Dialect) -> bytes:
         """The request's body. Raises UnicodeEncodeError for a text that is no Unicode."""
@@ -85,7 +93,9 @@ class Wire:
             messages = with_system_text(messages, schema_in_words(request))
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": [
+                {"role": message.role, "content": message.content} for message in messages
+            ],
         }
         if dialect.form == "json_schema":
             schema = {"name": request.call, "schema": request.schema, "strict": request.strict}
@@ -99,13 +109,20 @@ class Wire:
 
 @once_per_schema
 def _schema_digests(schema: Mapping[str, Any]) -> dict[bool, str]:
-    texts = {strict: f"{strict} {json.dumps(schema)}".encode("utf-8", "replace") for strict in (True, False)}
-    return {strict: hashlib.blake2b(text, digest_size=16).hexdigest() for strict, text in texts.items()}
+    texts = {
+        strict: f"{strict} {json.dumps(schema)}".encode("utf-8", "replace")
+        for strict in (True, False)
+    }
+    return {
+        strict: hashlib.blake2b(text, digest_size=16).hexdigest() for strict, text in texts.items()
+    }
 
 
 def schema_in_words(request: LLMRequest) -> str:
     """What shows the model its answer's schema in the prompt."""
-    return request.schema_prompt or packaged_prompts().schema_prompt(request.call, request.schema, request.messages)
+    return request.schema_prompt or packaged_prompts().schema_prompt(
+        request.call, request.schema, request.messages
+    )
 
 
 def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
@@ -115,7 +132,9 @@ def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, .
     return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])
 
 
-def fit_parameters(rules: Sequence[ModelRule], model: str, given: Parameters) -> tuple[Parameters, dict[str, str]]:
+def fit_parameters(
+    rules: Sequence[ModelRule], model: str, given: Parameters
+) -> tuple[Parameters, dict[str, str]]:
     """The parameters as the first rule for a model says, and what a person should know of the change, by parameter.
 
     An effort for a model that takes none is left out silently: reasoning modes set one for every model.
@@ -134,7 +153,9 @@ def fit_parameters(rules: Sequence[ModelRule], model: str, given: Parameters) ->
         if effort not in (None, given.effort):
             changed["reasoning_effort"] = f"takes no effort {given.effort}: {effort} is sent"
     by_effort = rule.temperature == "without_effort"
-    if temperature is not None and not (rule.temperature == "taken" or (by_effort and effort in (None, "none"))):
+    if temperature is not None and not (
+        rule.temperature == "taken" or (by_effort and effort in (None, "none"))
+    ):
         temperature = None
         reason = " unless its effort is none" if by_effort else ""
         changed["temperature"] = f"takes no temperature{reason}: it is left out"

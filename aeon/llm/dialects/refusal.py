@@ -16,10 +16,21 @@ Meaning = Literal["credit", "filter", "context", "key", "model"]
 _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
     (
         "credit",
-        frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits"}),
+        frozenset(
+            {
+                "insufficient_quota",
+                "billing_hard_limit_reached",
+                "billing_not_active",
+                "insufficient_credits",
+            }
+        ),
         r"credit balance is too low|insufficient (?:balance|credit|funds)",
     ),
-    ("filter", frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"}), r"(?!)"),
+    (
+        "filter",
+        frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"}),
+        r"(?!)",
+    ),
     (
         "context",
         frozenset({"context_length_exceeded"}),
@@ -28,7 +39,9 @@ _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
     ),
     (
         "key",
-        frozenset({"invalid_api_key", "token_not_found_in_db", "no_db_connection", "API_KEY_INVALID"}),
+        frozenset(
+            {"invalid_api_key", "token_not_found_in_db", "no_db_connection", "API_KEY_INVALID"}
+        ),
         r"(?:incorrect|invalid|wrong|missing|expired) (?:\w+ ){0,2}api.?key|no api.?key"
         r"|api.?key (?:is )?(?:not valid|invalid|not found|missing|expired|required)"
         r"|authentication ?error|authentication (?:failed|fails)|no auth credentials"
@@ -68,7 +81,9 @@ class Refusal:
     @property
     def is_about_format(self) -> bool:
         """Whether the server names the answer's format as what it refuses."""
-        return any(name.startswith("response_format") for name in self.named) or bool(_FORMAT.search(self.message))
+        return any(name.startswith("response_format") for name in self.named) or bool(
+            _FORMAT.search(self.message)
+        )
 
     @property
     def is_doubtful(self) -> bool:
@@ -89,7 +104,11 @@ class Refusal:
         Words about thinking or reasoning name the effort. Of an error about a value only the effort counts: reasoning
         modes set one for every model, whereas another value is a person's own to correct.
         """
-        quoted = (name for name in parameters if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
+        quoted = (
+            name
+            for name in parameters
+            if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message)
+        )
         found = [*(name for name in parameters if name in self.named), *quoted]
         if not _NOT_TAKEN.search(f"{self.code} {self.message}"):
             return _EFFORT if _EFFORT in found else None
@@ -101,7 +120,9 @@ class Refusal:
         """Those of these parameters that nothing depends on, where the server says nothing of what it refuses."""
         is_vague = self.status_code in (200, 400, 422)
         is_vague |= self.status_code == 404 and "parameter" in self.message.lower()
-        return frozenset({_EFFORT, "temperature"}.intersection(parameters if is_vague and not self.named else ()))
+        return frozenset(
+            {_EFFORT, "temperature"}.intersection(parameters if is_vague and not self.named else ())
+        )
 
 
 def read_refusal(status_code: int, body: Any) -> Refusal:
@@ -116,17 +137,24 @@ def read_refusal(status_code: int, body: Any) -> Refusal:
     if status_code == 200 and re.fullmatch(r"[45]\d\d", str(body.get("code"))):
         status_code = int(body["code"])
     given = next((body[name] for name in ("message", "detail") if body.get(name)), body)
-    message = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    message = (
+        given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    )
     codes = [str(body[name]) for name in ("code", "type", "status") if body.get(name)]
     # A validation error lists places: [{"loc": ["body", "temperature"], ...}].
     details = body["detail"] if isinstance(body.get("detail"), list) else []
     places = [detail.get("loc") for detail in details if isinstance(detail, Mapping)]
-    named = [body.get("param"), *(part for place in places if isinstance(place, list) for part in place)]
+    named = [
+        body.get("param"),
+        *(part for place in places if isinstance(place, list) for part in place),
+    ]
     return Refusal(
         status_code,
         message,
         code=next(iter(codes), ""),
-        named=frozenset(name for name in named if isinstance(name, str) and name not in ("", "body")),
+        named=frozenset(
+            name for name in named if isinstance(name, str) and name not in ("", "body")
+        ),
         meaning=_find_meaning(status_code, codes, message),
     )
 
@@ -144,8 +172,12 @@ def find_error(raw: bytes) -> Refusal | None:
 def _find_meaning(status: int, codes: Collection[str], message: str) -> Meaning | None:
     beginning = message[:500]  # behind it some servers repeat the request
     for meaning, known, words in _ROWS:
-        words_count = status in (200, 400, 403, 404, 413, 422, 500) or (status == 429 and meaning == "credit")
+        words_count = status in (200, 400, 403, 404, 413, 422, 500) or (
+            status == 429 and meaning == "credit"
+        )
         said = words_count and re.search(words, beginning, re.IGNORECASE | re.DOTALL)
-        if not known.isdisjoint(codes) or (said and not (meaning == "model" and _FORMAT.search(message))):
+        if not known.isdisjoint(codes) or (
+            said and not (meaning == "model" and _FORMAT.search(message))
+        ):
             return meaning
     return None

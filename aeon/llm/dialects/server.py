@@ -17,7 +17,10 @@ from aeon.llm.dialects.dialect import FORMS, SCHEMA_BESIDE, Dialect, Form, Wire
 from aeon.llm.dialects.refusal import Refusal
 from aeon.llm.protocols import Finding
 
-_FORMS_IN_WORDS = {"json_object": "json_object and the schema in the prompt", "prompt": "the schema in the prompt"}
+_FORMS_IN_WORDS = {
+    "json_object": "json_object and the schema in the prompt",
+    "prompt": "the schema in the prompt",
+}
 _DOUBTS = 2
 """So many failures in a row that may be outages, and the schema is tried in the prompt alone."""
 
@@ -84,7 +87,9 @@ class Server:
                 message = f"takes no {name}: it is left out from now on{spared}"
                 self.believe(name, message, without=self.beliefs.dialect.without | {name})
             if dialect.renamed and not known.renamed:
-                message = "has the other name for the limit of tokens (provider.max_tokens_parameter)"
+                message = (
+                    "has the other name for the limit of tokens (provider.max_tokens_parameter)"
+                )
                 self.believe("max_tokens", message, renamed=True)
 
     def believe(self, about: str = "", message: str = "", **changes: Any) -> None:
@@ -96,7 +101,9 @@ class Server:
     def learn(self, other: Beliefs) -> None:
         """Believe, beside what is believed here, what another process has found out."""
         values = {field.name: getattr(other.dialect, field.name) for field in fields(Dialect)}
-        learned = {name: value for name, value in values.items() if value != getattr(Dialect(), name)}
+        learned = {
+            name: value for name, value in values.items() if value != getattr(Dialect(), name)
+        }
         with self._lock:
             mine = self.beliefs
             self._change(
@@ -109,10 +116,14 @@ class Server:
         """What a person should know, sorted; or of that what was not returned as new before."""
         with self._lock:
             known = self._reported if only_new else frozenset[str]()
-            found = {about: text for about, text in self.beliefs.findings.items() if about not in known}
+            found = {
+                about: text for about, text in self.beliefs.findings.items() if about not in known
+            }
             if only_new:
                 self._reported.update(found)
-        return tuple(Finding(self.endpoint, self.model, about, found[about]) for about in sorted(found))
+        return tuple(
+            Finding(self.endpoint, self.model, about, found[about]) for about in sorted(found)
+        )
 
     def _change(self, **changes: Any) -> None:
         self.beliefs = self.beliefs.model_copy(update=changes)
@@ -146,7 +157,9 @@ class Outcome:
     refusal: Refusal | None = None
 
 
-def negotiate(wire: Wire, server: Server, attempt: Callable[[Dialect], Outcome]) -> tuple[Outcome, Dialect]:
+def negotiate(
+    wire: Wire, server: Server, attempt: Callable[[Dialect], Outcome]
+) -> tuple[Outcome, Dialect]:
     """Make a request in the dialects that may work, the believed one first; most often one attempt.
 
     Returns the answer, or the most telling failure, and its dialect. What is refused is said in another way: without a
@@ -170,7 +183,11 @@ class _Negotiation:
         self._suspected: frozenset[str] = frozenset()
 
     def run(self, attempt: Callable[[Dialect], Outcome]) -> tuple[Outcome, Dialect]:
-        server, digest, form = self._server, self._wire.digest, self._wire.settings.structured_output
+        server, digest, form = (
+            self._server,
+            self._wire.digest,
+            self._wire.settings.structured_output,
+        )
         opening, doubts = server.dialect(digest), server.doubts.get(digest, 0)
         opening = opening if form == "auto" else opening.in_form(form)
         is_doubted = self._finds_form and doubts >= _DOUBTS and opening.form != "prompt"
@@ -182,14 +199,18 @@ class _Negotiation:
             if last.response or (last.refusal is None and isinstance(last.failure, AnswerError)):
                 # Where another form has helped, it is not proved that what was left out on suspicion is refused.
                 unproved = self._suspected if dialect.form != opening.form else frozenset()
-                proved = replace(dialect, without=dialect.without - unproved) if unproved else dialect
+                proved = (
+                    replace(dialect, without=dialect.without - unproved) if unproved else dialect
+                )
                 server.accept(digest, opening, proved, finds_form=self._finds_form)
                 return last, dialect
             following = self._other_dialect(dialect, last)
             if following is None and dialect is guess and self._first is last:
                 following = opening
         failure, refusal = last.failure, last.refusal
-        is_in_doubt = isinstance(failure, ConnectionFailed) and failure.sent and not failure.timed_out
+        is_in_doubt = (
+            isinstance(failure, ConnectionFailed) and failure.sent and not failure.timed_out
+        )
         is_refused = False
         if refusal is not None:
             is_in_doubt = refusal.is_doubtful and refusal.is_about_request
@@ -222,4 +243,6 @@ class _Negotiation:
         forms = FORMS[FORMS.index(dialect.form) + 1 :]
         if not forms or not self._finds_form or (refusal.named and not refusal.is_about_format):
             return None
-        return dialect.in_form(forms[-1] if self._suspected and not refusal.is_about_format else forms[0])
+        return dialect.in_form(
+            forms[-1] if self._suspected and not refusal.is_about_format else forms[0]
+        )

@@ -52,7 +52,9 @@ class LocalAdapter:
             self._check_open(request, closings, Usage())
             if self._loading is None:
                 path = locate_model(settings)
-                self._loading = Loading(path, settings.n_ctx, settings.n_gpu_layers, settings.n_threads)
+                self._loading = Loading(
+                    path, settings.n_ctx, settings.n_gpu_layers, settings.n_threads
+                )
                 # A model that goes down with the interpreter while a thread generates may crash the process.
                 atexit.register(self.close)
             return self._answer(_load(self._loading), request, closings)
@@ -76,13 +78,16 @@ class LocalAdapter:
             self._messages(request),
             max_tokens=wished.max_tokens or settings.max_tokens,
             temperature=settings.temperature if wished.temperature is None else wished.temperature,
-            seed=(settings.seed + request.sample) % SEEDS,  # several answers to one request must be able to differ
+            seed=(settings.seed + request.sample)
+            % SEEDS,  # several answers to one request must be able to differ
         )
         tell = piece_teller(request)
         for piece, ended in pieces:
             # With the first token, which is a bracket by itself, there is the prompt alone; the last one is not read.
             prompt_tokens = prompt_tokens or model.tokens
-            usage = Usage(prompt_tokens, model.tokens - prompt_tokens + (ended == "length"), requests=1)
+            usage = Usage(
+                prompt_tokens, model.tokens - prompt_tokens + (ended == "length"), requests=1
+            )
             text += piece
             if tell is not None:
                 tell(piece)
@@ -105,12 +110,18 @@ class LocalAdapter:
 
     def _check_open(self, request: LLMRequest, closings: int, usage: Usage) -> None:
         if self._closings != closings:
-            raise ProviderError(f"the provider was closed before the {request.call} call was answered", usage=usage)
+            raise ProviderError(
+                f"the provider was closed before the {request.call} call was answered", usage=usage
+            )
 
     def _messages(self, request: LLMRequest) -> Sequence[Message]:
         # A repair has the schema in its prompt already.
         tells_schema = self._settings.schema_in_prompt and request.call != "repair"
-        return with_system_text(request.messages, schema_in_words(request)) if tells_schema else request.messages
+        return (
+            with_system_text(request.messages, schema_in_words(request))
+            if tells_schema
+            else request.messages
+        )
 
 
 def _load(loading: Loading) -> LocalModel:
@@ -133,7 +144,8 @@ def check(settings: LocalProvider) -> None:
     path, hub = settings.model_path, (settings.repo_id, settings.filename, settings.revision)
     if any(hub) if path is not None else None in hub[:2]:
         raise ConfigError(
-            "provider=local: " + ("no model is named" if path is None else "a file and a repository are both named"),
+            "provider=local: "
+            + ("no model is named" if path is None else "a file and a repository are both named"),
             hint="Set provider.model_path=model.gguf, or provider.repo_id=owner/name and provider.filename=model.gguf.",
         )
     modules = ("llama_cpp",) if path is not None else ("llama_cpp", "huggingface_hub")
@@ -148,7 +160,9 @@ def check(settings: LocalProvider) -> None:
         with path.expanduser().open("rb") as file:
             is_gguf = file.read(len(MAGIC)) == MAGIC
     except OSError as error:
-        raise ConfigError(f"provider.model_path={path}: cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            f"provider.model_path={path}: cannot be read: {error.strerror}"
+        ) from error
     if not is_gguf:
         raise ConfigError(
             f"provider.model_path={path}: not a GGUF file (it does not begin with {MAGIC.decode()})",

@@ -17,14 +17,24 @@ from aeon.schema.json_schema import resolve
 # Bounds above these are nested as deep as they are long, in a parser that recurses.
 _BOUNDS = {"minLength": 256, "maxLength": 256, "minItems": 64, "maxItems": 64}
 _FORMS = frozenset({"anyOf", "oneOf", "prefixItems"})
-_KEPT = _FORMS | {"type", "properties", "required", "additionalProperties", "items", "minimum", "maximum"}
+_KEPT = _FORMS | {
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "minimum",
+    "maximum",
+}
 # Ranges by type, minimum and maximum: the ones that Aeon's own schemas have.
 _NUMBERS: dict[tuple[Any, Any, Any], str] = {
     ("number", 0, 1): '"0" ("." [0-9]{1,6})? | "1" ("." "0"{1,6})?',
     ("integer", 0, None): '"0" | [1-9] [0-9]{0,8}',
     ("integer", 1, None): "[1-9] [0-9]{0,8}",
 }
-_ANY = {"anyOf": [{"type": kind} for kind in ("object", "array", "string", "number", "boolean", "null")]}
+_ANY = {
+    "anyOf": [{"type": kind} for kind in ("object", "array", "string", "number", "boolean", "null")]
+}
 # The converter's own rule lets control characters through, which no JSON text may hold, and what is no character.
 _CHARACTER = r'char ::= [^"\\\x7F\x00-\x1F\uD800-\uDFFF\U00110000-\U003FFFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
 
@@ -56,12 +66,24 @@ def closest_grammar(schema: Mapping[str, Any]) -> str:
     converter = Converter(prop_order={}, allow_fetch=False, dotall=False, raw_pattern=False)
     try:
         converter.visit(expressible(schema, schema), "")
-    except (NotExpressible, RecursionError, AssertionError, AttributeError, KeyError, TypeError, ValueError):
+    except (
+        NotExpressible,
+        RecursionError,
+        AssertionError,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ):
         return str(JSON_GBNF)
-    return re.sub(r"^char ::= .*$", lambda _: _CHARACTER, converter.format_grammar(), flags=re.MULTILINE)
+    return re.sub(
+        r"^char ::= .*$", lambda _: _CHARACTER, converter.format_grammar(), flags=re.MULTILINE
+    )
 
 
-def expressible(part: Any, document: Mapping[str, Any], open_references: tuple[str, ...] = ()) -> dict[str, Any]:
+def expressible(
+    part: Any, document: Mapping[str, Any], open_references: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """A part of a schema as the converter reads it rightly, with only what a grammar holds. Raises NotExpressible for
     one that refers to itself, or uses `allOf`."""
     if part is True or part == {}:
@@ -78,7 +100,9 @@ def expressible(part: Any, document: Mapping[str, Any], open_references: tuple[s
     rewrite = partial(expressible, document=document, open_references=open_references)
     if isinstance(part.get("type"), list):
         return {"anyOf": [rewrite({**part, "type": kind}) for kind in part["type"]]}
-    kept = [name for name in part if name in _KEPT or (name in _BOUNDS and part[name] <= _BOUNDS[name])]
+    kept = [
+        name for name in part if name in _KEPT or (name in _BOUNDS and part[name] <= _BOUNDS[name])
+    ]
     return {name: _keyword(name, part[name], rewrite) for name in kept} or _ANY
 
 

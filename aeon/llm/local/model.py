@@ -52,12 +52,16 @@ class LocalModel:
             try:
                 chunks = self._llama.create_chat_completion(list(map(asdict, messages)), **given)
             except (TemplateError, ValueError):  # some templates take no system message
-                chunks = self._llama.create_chat_completion(list(map(asdict, merge_messages(messages))), **given)
+                chunks = self._llama.create_chat_completion(
+                    list(map(asdict, merge_messages(messages))), **given
+                )
             for chunk in chunks:
                 choice = chunk["choices"][0]
                 yield choice["delta"].get("content") or "", choice["finish_reason"]
         except (RuntimeError, ValueError, TemplateError) as error:
-            if too_long := re.search(r"Requested tokens \((\d+)\) exceed context window of (\d+)", str(error)):
+            if too_long := re.search(
+                r"Requested tokens \((\d+)\) exceed context window of (\d+)", str(error)
+            ):
                 raise RequestRefused(
                     f"the {request.call} call's prompt has {too_long[1]} tokens, the context holds {too_long[2]}",
                     hint="Raise provider.n_ctx, as far as model and memory allow, or give the task less material; "
@@ -88,7 +92,9 @@ class LocalModel:
         key = json.dumps(schema)
         if key not in self._grammars:
             closest = closest_grammar(schema)
-            self._grammars[key] = LlamaGrammar.from_string(closest if self.takes(closest) else JSON_GBNF, verbose=False)
+            self._grammars[key] = LlamaGrammar.from_string(
+                closest if self.takes(closest) else JSON_GBNF, verbose=False
+            )
         return self._grammars[key]
 
 

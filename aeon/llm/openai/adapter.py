@@ -35,11 +35,16 @@ class OpenAIAdapter:
     """
 
     def __init__(
-        self, settings: EndpointSettings, api_key: str | None = None, headers: Mapping[str, str] | None = None
+        self,
+        settings: EndpointSettings,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._settings = settings
         self._endpoint = Endpoint(settings, api_key, headers)
-        self._transport = Transport(self._endpoint.base_url, self._endpoint.headers, settings.max_concurrency)
+        self._transport = Transport(
+            self._endpoint.base_url, self._endpoint.headers, settings.max_concurrency
+        )
         self._place = (settings.name, self._endpoint.base_url)
         self._digest = hashlib.sha256(" ".join(self._place).encode()).hexdigest()[:16]
         self._has_answered = self._was_silent = False
@@ -60,13 +65,19 @@ class OpenAIAdapter:
         """
         wire = Wire(request, self._settings, stream=wants_stream())
         server, closings = server_at(*self._place, wire.model), self._transport.closings
-        outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
+        outcome, dialect = negotiate(
+            wire, server, lambda dialect: self._attempt(wire, dialect, server, closings)
+        )
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")
-        if not follows_schema(outcome.response.text, request):  # the schema is sent in another way too
+        if not follows_schema(
+            outcome.response.text, request
+        ):  # the schema is sent in another way too
             if dialect.form == "json_object":
                 server.believe(schema_beside=True)
-            by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
+            by_parameter_alone = (
+                dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
+            )
             if by_parameter_alone and self._settings.structured_output == "auto":
                 message = "takes json_schema, and an answer did not follow it: the schema goes into the prompt too"
                 server.believe("json_schema", message, schema_in_prompt=True)
@@ -74,15 +85,25 @@ class OpenAIAdapter:
 
     def findings(self) -> tuple[Finding, ...]:
         """What has been found out up to now that a person should know, sorted."""
-        return tuple(finding for server in servers_at(*self._place) for finding in server.findings())
+        return tuple(
+            finding for server in servers_at(*self._place) for finding in server.findings()
+        )
 
     def new_findings(self) -> tuple[Finding, ...]:
         """Those findings that no adapter of the process has returned here before."""
-        return tuple(finding for server in servers_at(*self._place) for finding in server.findings(only_new=True))
+        return tuple(
+            finding
+            for server in servers_at(*self._place)
+            for finding in server.findings(only_new=True)
+        )
 
     def beliefs(self) -> dict[str, Any]:
         """What is believed of the server by now, for `learn` of a later process; without the address itself."""
-        believed = {server.model: server.beliefs for server in servers_at(*self._place) if server.beliefs != Beliefs()}
+        believed = {
+            server.model: server.beliefs
+            for server in servers_at(*self._place)
+            if server.beliefs != Beliefs()
+        }
         values = {model: beliefs.model_dump(mode="json") for model, beliefs in believed.items()}
         return {self._digest: values} if values else {}
 
@@ -102,7 +123,9 @@ class OpenAIAdapter:
             with self._transport.slot(closings):
                 began = time.monotonic()
                 tell = piece_teller(wire.request)
-                response = self._transport.post(body, began + allowed, closings, tell and PieceReader(tell))
+                response = self._transport.post(
+                    body, began + allowed, closings, tell and PieceReader(tell)
+                )
         except TransportClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return Outcome(failure=ProviderError(message))
@@ -144,7 +167,9 @@ class OpenAIAdapter:
             seconds *= PATIENCE_WITH_THE_SILENT
         return max(0.0, seconds - SECONDS_BEFORE.get())
 
-    def _note_failure(self, failure: ProviderError, wire: Wire, seconds: float, server: Server) -> None:
+    def _note_failure(
+        self, failure: ProviderError, wire: Wire, seconds: float, server: Server
+    ) -> None:
         """Record what a failure has cost and taken. A request that was waited for and ended by somebody else, as
         proxies do with idle connections, is streamed from then on."""
         failure.seconds = seconds

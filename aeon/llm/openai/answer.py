@@ -26,7 +26,9 @@ from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import FILTER_HINT, error_of_refusal, not_an_api
 from aeon.schema.validators import is_valid
 
-_CONTEXT_FULL = frozenset({"model_length", "model_context_window_exceeded", "context_length_exceeded"})
+_CONTEXT_FULL = frozenset(
+    {"model_length", "model_context_window_exceeded", "context_length_exceeded"}
+)
 """The finish reasons of servers that tell a context that is full from a limit that is reached (Mistral, Anthropic)."""
 _CONTEXT_HINT = (
     "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's num_ctx) "
@@ -78,10 +80,14 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     if not text.strip():
         # Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
         thoughts = (choice.message.reasoning_content, choice.message.reasoning)
-        text = next((t for t in thoughts if isinstance(t, str) and follows_schema(t, request)), text)
+        text = next(
+            (t for t in thoughts if isinstance(t, str) and follows_schema(t, request)), text
+        )
     whole = choice.finish_reason in {"length", *_CONTEXT_FULL} and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
-    reported = counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
+    reported = (
+        counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
+    )
     fault = None if whole else _fault_of(choice, text, usage, request.call, endpoint)
     if fault is not None:
         kind, message, hint = fault
@@ -117,7 +123,9 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
         document = None
         if text.lstrip().startswith("{") and isinstance(error, ValueError):
             hint = "The server, or a proxy before it, ends answers too early: see its log."
-            return ConnectionFailed(f"{endpoint.address} answered half a response: {quoted}", hint=hint)
+            return ConnectionFailed(
+                f"{endpoint.address} answered half a response: {quoted}", hint=hint
+            )
     if isinstance(document, dict) and not document.get("choices", True):
         hint = "The server has taken the request and given no answer to it: see its log, and try again later."
         said = f"{endpoint.address} answered without any choice: {quoted}"
@@ -131,8 +139,13 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
 def _usage_of(reported: Any) -> tuple[Usage, bool]:
     read, written = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
     cached = min(read or 0, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
-    reasoning = min(written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0)
-    return Usage(read or 0, written or 0, cached, reasoning, requests=1), None not in (read, written)
+    reasoning = min(
+        written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0
+    )
+    return Usage(read or 0, written or 0, cached, reasoning, requests=1), None not in (
+        read,
+        written,
+    )
 
 
 def _count(value: Any, *names: str) -> int | None:
@@ -147,9 +160,17 @@ def _fault_of(
     reason, message = choice.finish_reason, choice.message
     if message.refusal:
         said = f"the model declined the {call} call: {endpoint.clean(message.refusal)}"
-        return Refused, said, "Word the task differently, or choose another model (provider.model, roles.*.model)."
+        return (
+            Refused,
+            said,
+            "Word the task differently, or choose another model (provider.model, roles.*.model).",
+        )
     if reason == "content_filter":
-        return Filtered, f"the provider's content filter withheld the answer to the {call} call", FILTER_HINT
+        return (
+            Filtered,
+            f"the provider's content filter withheld the answer to the {call} call",
+            FILTER_HINT,
+        )
     said = (
         f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
         f" ({usage.reasoning_tokens} of them reasoning)"
@@ -164,7 +185,9 @@ def _fault_of(
     hint = "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
     if message.reasoning_content or message.reasoning:
         hint = "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn the server's own off."
-    said = f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
+    said = (
+        f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
+    )
     return EmptyAnswer, said, hint
 
 
@@ -191,7 +214,9 @@ def assemble(body: bytes) -> bytes:
                     _add_to(message, choice.get("delta") or choice.get("message") or {})
     except (AttributeError, TypeError, ValueError, RecursionError):
         reason = None
-    document = json.dumps({**whole, "choices": [{"message": message, "finish_reason": reason}]}).encode()
+    document = json.dumps(
+        {**whole, "choices": [{"message": message, "finish_reason": reason}]}
+    ).encode()
     return document if reason else document[:-2]
 
 
@@ -202,5 +227,10 @@ def _add_to(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
     for part in delta.get("tool_calls") or ():
         function, calls = part.get("function") or {}, message.setdefault("tool_calls", [])
         if function.get("name") or not calls:
-            calls.append({"type": "function", "function": {"name": function.get("name") or "", "arguments": ""}})
+            calls.append(
+                {
+                    "type": "function",
+                    "function": {"name": function.get("name") or "", "arguments": ""},
+                }
+            )
         calls[-1]["function"]["arguments"] += function.get("arguments") or ""

@@ -32,7 +32,10 @@ class BatchAdapter(OpenAIAdapter):
     ConfigError as `OpenAIAdapter` does, and for a journal that cannot be opened."""
 
     def __init__(
-        self, settings: EndpointSettings, api_key: str | None = None, headers: Mapping[str, str] | None = None
+        self,
+        settings: EndpointSettings,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(settings.model_copy(update={"stream": "never"}), api_key, headers)
         self._key, self._rounds = _open_rounds(self._endpoint)
@@ -81,7 +84,9 @@ def _open_rounds(endpoint: Endpoint) -> tuple[str, Rounds]:
     """The rounds of all adapters of one server and key, those of resumed rows too."""
     path = (endpoint.settings.batch_journal or JOURNAL).expanduser().absolute()
     sent = {name.lower(): value for name, value in endpoint.headers.items()}
-    place = _digest(endpoint.address, *map(sent.get, _ACCOUNT))  # without the key: another finds what went out
+    place = _digest(
+        endpoint.address, *map(sent.get, _ACCOUNT)
+    )  # without the key: another finds what went out
     key = _digest(endpoint.base_url, *sorted(sent.items()), path)
     with _opening:
         rounds, users = _open.get(key) or (Rounds(endpoint, Journal(path, place)), 0)

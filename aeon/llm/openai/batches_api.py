@@ -31,7 +31,9 @@ class Batch:
         self.told, self.id, self.status = told, str(told["id"]), str(told["status"])
         self.is_over = self.status in ("completed", "failed", "expired", "cancelled")
         self.done = sum(int(counts.get(name) or 0) for name in ("completed", "failed"))
-        self.files = [str(told[name]) for name in ("output_file_id", "error_file_id") if told.get(name)]
+        self.files = [
+            str(told[name]) for name in ("output_file_id", "error_file_id") if told.get(name)
+        ]
         self.errors: list[dict[str, Any]] = (told.get("errors") or {}).get("data") or []
 
     def is_of(self, round_id: str, file: str | None) -> bool:
@@ -58,11 +60,18 @@ class BatchAPI:
     def upload(self, name: str, lines: IO[bytes]) -> str:
         """Upload a file of requests. Returns its id."""
         file = {"file": (name, lines, "application/jsonl")}
-        return self._call("POST", "/files", lambda told: str(told["id"]), data={"purpose": "batch"}, files=file)
+        return self._call(
+            "POST", "/files", lambda told: str(told["id"]), data={"purpose": "batch"}, files=file
+        )
 
     def create(self, file: str, round_id: str) -> Batch:
         """Make a batch of an uploaded file."""
-        body = {"input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h", "metadata": {LABEL: round_id}}
+        body = {
+            "input_file_id": file,
+            "endpoint": ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {LABEL: round_id},
+        }
         return self._call("POST", "/batches", Batch, json=body)
 
     def get(self, batch: str) -> Batch:
@@ -77,17 +86,25 @@ class BatchAPI:
         """The batch that was made for a round, among those made `since` then."""
         page: dict[str, str] = {"limit": "100"}
         while True:
-            told, found = self._call("GET", "/batches", lambda told: (told, [*map(Batch, told["data"])]), params=page)
+            told, found = self._call(
+                "GET", "/batches", lambda told: (told, [*map(Batch, told["data"])]), params=page
+            )
             if made := next((batch for batch in found if batch.is_of(round_id, file)), None):
                 return made
             # Their clock may differ from ours.
-            if not (found and told.get("has_more")) or found[-1].told.get("created_at", 0) < since - 86400:
+            if (
+                not (found and told.get("has_more"))
+                or found[-1].told.get("created_at", 0) < since - 86400
+            ):
                 return None
             page["after"] = found[-1].id
 
     def results(self, file: str) -> Iterator[Result]:
         """The responses in a file, in whatever order; without those of requests that were not carried out."""
-        with self._errors(), self._client.stream("GET", self._address(f"/files/{file}/content")) as response:
+        with (
+            self._errors(),
+            self._client.stream("GET", self._address(f"/files/{file}/content")) as response,
+        ):
             if not response.is_success:
                 response.read()
                 raise self._refusal(response)
@@ -109,7 +126,9 @@ class BatchAPI:
 
     @cached_property
     def _client(self) -> httpx2.Client:
-        headers = {name: value for name, value in self._endpoint.headers.items() if name != "Content-Type"}
+        headers = {
+            name: value for name, value in self._endpoint.headers.items() if name != "Content-Type"
+        }
         verify = tls_context() if self._url.scheme == "https" else True
         return httpx2.Client(headers=headers, verify=verify, timeout=self._seconds)
 
@@ -121,9 +140,17 @@ class BatchAPI:
         try:
             yield
         except httpx2.HTTPError as error:
-            is_unsent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError)
+            is_unsent = isinstance(
+                error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError
+            )
             is_late = isinstance(error, httpx2.TimeoutException)
-            known = NotConnected(str(error)) if is_unsent else TimeoutError() if is_late else OSError(str(error))
+            known = (
+                NotConnected(str(error))
+                if is_unsent
+                else TimeoutError()
+                if is_late
+                else OSError(str(error))
+            )
             raise error_of_exception(known, self._endpoint, self._seconds) or error from None
 
     def _refusal(self, response: httpx2.Response) -> LLMError:
@@ -133,17 +160,25 @@ class BatchAPI:
         headers = HTTPMessage()
         for name, value in response.headers.items():
             headers[name] = value
-        return error_of_refusal(refusal_in(Response(response.status_code, headers, response.content)), self._endpoint)
+        return error_of_refusal(
+            refusal_in(Response(response.status_code, headers, response.content)), self._endpoint
+        )
 
     def _no_batches(self, what: str, status: int = 200) -> LLMError:
         hint = "provider.batch=false asks it call by call, at the full price."
-        return NotAnAPI(f"{self._endpoint.address} takes no batches: it {what}", hint=hint, status=status)
+        return NotAnAPI(
+            f"{self._endpoint.address} takes no batches: it {what}", hint=hint, status=status
+        )
 
 
 def _read_result(line: str) -> Result | None:
     try:
         told = json.loads(line)
-        name, response, error = str(told["custom_id"]), told.get("response"), told.get("error") or {}
+        name, response, error = (
+            str(told["custom_id"]),
+            told.get("response"),
+            told.get("error") or {},
+        )
         if response:
             body = response["body"]  # Llama Stack has it as a text
             text = body if isinstance(body, str) else json.dumps(body)

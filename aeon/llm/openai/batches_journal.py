@@ -48,27 +48,38 @@ class Journal:
         self._path, self._place = path, place
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+            self._file = sqlite3.connect(
+                path, timeout=30, check_same_thread=False, isolation_level=None
+            )
             self._file.executescript(_SCHEMA)
             self._change("DELETE FROM requests WHERE begun < ?", [(time.time() - KEPT_SECONDS,)])
         except (sqlite3.Error, OSError, StoreFailed) as error:
             hint = "Name a file that can be written with provider.batch_journal=."
-            raise ConfigError(f"provider.batch_journal={path}: cannot be opened: {error}", hint=hint) from None
+            raise ConfigError(
+                f"provider.batch_journal={path}: cannot be opened: {error}", hint=hint
+            ) from None
 
     def begin(self, round_id: str, digests: Sequence[tuple[str, str]]) -> None:
         """Note a round before it goes out: the id and the digest of each request."""
         rest = (self._place, _ME, round_id, len(digests), time.time())
         columns = "id, digest, place, owner, round, size, begun"
-        self._change(f"INSERT INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", [(*d, *rest) for d in digests])
+        self._change(
+            f"INSERT INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(*d, *rest) for d in digests],
+        )
 
     def note(self, round_id: str, file: str | None, batch: str | None) -> None:
         """Note what the provider calls a round."""
-        self._change("UPDATE requests SET file = ?, batch = ? WHERE round = ?", [(file, batch, round_id)])
+        self._change(
+            "UPDATE requests SET file = ?, batch = ? WHERE round = ?", [(file, batch, round_id)]
+        )
 
     def claim(self, digest: str) -> Sent | None:
         """Take over an equal request that went out before, and that nobody waits for any more."""
         columns = ", ".join(Sent._fields)
-        question = f"SELECT owner, {columns} FROM requests WHERE digest = ? AND place = ? ORDER BY rowid"
+        question = (
+            f"SELECT owner, {columns} FROM requests WHERE digest = ? AND place = ? ORDER BY rowid"
+        )
         with self._transaction():
             for owner, *row in self._file.execute(question, (digest, self._place)):
                 if not _is_alive(owner):
@@ -112,7 +123,9 @@ class Journal:
                 yield
         except sqlite3.Error as error:
             hint = "Make room on the disk, or name another file with provider.batch_journal=."
-            raise StoreFailed(f"the journal of batches {self._path} cannot be used: {error}", hint=hint) from error
+            raise StoreFailed(
+                f"the journal of batches {self._path} cannot be used: {error}", hint=hint
+            ) from error
 
 
 def _begun(pid: int) -> str:
@@ -132,7 +145,12 @@ def _is_alive(owner: str) -> bool:
     """Whether somebody still waits; of another machine that is not known, and not believed. A number alone says
     nothing: the next process may have it."""
     host, pid, begun, _ = owner.split(":") if owner.count(":") == 3 else ("", "0", "", "")
-    if owner == _ME or host != socket.gethostname() or int(pid) == os.getpid() or os.name != "posix":
+    if (
+        owner == _ME
+        or host != socket.gethostname()
+        or int(pid) == os.getpid()
+        or os.name != "posix"
+    ):
         return owner == _ME
     try:
         os.kill(int(pid), 0)

@@ -51,7 +51,10 @@ class Ask:
     answer: Future[tuple[str, Response]] = field(default_factory=Future)
 
     def __post_init__(self) -> None:
-        self.digest, self.model = sha256(self.body).hexdigest(), str(json.loads(self.body).get("model"))
+        self.digest, self.model = (
+            sha256(self.body).hexdigest(),
+            str(json.loads(self.body).get("model")),
+        )
         self.size = len(self.body) + 200  # with what stands around it in a file
 
     def give(self, result: Result) -> None:
@@ -79,12 +82,18 @@ class Carrier:
     """Carries rounds out, each in a thread of its own, until it is closed. `most` requests may go into one batch, none
     before `hold_until`."""
 
-    def __init__(self, endpoint: Endpoint, journal: Journal, queue: Callable[[Collection[Ask]], None]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, journal: Journal, queue: Callable[[Collection[Ask]], None]
+    ) -> None:
         self.lock, self.closing = threading.RLock(), threading.Event()
         self.under_way: dict[str, Round] = {}
         self.most, self.hold_until = MAX_REQUESTS, 0.0
         self.journal, self.api = journal, BatchAPI(endpoint)
-        self._endpoint, self._poll_seconds, self._queue = endpoint, endpoint.settings.batch_poll_seconds, queue
+        self._endpoint, self._poll_seconds, self._queue = (
+            endpoint,
+            endpoint.settings.batch_poll_seconds,
+            queue,
+        )
         self._threads: list[threading.Thread] = []
         self._again = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.retryable),
@@ -95,12 +104,16 @@ class Carrier:
             reraise=True,
         )
         # What is under way is paid for: a network may be away for hours.
-        self._patiently = self._again.copy(stop=stop_after_delay(_DAY_SECONDS) | stop_when_event_set(self.closing))
+        self._patiently = self._again.copy(
+            stop=stop_after_delay(_DAY_SECONDS) | stop_when_event_set(self.closing)
+        )
 
     def start(self, one: Round) -> None:
         """Carry a round out."""
         self.under_way[one.id] = one
-        thread = threading.Thread(target=self._carry_out, args=(one,), daemon=True, name="aeon-batch")
+        thread = threading.Thread(
+            target=self._carry_out, args=(one,), daemon=True, name="aeon-batch"
+        )
         self._threads = [thread, *(other for other in self._threads if other.is_alive())]
         thread.start()
 
@@ -109,7 +122,9 @@ class Carrier:
         self.closing.set()
         for thread in self._threads:
             thread.join(_LONGEST_JOIN_SECONDS)
-        if not any(thread.is_alive() for thread in self._threads):  # in the middle of a long upload, say
+        if not any(
+            thread.is_alive() for thread in self._threads
+        ):  # in the middle of a long upload, say
             self.api.close()
             self.journal.close()
 
@@ -140,7 +155,9 @@ class Carrier:
         """Its batch: made, or found; None where it was never made, and its requests go into another round."""
         if one.is_adopted:
             batch = self._again(self._find, one)
-            if batch is None and not self.closing.wait(LOOK_SECONDS):  # a list may be behind by a moment
+            if batch is None and not self.closing.wait(
+                LOOK_SECONDS
+            ):  # a list may be behind by a moment
                 batch = self._again(self._find, one)
             if batch is None:
                 self._send_again(one)
@@ -148,7 +165,9 @@ class Carrier:
         else:
             with tempfile.TemporaryFile() as lines:
                 for name, ask in tuple(one.asks.items()):
-                    head = json.dumps({"custom_id": name, "method": "POST", "url": ENDPOINT})[:-1].encode()
+                    head = json.dumps({"custom_id": name, "method": "POST", "url": ENDPOINT})[
+                        :-1
+                    ].encode()
                     lines.write(head + b', "body": ' + ask.body + b"}\n")
                 one.file = self._again(self._upload, one, lines)
             self._note(one)
@@ -185,22 +204,36 @@ class Carrier:
                             if ask := one.asks.pop(row.id, None):
                                 ask.give(row)
         except LLMError as error:  # whatever it is, what was paid for may be there a little later
-            raise ServerFailed(f"the results of {batch.id} cannot be read: {error.message}", hint=error.hint) from error
+            raise ServerFailed(
+                f"the results of {batch.id} cannot be read: {error.message}", hint=error.hint
+            ) from error
 
     def _end(self, one: Round, batch: Batch) -> None:
         """What becomes of the requests that a batch has not answered. One that was refused for too many tokens: smaller
         ones, one after the other. One refused for single lines: those are, and the others sent again."""
         with self.lock:
-            self._tell(one, f"{batch.id}: {batch.status}, {one.size - len(one.asks)} of {one.size} answered")
+            self._tell(
+                one,
+                f"{batch.id}: {batch.status}, {one.size - len(one.asks)} of {one.size} answered",
+            )
             whole = next(iter(batch.errors), {"message": f"{batch.id} {batch.status}"})
             if batch.status != "failed":
                 for ask in one.asks.values():
-                    ask.answer.set_exception(ServerFailed(f"{batch.id} has ended ({batch.status}) without an answer"))
+                    ask.answer.set_exception(
+                        ServerFailed(f"{batch.id} has ended ({batch.status}) without an answer")
+                    )
                 one.asks = {}
             elif whole.get("code") == "token_limit_exceeded" and one.size > 1:
-                self.most, self.hold_until = max(1, one.size // 2), time.monotonic() + self._poll_seconds
+                self.most, self.hold_until = (
+                    max(1, one.size // 2),
+                    time.monotonic() + self._poll_seconds,
+                )
             else:
-                faults = {f"{one.id}-{error['line']}": error for error in batch.errors if error.get("line")}
+                faults = {
+                    f"{one.id}-{error['line']}": error
+                    for error in batch.errors
+                    if error.get("line")
+                }
                 for name in [name for name in one.asks if not faults or name in faults]:
                     body = json.dumps({"error": faults.get(name, whole)}).encode()
                     one.asks.pop(name).give(Result(name, 400, body))

@@ -90,7 +90,9 @@ class Rounds:
         wait, quiet = self._settings.batch_wait_seconds, now - self._last_at
         if quiet >= wait or now - self._first_at >= 12 * wait:
             return True
-        return quiet >= wait / 10 and all(member.waits or member.stop() for member in tuple(self.members))
+        return quiet >= wait / 10 and all(
+            member.waits or member.stop() for member in tuple(self.members)
+        )
 
     def _begin_round(self) -> None:
         """Begin a round of requests that arrived, all for one model, as providers want it."""
@@ -108,7 +110,12 @@ class Rounds:
 
     def _leave(self, ask: Ask) -> None:
         """End a wait. Raises StopRequested."""
-        found = [(one, name) for one in self._carrier.under_way.values() for name, a in one.asks.items() if a is ask]
+        found = [
+            (one, name)
+            for one in self._carrier.under_way.values()
+            for name, a in one.asks.items()
+            if a is ask
+        ]
         for one, name in found:
             del one.asks[name]
             with suppress(StoreFailed):
@@ -119,5 +126,7 @@ class Rounds:
                     how = "is cancelled"
                     with suppress(LLMError):
                         self._carrier.api.cancel(one.batch)
-                log.warning("%s (%d requests) %s; going on takes its results.", one.batch, one.size, how)
+                log.warning(
+                    "%s (%d requests) %s; going on takes its results.", one.batch, one.size, how
+                )
         raise StopRequested("stopped while a batch was waited for")

@@ -25,7 +25,10 @@ class Endpoint:
     """
 
     def __init__(
-        self, settings: EndpointSettings, key: str | None = None, headers: Mapping[str, str] | None = None
+        self,
+        settings: EndpointSettings,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         given = dict(headers or {})
         self.settings = settings
@@ -43,7 +46,11 @@ class Endpoint:
         # Also the token behind a scheme in a header, and what stands behind an address. A short word is no secret.
         query = re.sub(r"[?&=#]", " ", self.base_url.removeprefix(self.address))
         words = [word for value in (*given.values(), query) for word in value.split()]
-        secrets = {secret for secret in (key or "", *given.values(), *words) if len(secret) >= SHORTEST_SECRET}
+        secrets = {
+            secret
+            for secret in (key or "", *given.values(), *words)
+            if len(secret) >= SHORTEST_SECRET
+        }
         self._secrets = sorted(secrets, key=len, reverse=True)
         self.headers = {**self._own_headers(key, {name.lower() for name in given}), **given}
 
@@ -54,8 +61,15 @@ class Endpoint:
             own["Authorization"] = f"Bearer {key}"
         # To any other server than OpenAI itself, they would be somebody else's.
         if self.settings.name == "openai" and self.base_url.rstrip("/") == DEFAULT_BASE_URL:
-            variables = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-            own |= {name: os.environ[variable] for name, variable in variables.items() if os.environ.get(variable)}
+            variables = {
+                "OpenAI-Organization": "OPENAI_ORG_ID",
+                "OpenAI-Project": "OPENAI_PROJECT_ID",
+            }
+            own |= {
+                name: os.environ[variable]
+                for name, variable in variables.items()
+                if os.environ.get(variable)
+            }
         return {name: value for name, value in own.items() if name.lower() not in configured}
 
     def clean(self, text: str) -> str:

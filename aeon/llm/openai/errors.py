@@ -30,8 +30,17 @@ from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.transport import NotConnected, Response, proxy_of
 
 FILTER_HINT = "Word the task or its inputs differently, or use a provider with another filter."
-_API_HINT = "Check provider.base_url ({address}): an OpenAI-compatible API's address usually ends in /v1."
-_TOPIC_OF_STATUS = {401: "key", 402: "credit", 403: "key", 408: "failure", 409: "failure", 429: "limit"}
+_API_HINT = (
+    "Check provider.base_url ({address}): an OpenAI-compatible API's address usually ends in /v1."
+)
+_TOPIC_OF_STATUS = {
+    401: "key",
+    402: "credit",
+    403: "key",
+    408: "failure",
+    409: "failure",
+    429: "limit",
+}
 _KINDS: Mapping[str, type[ProviderError]] = {
     "key": AuthenticationFailed,
     "credit": QuotaExhausted,
@@ -116,7 +125,9 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
         return Filtered(said, hint=FILTER_HINT)
     topic = _topic_of(refusal, settings.structured_output)
     kind = _KINDS.get(topic, RequestRefused)
-    hint = _HINTS[topic].format(address=endpoint.address, key_env=settings.api_key_env, form=settings.structured_output)
+    hint = _HINTS[topic].format(
+        address=endpoint.address, key_env=settings.api_key_env, form=settings.structured_output
+    )
     if not endpoint.key_sent and kind in (AuthenticationFailed, ServerFailed):
         hint += f" No key is sent to it: if it wants one, set {settings.api_key_env}."
     message = f"{endpoint.address} answered {'an error' if code == 200 else code}: {quoted}"
@@ -199,4 +210,6 @@ def _not_connected(error: NotConnected, endpoint: Endpoint, said: str) -> Connec
         )
     elif isinstance(cause, ConnectionRefusedError):
         said = "refused, nothing listens there"
-    return ConnectionFailed(f"{failed}: {said}", hint=hint, retryable=not isinstance(cause, ssl.SSLError))
+    return ConnectionFailed(
+        f"{failed}: {said}", hint=hint, retryable=not isinstance(cause, ssl.SSLError)
+    )

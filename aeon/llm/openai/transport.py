@@ -14,7 +14,14 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPMessage,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+)
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -55,7 +62,9 @@ class Transport:
         self.closings = 0
         self._slots = threading.Semaphore(max_concurrency)
         self._lock = threading.Lock()
-        self._idle: list[tuple[socket.socket, float, int]] = []  # each with when, and in which process, it was used
+        self._idle: list[
+            tuple[socket.socket, float, int]
+        ] = []  # each with when, and in which process, it was used
         weakref.finalize(self, _close_all, self._idle)
         self._busy: set[socket.socket] = set()
         self._hangups = 0
@@ -68,16 +77,25 @@ class Transport:
                 raise TransportClosed
             yield
 
-    def post(self, body: bytes, deadline: float, closings: int, receive: Receive | None = None) -> Response:
+    def post(
+        self, body: bytes, deadline: float, closings: int, receive: Receive | None = None
+    ) -> Response:
         """Post JSON and return the response, until a `time.monotonic()`; `receive` is given its body as it comes.
 
         Raises NotConnected, TransportClosed, HTTPException for what is no HTTP or too long, and OSError.
         """
-        request = self._head + _lines(CALL_HEADERS.get()) + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        request = (
+            self._head
+            + _lines(CALL_HEADERS.get())
+            + b"Content-Length: %d\r\n\r\n" % len(body)
+            + body
+        )
         try:
             kept = self._take_kept()
             try:
-                return self._exchange(kept or self._connect(deadline), request, deadline, closings, receive)
+                return self._exchange(
+                    kept or self._connect(deadline), request, deadline, closings, receive
+                )
             except ConnectionError as error:
                 if kept is None:
                     raise
@@ -100,7 +118,12 @@ class Transport:
                     busy.shutdown(socket.SHUT_RDWR)
 
     def _exchange(
-        self, connection: socket.socket, request: bytes, deadline: float, closings: int, receive: Receive | None
+        self,
+        connection: socket.socket,
+        request: bytes,
+        deadline: float,
+        closings: int,
+        receive: Receive | None,
     ) -> Response:
         keep, unsent = False, None
         with self._lock:
@@ -136,7 +159,11 @@ class Transport:
                 if not self._idle:
                     return None
                 kept, since, process = self._idle.pop()
-            if time.monotonic() - since < KEPT_SECONDS and process == os.getpid() and not _is_readable(kept):
+            if (
+                time.monotonic() - since < KEPT_SECONDS
+                and process == os.getpid()
+                and not _is_readable(kept)
+            ):
                 return kept
             kept.close()
 
@@ -146,9 +173,13 @@ class Transport:
         host, is_secure = server.hostname or "", self._url.scheme == "https"
         made = HTTPConnection(host, server.port or 80, timeout=seconds)
         if is_secure or server.scheme == "https":
-            made = HTTPSConnection(host, server.port or (80 if proxy else 443), timeout=seconds, context=tls_context())
+            made = HTTPSConnection(
+                host, server.port or (80 if proxy else 443), timeout=seconds, context=tls_context()
+            )
         if proxy and is_secure:
-            made.set_tunnel(self._url.hostname or "", self._url.port or 443, headers=_proxy_headers(proxy))
+            made.set_tunnel(
+                self._url.hostname or "", self._url.port or 443, headers=_proxy_headers(proxy)
+            )
         try:
             made.connect()
         except (OSError, HTTPException, UnicodeError) as error:
@@ -213,8 +244,12 @@ def tls_context() -> Any:
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _read_body(response: HTTPResponse, connection: socket.socket, deadline: float, receive: Receive | None) -> bytes:
-    unpacker = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
+def _read_body(
+    response: HTTPResponse, connection: socket.socket, deadline: float, receive: Receive | None
+) -> bytes:
+    unpacker = (
+        zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
+    )
     body = bytearray()
     while True:
         _set_timeout(connection, deadline)

@@ -20,7 +20,13 @@ from dataclasses import replace
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
-from aeon.llm.protocols import BatchingAdapter, LearningAdapter, NamedAdapter, SyntheticAdapter, close
+from aeon.llm.protocols import (
+    BatchingAdapter,
+    LearningAdapter,
+    NamedAdapter,
+    SyntheticAdapter,
+    close,
+)
 from aeon.llm.settings import ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
@@ -46,7 +52,9 @@ class Endpoints:
     @property
     def learners(self) -> list[LearningAdapter]:
         """The adapters that find out what their servers can do."""
-        return [endpoint.adapter for endpoint in self if isinstance(endpoint.adapter, LearningAdapter)]
+        return [
+            endpoint.adapter for endpoint in self if isinstance(endpoint.adapter, LearningAdapter)
+        ]
 
     @property
     def model(self) -> str:
@@ -72,7 +80,9 @@ class Endpoints:
 def absent_stack(settings: ProviderSettings) -> Endpoints:
     """The provider's endpoints where none may be called: a replay knows what they charge, and needs no key."""
     named = named_endpoints(settings)
-    return Endpoints([Endpoint(name, Absent(of.model), of.retry, price_list(of)) for name, of in named])
+    return Endpoints(
+        [Endpoint(name, Absent(of.model), of.retry, price_list(of)) for name, of in named]
+    )
 
 
 def run_stack(
@@ -97,7 +107,9 @@ def run_stack(
         state, has_next = endpoint.state, endpoint.has_next
         inner = Gate(endpoint.adapter, state, stop=stop) if state else endpoint.adapter
         inner = inner.of_run(stop) if isinstance(inner, BatchingAdapter) else inner
-        inner = Retry(inner, retry or endpoint.retry, emit=emit, stop=stop, has_next=has_next, state=state)
+        inner = Retry(
+            inner, retry or endpoint.retry, emit=emit, stop=stop, has_next=has_next, state=state
+        )
         asked.append(replace(endpoint, adapter=inner))
     inner = Spend(Fallback(asked, emit=emit), LimitSettings(), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
@@ -113,7 +125,9 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
     named = provider.model if provider else ""
     model = str(adapter.model if isinstance(adapter, NamedAdapter) else named)
     prices = PriceList(provider.prices if provider else None, model=model)
-    return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
+    return Endpoints(
+        [Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)]
+    )
 
 
 def findings(adapter: LLMAdapter, *, only_new: bool = False) -> tuple[str, ...]:

@@ -15,7 +15,11 @@ from aeon.llm.stack.limiter import Clock, Limiter
 from aeon.llm.watching import tell_waiting
 
 _SERVER = (errors.ConnectionFailed, errors.ServerFailed, errors.NotAnAPI)
-DOWN = (*_SERVER, errors.AuthenticationFailed, errors.QuotaExhausted)  # all else that a server says shows that it is up
+DOWN = (
+    *_SERVER,
+    errors.AuthenticationFailed,
+    errors.QuotaExhausted,
+)  # all else that a server says shows that it is up
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
 
@@ -39,8 +43,16 @@ class EndpointState:
         clock: Clock = time.monotonic,
     ) -> None:
         self.limiter = limiter
-        self._name, self._breaker, self._retry, self._has_next, self._clock = name, breaker, retry, has_next, clock
-        self._least_failing_seconds = 0.0 if has_next else max(LEAST_FAILING_SECONDS, retry.seconds_of_attempts)
+        self._name, self._breaker, self._retry, self._has_next, self._clock = (
+            name,
+            breaker,
+            retry,
+            has_next,
+            clock,
+        )
+        self._least_failing_seconds = (
+            0.0 if has_next else max(LEAST_FAILING_SECONDS, retry.seconds_of_attempts)
+        )
         self._lock = threading.Lock()
         self._failures = 0
         self._failing_since = 0.0
@@ -70,7 +82,10 @@ class EndpointState:
         what, why = "is busy (429)", ""
         hint = "Lower execution.max_parallel, or set provider.requests_per_minute to what the account allows."
         if cause is not None and not isinstance(cause, RateLimited):
-            what, why = f"has failed {self._failures} times in a row", f"; {type(cause).__name__}: {cause.message}"
+            what, why = (
+                f"has failed {self._failures} times in a row",
+                f"; {type(cause).__name__}: {cause.message}",
+            )
             hint = cause.hint
         message = f"{self._name} {what} and is not asked for {seconds:.3g} s{why}"
         return CircuitOpen(message, retry_after=seconds, hint=hint)
@@ -95,7 +110,10 @@ class EndpointState:
             seconds = None
             if isinstance(error, RateLimited):
                 asked = error.retry_after or 0.0
-                is_too_busy = self.limiter.refusals >= self._retry.attempts or asked > self._retry.max_wait_seconds
+                is_too_busy = (
+                    self.limiter.refusals >= self._retry.attempts
+                    or asked > self._retry.max_wait_seconds
+                )
                 if self._has_next and (is_trial or is_too_busy):
                     seconds = min(LONGEST_COOLDOWN_SECONDS, asked or self._breaker.open_seconds)
             elif isinstance(error, DOWN):
@@ -120,7 +138,9 @@ class Gate:
     """Sends one run's requests to an endpoint as its state allows, and tells the state their outcomes. Raises
     `CircuitOpen` while the endpoint cools down, and `StopRequested` when `stop` says yes in a wait."""
 
-    def __init__(self, inner: LLMAdapter, state: EndpointState, *, stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, inner: LLMAdapter, state: EndpointState, *, stop: Callable[[], bool] = lambda: False
+    ) -> None:
         self._inner, self._state, self._stop = inner, state, stop
 
     def complete(self, request: LLMRequest) -> LLMResponse:
@@ -130,7 +150,9 @@ class Gate:
 
         def check() -> None:
             if self._stop():
-                raise StopRequested(f"stopped before a {request.call} call was sent: it waited for its turn")
+                raise StopRequested(
+                    f"stopped before a {request.call} call was sent: it waited for its turn"
+                )
             if state.is_cooling and not is_trial:
                 raise state.refusal()
 
@@ -138,12 +160,16 @@ class Gate:
         try:
             response = self._inner.complete(request)
         except LLMError as error:
-            limiter.leave(turn, error.usage.total_tokens if error.usage_reported else turn.tokens, error)
+            limiter.leave(
+                turn, error.usage.total_tokens if error.usage_reported else turn.tokens, error
+            )
             state.note_failure(error, is_trial=is_trial)
             raise
         except BaseException:
             limiter.leave(turn, 0)
             raise
-        limiter.leave(turn, response.usage.total_tokens if response.usage_reported else turn.tokens, response)
+        limiter.leave(
+            turn, response.usage.total_tokens if response.usage_reported else turn.tokens, response
+        )
         state.note_answer(is_trial=is_trial)
         return response

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from aeon.domain.errors import LLMError, RateLimited
 from aeon.domain.request import LLMRequest, LLMResponse, estimated_tokens
 
-PERIOD_SECONDS = 61.0  # a minute, and a second, since requests that were sent on time may arrive late
+PERIOD_SECONDS = (
+    61.0  # a minute, and a second, since requests that were sent on time may arrive late
+)
 POLL_SECONDS = 0.1
 _QUEUED_SECONDS = 0.5
 """How often the first request of a queue looks up, and the others, which are called when they are first."""
@@ -110,7 +112,10 @@ class Limiter:
         self._tokens = self._tokens and replace("tokens", self._tokens.limit)
 
     def enter(
-        self, request: LLMRequest, check: Callable[[], None], tell: Callable[[float], None] = lambda _: None
+        self,
+        request: LLMRequest,
+        check: Callable[[], None],
+        tell: Callable[[float], None] = lambda _: None,
     ) -> Turn:
         """Wait for the request's turn. `check` is called after each moment of waiting, and raises to leave; `tell` is
         told before it how many seconds the wait takes yet, `POLL_SECONDS` where that depends on others, and 0.0 when it
@@ -133,7 +138,9 @@ class Limiter:
             raise
         return turn
 
-    def leave(self, turn: Turn, used_tokens: int, outcome: LLMResponse | LLMError | None = None) -> None:
+    def leave(
+        self, turn: Turn, used_tokens: int, outcome: LLMResponse | LLMError | None = None
+    ) -> None:
         """End a turn, with what was answered or raised; `outcome` None says nothing about the endpoint."""
         with self._lock:
             self._under_way -= 1

@@ -45,21 +45,40 @@ class Meter:
         """Count one more call under way. Raises LimitReached if the limits allow none."""
         with self._lock:
             check(limits, self.spent)
-            self.spent = Spent(self.spent.calls + 1, self.spent.usage, self.spent.cost, self.spent.unmetered)
+            self.spent = Spent(
+                self.spent.calls + 1, self.spent.usage, self.spent.cost, self.spent.unmetered
+            )
 
     def pay(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
         """Add the usage of a call that has ended, and what it cost; None if that is not known."""
         with self._lock:
             spent = self.spent
-            total = spent.cost + cost if metered and spent.cost is not None and cost is not None else None
-            self.spent = Spent(spent.calls, spent.usage + usage, total, spent.unmetered + (not metered))
+            total = (
+                spent.cost + cost
+                if metered and spent.cost is not None and cost is not None
+                else None
+            )
+            self.spent = Spent(
+                spent.calls, spent.usage + usage, total, spent.unmetered + (not metered)
+            )
 
 
 class Spend:
     """Adds what passes through to a meter, failed calls too, and holds it to the limits."""
 
-    def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook, meter: Meter | None = None) -> None:
-        self._inner, self._limits, self._prices, self._meter = inner, limits, prices, meter or Meter()
+    def __init__(
+        self,
+        inner: LLMAdapter,
+        limits: LimitSettings,
+        prices: PriceBook,
+        meter: Meter | None = None,
+    ) -> None:
+        self._inner, self._limits, self._prices, self._meter = (
+            inner,
+            limits,
+            prices,
+            meter or Meter(),
+        )
 
     @property
     def spent(self) -> Spent:
@@ -81,7 +100,9 @@ class Spend:
         except AeonError as error:
             self._meter.pay(error.usage, self._prices.cost(error.usage, asked=asked))
             raise
-        self._meter.pay(response.usage, self._prices.cost_of(response, request), metered=_is_metered(response))
+        self._meter.pay(
+            response.usage, self._prices.cost_of(response, request), metered=_is_metered(response)
+        )
         return response
 
 
@@ -92,7 +113,9 @@ class RunLimits(Spend):
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:
-    return outcome.usage_reported or (outcome.usage.input_tokens > 0 and outcome.usage.output_tokens > 0)
+    return outcome.usage_reported or (
+        outcome.usage.input_tokens > 0 and outcome.usage.output_tokens > 0
+    )
 
 
 def check(limits: LimitSettings, spent: Spent) -> None:
@@ -105,9 +128,16 @@ def check(limits: LimitSettings, spent: Spent) -> None:
     for name, (cap, used) in caps.items():
         if cap is None or (used is not None and used < cap):
             continue
-        what, hint = f" is reached ({used:.12g} used)" if used is not None else "", f"Raise limits.{name}"
+        what, hint = (
+            f" is reached ({used:.12g} used)" if used is not None else "",
+            f"Raise limits.{name}",
+        )
         if used is None:
             missing = "usage" if spent.unmetered else "price"
             what = f": how much is used cannot be known, as an answer came without its {missing}"
             hint = "Use a provider that reports usage, and models with a price"
-        raise LimitReached(f"limits.{name}={cap:.12g}{what}", limit=name, hint=f"{hint}; or set limits.{name} to null.")
+        raise LimitReached(
+            f"limits.{name}={cap:.12g}{what}",
+            limit=name,
+            hint=f"{hint}; or set limits.{name} to null.",
+        )

@@ -18,7 +18,9 @@ from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState
 
 STOP_POLL_SECONDS = 0.05
-LEAST_WAIT_SECONDS = 1.0  # what a wait that the server asks for counts at least, or it might ask without end
+LEAST_WAIT_SECONDS = (
+    1.0  # what a wait that the server asks for counts at least, or it might ask without end
+)
 
 
 class Retry:
@@ -41,14 +43,20 @@ class Retry:
         state: EndpointState | None = None,
     ) -> None:
         self._inner, self._settings, self._state, self._has_next = inner, settings, state, has_next
-        self._emit, self._stop, self._sleep = emit, stop, sleep or partial(sleep_until_stopped, stop=stop)
+        self._emit, self._stop, self._sleep = (
+            emit,
+            stop,
+            sleep or partial(sleep_until_stopped, stop=stop),
+        )
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
         settings, failed, attempts = self._settings, list[LLMError](), 0
         server_seconds_left = 0.0 if self._has_next else settings.max_wait_seconds
         while True:
-            before = SECONDS_BEFORE.set(sum(error.seconds for error in failed if isinstance(error, ProviderError)))
+            before = SECONDS_BEFORE.set(
+                sum(error.seconds for error in failed if isinstance(error, ProviderError))
+            )
             try:
                 return with_usage_of(failed, self._inner.complete(request))
             except LLMError as error:
@@ -76,11 +84,16 @@ class Retry:
         if not self._stop():
             told = f"{type(failed[-1]).__name__}: {failed[-1].message}"
             self._emit(
-                RetryScheduled(site=site, call=call, attempt=number, seconds=round(seconds, 3), error=told), site
+                RetryScheduled(
+                    site=site, call=call, attempt=number, seconds=round(seconds, 3), error=told
+                ),
+                site,
             )
             self._sleep(seconds)
         if self._stop():
-            raise StopRequested(f"stopped before attempt {number + 1} of a {call} call", usage=usage_of(failed)[0])
+            raise StopRequested(
+                f"stopped before attempt {number + 1} of a {call} call", usage=usage_of(failed)[0]
+            )
 
     def _given_up(self, failed: Sequence[LLMError], asked: float) -> LLMError:
         why, most = "no more are made", self._settings.max_wait_seconds
@@ -110,12 +123,16 @@ def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMRespo
     if not failed:
         return response
     usage, reported = usage_of(failed)
-    return replace(response, usage=usage + response.usage, usage_reported=response.usage_reported and reported)
+    return replace(
+        response, usage=usage + response.usage, usage_reported=response.usage_reported and reported
+    )
 
 
 def usage_of(failed: Sequence[LLMError]) -> tuple[Usage, bool]:
     """What failed attempts used together, and whether all of it is known."""
-    return sum((error.usage for error in failed), start=Usage()), all(error.usage_reported for error in failed)
+    return sum((error.usage for error in failed), start=Usage()), all(
+        error.usage_reported for error in failed
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +162,11 @@ class Fallback:
         for endpoint in self._in_order():
             is_first = endpoint is self._endpoints[0]
             # Another than the first answers with its own model.
-            asked = request if is_first else replace(request, parameters=replace(request.parameters, model=None))
+            asked = (
+                request
+                if is_first
+                else replace(request, parameters=replace(request.parameters, model=None))
+            )
             try:
                 response = endpoint.adapter.complete(asked)
             except LLMError as error:
@@ -156,13 +177,21 @@ class Fallback:
                 continue
             if not is_first:
                 self._report(request, failed, endpoint.name)
-            named = response if response.endpoint == endpoint.name else replace(response, endpoint=endpoint.name)
+            named = (
+                response
+                if response.endpoint == endpoint.name
+                else replace(response, endpoint=endpoint.name)
+            )
             return with_usage_of(failed, named)
         if len(failed) == 1:
             raise failed[0]
-        before = "; ".join(f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1])
+        before = "; ".join(
+            f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1]
+        )
         last = failed[-1]
-        raise in_other_words(failed, f"{last.endpoint}: {last.message} (asked before it: {before})") from last
+        raise in_other_words(
+            failed, f"{last.endpoint}: {last.message} (asked before it: {before})"
+        ) from last
 
     def _in_order(self) -> Iterator[Endpoint]:
         last: list[Endpoint] = []
@@ -181,6 +210,15 @@ class Fallback:
         if (before, name) in self._reported:
             return
         self._reported.add((before, name))
-        error = failed[-1] if failed else first.state.refusal() if first.state else LLMError("not asked")
+        error = (
+            failed[-1]
+            if failed
+            else first.state.refusal()
+            if first.state
+            else LLMError("not asked")
+        )
         told, site = f"{type(error).__name__}: {error.message}", request.site
-        self._emit(FallbackUsed(site=site, call=request.call, failed=before, endpoint=name, error=told), site)
+        self._emit(
+            FallbackUsed(site=site, call=request.call, failed=before, endpoint=name, error=told),
+            site,
+        )

@@ -22,7 +22,9 @@ from aeon.store.session import Session, stored_usage
 from aeon.store.settings import StoreSettings
 
 _ERRORS: dict[str, type[LLMError]] = {
-    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, LLMError)
 }
 _RESPONSE_FIELDS = tuple(f.name for f in fields(LLMResponse))
 _RESPONSE = TypeAdapter(LLMResponse)
@@ -59,7 +61,11 @@ class Stored:
                 fresh.append(self._inner.complete(request))
             except LLMError as error:
                 fresh.append(error)
-            beliefs = {name: value for adapter in self._learners for name, value in adapter.beliefs().items()}
+            beliefs = {
+                name: value
+                for adapter in self._learners
+                for name, value in adapter.beliefs().items()
+            }
             return {**_record(fresh[0]), FOUND_OUT: beliefs} if beliefs else _record(fresh[0])
 
         answer = self._session.answer(self._build_store_request(request), ask, policy=reuse_scope)
@@ -74,14 +80,20 @@ class Stored:
 
     def _build_store_request(self, request: LLMRequest) -> StoreRequest:
         site, parameters = request.site, request.parameters.over(self._base)
-        given = {name: getattr(parameters, name) for name in ("temperature", "max_tokens", "effort")}
-        place = {name: getattr(site, name) for name in ("pass_number", "phase", "step_id", "attempt")}
+        given = {
+            name: getattr(parameters, name) for name in ("temperature", "max_tokens", "effort")
+        }
+        place = {
+            name: getattr(site, name) for name in ("pass_number", "phase", "step_id", "attempt")
+        }
         body = {
             "model": parameters.model,
             "parameters": {name: value for name, value in given.items() if value is not None},
             **({"provider": self._shaping} if self._shaping else {}),
             "sample": request.sample or self._store.sample,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "messages": [
+                {"role": message.role, "content": message.content} for message in request.messages
+            ],
             "strict": request.strict,
             "schema": request.schema,
         }
@@ -92,7 +104,9 @@ class Stored:
             for adapter in self._learners:
                 adapter.learn(answer.get(FOUND_OUT) or {})
         except (TypeError, ValueError, AttributeError) as error:
-            raise StoreFailed(f"an answer in the store cannot be read: {FOUND_OUT}: {error}") from error
+            raise StoreFailed(
+                f"an answer in the store cannot be read: {FOUND_OUT}: {error}"
+            ) from error
         if self._session.replays and self._store.pace_seconds:
             sleep_until_stopped(self._store.pace_seconds, self._stop)
             if self._stop():
@@ -112,7 +126,14 @@ class ProfileMemo:
         if request.site.phase != "PROFILE" or request.site.cycle != 0:
             return self._inner.complete(request)
         messages = [[message.role, message.content] for message in request.messages]
-        asked = [request.call, messages, request.schema, str(request.parameters), request.sample, self._sample]
+        asked = [
+            request.call,
+            messages,
+            request.schema,
+            str(request.parameters),
+            request.sample,
+            self._sample,
+        ]
         key = json.dumps(asked)
         if key not in self._known:
             self._known.setdefault(key, self._inner.complete(request))
@@ -127,7 +148,9 @@ class Absent:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Raises ProviderError."""
-        raise ProviderError(f"store.mode=replay calls no model, and no store has answered a {request.call} call")
+        raise ProviderError(
+            f"store.mode=replay calls no model, and no store has answered a {request.call} call"
+        )
 
 
 def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
@@ -137,14 +160,20 @@ def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
         try:
             found["scenario"] = sha256(scenario.read_bytes()).hexdigest()
         except OSError as error:
-            raise StoreFailed(f"the scenario {scenario} cannot be read: {error.strerror}") from error
+            raise StoreFailed(
+                f"the scenario {scenario} cannot be read: {error.strerror}"
+            ) from error
     return {name: value for name, value in found.items() if value not in (None, {})}
 
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
     """Where a stored answer may be used: whole text anywhere, no content in its own run, a failure in a replay."""
     if "error" in answer:
-        return "here" if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError) else "replay"
+        return (
+            "here"
+            if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError)
+            else "replay"
+        )
     whole = answer.get("finish_reason", "stop") not in ("length", "content_filter")
     return "anywhere" if whole and str(answer.get("text", "")).strip() else "here"
 
@@ -155,7 +184,11 @@ def response(answer: dict[str, Any]) -> LLMResponse:
         if "error" not in answer:
             known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
             return _RESPONSE.validate_python({**known, "usage": stored_usage(answer)})
-        more = {name: answer[name] for name in ("status", "retry_after", "model", "usage_reported") if name in answer}
+        more = {
+            name: answer[name]
+            for name in ("status", "retry_after", "model", "usage_reported")
+            if name in answer
+        }
         kind = _ERRORS[str(answer["error"])]
         error = kind(answer["message"], hint=answer["hint"], usage=stored_usage(answer), **more)
     except (TypeError, KeyError, ValueError) as failure:
@@ -171,7 +204,11 @@ def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:
         return {name: getattr(outcome, name) for name in _RESPONSE_FIELDS} | {"usage": usage}
     # A person's adapter may raise a class of its own: its nearest class in the tree is what a replay can raise.
     kind = next(kind.__name__ for kind in type(outcome).__mro__ if kind in _ERRORS.values())
-    more = ("status", "retry_after") if isinstance(outcome, ProviderError) else ("model", "usage_reported")
+    more = (
+        ("status", "retry_after")
+        if isinstance(outcome, ProviderError)
+        else ("model", "usage_reported")
+    )
     return {
         "error": kind,
         "message": outcome.message,

@@ -52,11 +52,15 @@ class _Checker:
         listed, declared = file.get("steps"), file.get("inputs")
         self.inputs: Mapping[str, Any] | None = declared if isinstance(declared, Mapping) else None
         steps = listed if isinstance(listed, list) else ()
-        self.raw: list[Mapping[str, Any]] = [step if isinstance(step, Mapping) else {} for step in steps]
+        self.raw: list[Mapping[str, Any]] = [
+            step if isinstance(step, Mapping) else {} for step in steps
+        ]
         self.steps = [_read_step(index, raw) for index, raw in enumerate(self.raw)]
         self.before: Mapping[str, Collection[str]] = {}
 
-    def add(self, place: Place, message: str, severity: Literal["error", "warning"] = "error") -> None:
+    def add(
+        self, place: Place, message: str, severity: Literal["error", "warning"] = "error"
+    ) -> None:
         at_key = place[-1] == "agent" or place[0] == "inputs"
         position = self.document.key_position(place) if at_key else self.document.position(place)
         self.problems.append(problem_at(position, message, severity))
@@ -66,13 +70,23 @@ class _Checker:
         # Whether there is one final step cannot be said while ids are missing; no steps are a problem of form.
         one_final_step = self.checks.get("one_final_step", False) and len(ids) == len(self.steps)
         max_steps = self.checks.get("max_steps", 100)
-        for finding in check_steps(self.steps, max_steps=max_steps, one_final_step=one_final_step) if self.raw else ():
+        for finding in (
+            check_steps(self.steps, max_steps=max_steps, one_final_step=one_final_step)
+            if self.raw
+            else ()
+        ):
             parts = finding.pointer.split("/")[1:]
-            place: Place = tuple(int(part) if part.isdigit() else _FIELDS.get(part, part) for part in parts)
+            place: Place = tuple(
+                int(part) if part.isdigit() else _FIELDS.get(part, part) for part in parts
+            )
             hint = ""
             if len(parts) > 3:
                 named = self.steps[int(parts[1])].dependencies[int(parts[3])]
-                hint = "" if named in ids else _suggest(named, [each for each in ids if each != finding.step_id])
+                hint = (
+                    ""
+                    if named in ids
+                    else _suggest(named, [each for each in ids if each != finding.step_id])
+                )
             self.add(place, finding.message + hint)
 
     def check_references(self) -> None:
@@ -85,7 +99,11 @@ class _Checker:
             for field in ("description", "arguments"):
                 for place, text in find_texts(raw.get(field), ("steps", index, field)):
                     for found in references(text):
-                        said = self._check_reference(found, step, field) if isinstance(found, Reference) else str(found)
+                        said = (
+                            self._check_reference(found, step, field)
+                            if isinstance(found, Reference)
+                            else str(found)
+                        )
                         if said:
                             self.add(place, f"{format_place(place)}: {said}")
 
@@ -94,7 +112,11 @@ class _Checker:
         if found.kind == "input":
             if self.inputs is not None and name not in self.inputs:
                 return f"{text}: `inputs` has no '{name}'{_suggest(name, self.inputs)}"
-            return _missing_input(name) if self.inputs is None and given is not None and name not in given else ""
+            return (
+                _missing_input(name)
+                if self.inputs is None and given is not None and name not in given
+                else ""
+            )
         if field == "description":
             return f"{text}: outputs are named in arguments only; the model is given those of `depends_on` anyway"
         if name not in self.before:
@@ -110,7 +132,11 @@ class _Checker:
         """Warn about tools and agents: the supervisor looks for another tool, or the model does the step."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             place: Place = ("steps", index)
-            name = format_place(place) if step.step_id.startswith(_UNNAMED) else f"step '{step.step_id}'"
+            name = (
+                format_place(place)
+                if step.step_id.startswith(_UNNAMED)
+                else f"step '{step.step_id}'"
+            )
             tool, agent, arguments = raw.get("tool"), raw.get("agent"), raw.get("arguments")
             if tool and agent:
                 message = f"{name} has both `tool` and `agent`: the tool does it; leave one out"
@@ -138,15 +164,21 @@ class _Checker:
         return f", which is not registered{_suggest(tool, tools)} ({known})"
 
 
-def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+def argument_problems(
+    arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[tuple[Place, str]]:
     """Yield place and message of each violation of an input schema; texts with references are skipped."""
     for error in find_errors(compile_schema(schema, "input_schema"), arguments):
         value: Any = arguments
         place: Place = ()
         for part in error.pointer.split("/")[1:]:
-            key = int(part) if isinstance(value, list) else part.replace("~1", "/").replace("~0", "~")
+            key = (
+                int(part) if isinstance(value, list) else part.replace("~1", "/").replace("~0", "~")
+            )
             value, place = value[key], (*place, key)
-        if not isinstance(value, str) or not any(isinstance(found, Reference) for found in references(value)):
+        if not isinstance(value, str) or not any(
+            isinstance(found, Reference) for found in references(value)
+        ):
             yield place, error.message
 
 
@@ -165,5 +197,7 @@ def _missing_input(name: str) -> str:
 
 
 def _suggest(name: str, known: Collection[str]) -> str:
-    near = get_close_matches(name[:200], [str(each) for each in known if not str(each).startswith(_UNNAMED)], n=1)
+    near = get_close_matches(
+        name[:200], [str(each) for each in known if not str(each).startswith(_UNNAMED)], n=1
+    )
     return f" (did you mean '{near[0]}'?)" if near else ""

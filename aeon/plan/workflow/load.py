@@ -51,11 +51,15 @@ class Workflow:
         steps = [
             PlanStep(
                 step_id=step.id,
-                description=step.description if inputs is None else resolve_text(step.description, inputs),
+                description=step.description
+                if inputs is None
+                else resolve_text(step.description, inputs),
                 dependencies=tuple(dict.fromkeys(step.depends_on)),
                 incoming_context="",
                 handoff_to_next=step.handoff,
-                **{name: getattr(step, name) for name in ("provides", "tool", "agent", "arguments")},
+                **{
+                    name: getattr(step, name) for name in ("provides", "tool", "agent", "arguments")
+                },
             )
             for step in self.content.steps
         ]
@@ -74,7 +78,9 @@ def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
     return workflow
 
 
-def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | None, tuple[Problem, ...]]:
+def inspect_workflow(
+    path: Path, **checks: Unpack[Checks]
+) -> tuple[Workflow | None, tuple[Problem, ...]]:
     """Read a workflow file: the workflow, None if it has errors, and all problems in order."""
     try:
         document = LocatedYaml(path)
@@ -87,8 +93,12 @@ def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | N
         content = WorkflowFile.model_validate(document.value)
     except pydantic.ValidationError as error:
         mistakes = explain(error, document.value, WorkflowFile, _OTHER_SPELLINGS)
-        found += [problem_at(mistake.position(document), mistake.sentence()) for mistake in mistakes]
-    problems = tuple(sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message)))
+        found += [
+            problem_at(mistake.position(document), mistake.sentence()) for mistake in mistakes
+        ]
+    problems = tuple(
+        sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message))
+    )
     if content is None or any(problem.severity == "error" for problem in problems):
         return None, problems
     return Workflow(path, content, problems), problems

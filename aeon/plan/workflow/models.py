@@ -13,16 +13,24 @@ from aeon.files.located_yaml import Position
 class WorkflowStep(Value):
     """One step of the plan: done by a tool, or by the model."""
 
-    id: str = Field(min_length=1, description="The step's name, unique in the file; other steps refer to it.")
+    id: str = Field(
+        min_length=1, description="The step's name, unique in the file; other steps refer to it."
+    )
     description: str = Field(
-        min_length=1, description="What the step does, in plain words. May hold `${inputs.NAME}` for short values."
+        min_length=1,
+        description="What the step does, in plain words. May hold `${inputs.NAME}` for short values.",
     )
     depends_on: tuple[str, ...] = Field(
-        default=(), description="Ids of the steps that come first; their outputs are given to this one."
+        default=(),
+        description="Ids of the steps that come first; their outputs are given to this one.",
     )
     provides: tuple[str, ...] = Field(default=(), description="Names of what the step makes.")
-    handoff: str | None = Field(default=None, description="What the step is to hand on to the next ones, in words.")
-    tool: str | None = Field(default=None, min_length=1, description="The tool that does it; `aeon tools` lists them.")
+    handoff: str | None = Field(
+        default=None, description="What the step is to hand on to the next ones, in words."
+    )
+    tool: str | None = Field(
+        default=None, min_length=1, description="The tool that does it; `aeon tools` lists them."
+    )
     arguments: dict[str, JsonValue] | None = Field(
         default=None,
         description="The tool's arguments; texts may hold `${inputs.NAME}` and `${steps.ID.output}`, also with a path "
@@ -34,7 +42,9 @@ class WorkflowStep(Value):
 class WorkflowFile(Value):
     """A plan for `python -m aeon plan_file=...`: a goal and the steps that lead to it."""
 
-    schema_uri: str | None = Field(default=None, alias="$schema", description="Where this schema is, for editors.")
+    schema_uri: str | None = Field(
+        default=None, alias="$schema", description="Where this schema is, for editors."
+    )
     goal: str = Field(min_length=1, description="What the plan as a whole is for.")
     task: str | None = Field(
         default=None,
@@ -59,9 +69,13 @@ class Problem(Value):
     message: str
 
 
-def problem_at(position: Position, message: str, severity: Literal["error", "warning"] = "error") -> Problem:
+def problem_at(
+    position: Position, message: str, severity: Literal["error", "warning"] = "error"
+) -> Problem:
     """Make a problem at a position of a file; characters of the message that are not printable are escaped."""
-    said = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message)
+    said = "".join(
+        ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message
+    )
     return Problem(line=position.line, column=position.column, severity=severity, message=said)
 
 
@@ -76,6 +90,10 @@ def workflow_json_schema() -> dict[str, Any]:
 def _without_titles(schema: Any) -> Any:
     """pydantic repeats each name as a title, and editors show it instead of the description."""
     if isinstance(schema, dict):
-        shown = ((name, each) for name, each in schema.items() if name != "title" or isinstance(each, dict))
+        shown = (
+            (name, each)
+            for name, each in schema.items()
+            if name != "title" or isinstance(each, dict)
+        )
         return {name: _without_titles(each) for name, each in shown}
     return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema

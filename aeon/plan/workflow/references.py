@@ -14,7 +14,9 @@ from aeon.domain.values import Value
 from aeon.files.text import Place, format_place
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
-_NAME = re.compile(r"inputs\.(?P<input>.+)|steps\.(?P<step>.+?)\.output(\.(?P<path>.+))?", re.DOTALL)
+_NAME = re.compile(
+    r"inputs\.(?P<input>.+)|steps\.(?P<step>.+?)\.output(\.(?P<path>.+))?", re.DOTALL
+)
 _SHOWN = 8
 
 
@@ -43,7 +45,13 @@ def find_texts(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """The texts of a JSON value, with their places; keys are none."""
     if isinstance(value, str):
         yield place, value
-    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    items = (
+        value.items()
+        if isinstance(value, Mapping)
+        else enumerate(value)
+        if isinstance(value, list | tuple)
+        else ()
+    )
     for key, item in items:
         yield from find_texts(item, (*place, key if isinstance(key, int) else str(key)))
 
@@ -80,7 +88,11 @@ def resolve_arguments(
     def resolve(place: Place, text: str) -> Any:
         match = _REFERENCE.fullmatch(text)
         try:
-            return _look_up(match, inputs, outputs) if match and match[1] is not None else _fill(text, inputs, outputs)
+            return (
+                _look_up(match, inputs, outputs)
+                if match and match[1] is not None
+                else _fill(text, inputs, outputs)
+            )
         except PlanError as error:
             problems.append(f"{format_place(place)}: {error.message}")
 
@@ -95,7 +107,11 @@ def escape_references(text: str, keep: Callable[[Reference], bool] = lambda _: F
 
     def literal(match: re.Match[str]) -> str:
         found = None if match[0] == "$${" else _parse(match)
-        return match[0] if isinstance(found, Reference) and keep(found) else match[0].replace("${", "$${")
+        return (
+            match[0]
+            if isinstance(found, Reference) and keep(found)
+            else match[0].replace("${", "$${")
+        )
 
     return _REFERENCE.sub(literal, text)
 
@@ -103,7 +119,9 @@ def escape_references(text: str, keep: Callable[[Reference], bool] = lambda _: F
 def _parse(match: re.Match[str]) -> Reference | BadReference:
     text, inside = match[0], match[1]
     if inside is None:
-        return BadReference("`${` begins a reference that no `}` ends; write `$${` for a literal `${`")
+        return BadReference(
+            "`${` begins a reference that no `}` ends; write `$${` for a literal `${`"
+        )
     named = _NAME.fullmatch(inside)
     if named is None:
         allowed = "`${inputs.NAME}` or `${steps.ID.output}`, or `$${` for a literal `${`"
@@ -122,7 +140,9 @@ def _fill(text: str, inputs: Mapping[str, str], outputs: Mapping[str, Any] | Non
     return _REFERENCE.sub(value, text)
 
 
-def _look_up(match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> Any:
+def _look_up(
+    match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[str, Any] | None
+) -> Any:
     found = _parse(match)
     if isinstance(found, BadReference):
         raise PlanError(str(found))

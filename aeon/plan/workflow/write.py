@@ -35,13 +35,19 @@ def _text(dumper: _Dumper, text: str) -> yaml.Node:
 
 _Dumper.add_representer(str, _text)
 _SEQUENCE = "tag:yaml.org,2002:seq"
-_Dumper.add_representer(_Row, lambda dumper, row: dumper.represent_sequence(_SEQUENCE, row, flow_style=True))
+_Dumper.add_representer(
+    _Row, lambda dumper, row: dumper.represent_sequence(_SEQUENCE, row, flow_style=True)
+)
 # What is text to the one version of YAML and a number or a truth value to the other is quoted.
 add_core_schema(_Dumper)
 
 
 def workflow_text(
-    plan: Plan, *, inputs: Mapping[str, str] | None = None, header: Sequence[str] = (), schema: str | None = None
+    plan: Plan,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    header: Sequence[str] = (),
+    schema: str | None = None,
 ) -> str:
     """Write a plan as YAML that `load_workflow` reads back; `header` and questions become comments. `inputs` are names
     with a few words; `schema` says where editors find the format."""
@@ -49,7 +55,9 @@ def workflow_text(
     comments = [*([f"yaml-language-server: $schema={schema}"] if schema else []), *header]
     for question in plan.questions:
         about = f" (step {question.step_id})" if question.step_id else ""
-        settled = f"Answered: {question.answer}" if question.answer else f"Assumed: {question.assumption}"
+        settled = (
+            f"Answered: {question.answer}" if question.answer else f"Assumed: {question.assumption}"
+        )
         comments += ["", f"Asked{about}: {question.question}", settled]
     # Other characters could end a comment.
     printable = ["".join(ch if ch.isprintable() else " " for ch in line) for line in comments]
@@ -75,7 +83,11 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "agent": None if step.tool else step.agent,
     }
     entry = {name: value for name, value in entry.items() if value}
-    return entry if step.arguments is None else {**entry, "arguments": _escape(step.arguments, inputs, before)}
+    return (
+        entry
+        if step.arguments is None
+        else {**entry, "arguments": _escape(step.arguments, inputs, before)}
+    )
 
 
 def _escape(value: Any, inputs: Collection[str], before: Collection[str]) -> Any:

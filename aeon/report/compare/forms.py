@@ -19,7 +19,12 @@ def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> s
         return "-"
     if name in SCORES:
         return f"{round_down(value):.2f}"
-    small = {"cost": 4, "seconds": 2 if value < 10 else 1, "passes": int(is_mean), "calls": int(is_mean)}
+    small = {
+        "cost": 4,
+        "seconds": 2 if value < 10 else 1,
+        "passes": int(is_mean),
+        "calls": int(is_mean),
+    }
     return f"{value:,.{small.get(name, 0)}f}"
 
 
@@ -38,7 +43,10 @@ def csv_text(comparison: Comparison) -> str:
 
 def json_text(comparison: Comparison, parting: Parting | None = None) -> str:
     """The comparison as JSON; the lines of differences begin with their marks."""
-    runs = [{**asdict(run), "directory": str(run.directory) if run.directory else None} for run in comparison.runs]
+    runs = [
+        {**asdict(run), "directory": str(run.directory) if run.directory else None}
+        for run in comparison.runs
+    ]
     whole: dict[str, Any] = {"parameters": comparison.parameters, "runs": runs}
     if parting is not None:
         texts = {
@@ -56,4 +64,6 @@ def format_change(name: str, first: Run, second: Run) -> str:
         return "" if before != after else "same"
     sign = "+" if after > before else "-"
     said = format_figure(name, abs(after - before))
-    return f"{sign}{said}" + (f" ({(after - before) / before:+.0%})" if before and name not in SCORES else "")
+    return f"{sign}{said}" + (
+        f" ({(after - before) / before:+.0%})" if before and name not in SCORES else ""
+    )

@@ -18,7 +18,12 @@ from aeon.report.html import render_page
 from aeon.report.words import relative_to_here
 
 _SHOWN = tuple(name for name in FIGURES if name not in ("calls", "saved"))
-_LEAST = {"cost": "cheapest", "tokens": "fewest tokens", "passes": "fewest passes", "seconds": "fastest"}
+_LEAST = {
+    "cost": "cheapest",
+    "tokens": "fewest tokens",
+    "passes": "fewest passes",
+    "seconds": "fastest",
+}
 
 
 def compare_jobs(directory: Path, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
@@ -28,7 +33,9 @@ def compare_jobs(directory: Path, say: Callable[[str], None], warn: Callable[[st
         page = write_comparison(comparison, directory, find_parting(comparison))
         say(f"Side by side: {relative_to_here(page)}")
     except Exception as error:
-        warn(f"compare.html: {type(error).__name__}: {error}; `aeon compare {directory}` tries it again")
+        warn(
+            f"compare.html: {type(error).__name__}: {error}; `aeon compare {directory}` tries it again"
+        )
 
 
 def write_comparison(comparison: Comparison, folder: Path, parting: Parting | None = None) -> Path:
@@ -44,7 +51,11 @@ def render_comparison(comparison: Comparison, place: Path, parting: Parting | No
     """The page for a folder `place`, to which its links are relative; `parting` is for two runs."""
     runs, simulated = comparison.runs, [run.synthetic for run in comparison.runs if run.directory]
     drawn = effects(comparison) if len(runs) > 2 else []
-    varying = [name for name in ("converged", *_SHOWN) if len({_figure(run, name) for run in runs} - {None}) > 1]
+    varying = [
+        name
+        for name in ("converged", *_SHOWN)
+        if len({_figure(run, name) for run in runs} - {None}) > 1
+    ]
     top = {name: _top(runs, name) for name in FIGURES}
     tasks = sorted({show(run.parameters.get("task")) for run in runs} - {""})
     shown = {key for effect in drawn for key in effect.keys}
@@ -63,7 +74,10 @@ def render_comparison(comparison: Comparison, place: Path, parting: Parting | No
         links={run.name: _link(run, place) for run in runs},
         best=_best(runs),
         converged=sum(run.converged is True for run in runs),
-        effects=[(effect.keys, [_effect_row(*group, varying, top) for group in effect.groups]) for effect in drawn],
+        effects=[
+            (effect.keys, [_effect_row(*group, varying, top) for group in effect.groups])
+            for effect in drawn
+        ],
         undrawn=[key for key in comparison.parameters if key not in shown] if len(runs) > 2 else [],
         varying=varying,
         show=show,
@@ -78,7 +92,11 @@ def _link(run: Run, place: Path) -> str:
     if run.directory is None:
         return ""
     report = run.directory / "report.html"
-    return quote(Path(os.path.relpath(report if report.is_file() else run.directory, place.absolute())).as_posix())
+    return quote(
+        Path(
+            os.path.relpath(report if report.is_file() else run.directory, place.absolute())
+        ).as_posix()
+    )
 
 
 def _figure(run: Run, name: str) -> float | None:
@@ -87,17 +105,25 @@ def _figure(run: Run, name: str) -> float | None:
 
 
 def _top(runs: Iterable[Run], name: str) -> float:
-    return 1.0 if name in SCORES else max((run.figures[name] or 0 for run in runs), default=0) or 1.0
+    return (
+        1.0 if name in SCORES else max((run.figures[name] or 0 for run in runs), default=0) or 1.0
+    )
 
 
 def _best(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
     """Which of the runs that converged took least, where it is one alone: in words, the run, its value."""
     found = []
     for name, title in _LEAST.items():
-        known = sorted((value, run.name) for run in runs if run.converged and (value := run.figures[name]) is not None)
+        known = sorted(
+            (value, run.name)
+            for run in runs
+            if run.converged and (value := run.figures[name]) is not None
+        )
         is_fair = name != "seconds" or not any(run.figures["saved"] for run in runs)
         if is_fair and len(known) > 1 and known[0][0] < known[1][0]:
-            found.append((title, known[0][1], format_figure(name, known[0][0]) + " s" * (name == "seconds")))
+            found.append(
+                (title, known[0][1], format_figure(name, known[0][0]) + " s" * (name == "seconds"))
+            )
     return found
 
 
@@ -117,7 +143,9 @@ def _effect_row(
 
 
 def _svg(kind: str, height: int, shapes: Iterable[str]) -> Markup:
-    frame = f'class="{kind}" viewBox="0 0 100 {height}" preserveAspectRatio="none" aria-hidden="true"'
+    frame = (
+        f'class="{kind}" viewBox="0 0 100 {height}" preserveAspectRatio="none" aria-hidden="true"'
+    )
     return Markup(f"<svg {frame}>{''.join(shapes)}</svg>")
 
 
@@ -129,7 +157,9 @@ def _bar(value: float | None, top: float, threshold: float | None = None) -> Mar
     shapes = ['<rect class="track" width="100" height="4"/>']
     shapes.append(f'<rect class="{kind}" width="{_across(value, top)}" height="4"/>')
     if threshold is not None:
-        shapes.append(f'<rect class="threshold" x="{_across(threshold, top) - 1}" width="2" height="4"/>')
+        shapes.append(
+            f'<rect class="threshold" x="{_across(threshold, top) - 1}" width="2" height="4"/>'
+        )
     return _svg("bar", 4, shapes)
 
 
@@ -137,7 +167,10 @@ def _strip(values: Sequence[float], top: float) -> Markup:
     """Each run as a thin mark, and their mean as a bold one, between 0 and the most of all runs."""
     if not values:
         return Markup()
-    marks = [f'<rect class="run" x="{_across(value, top) - 0.75}" y="4" width="1.5" height="10"/>' for value in values]
+    marks = [
+        f'<rect class="run" x="{_across(value, top) - 0.75}" y="4" width="1.5" height="10"/>'
+        for value in values
+    ]
     mean = f'<rect class="mean" x="{_across(fmean(values), top) - 1}" width="2" height="18"/>'
     return _svg("strip", 18, ['<rect class="track" y="8" width="100" height="2"/>', *marks, mean])
 

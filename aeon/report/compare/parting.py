@@ -49,27 +49,42 @@ class Parting:
 
 def find_parting(comparison: Comparison) -> Parting | None:
     """Hold two runs that can be read against each other; else None. What one has not written counts as empty."""
-    places = [run.directory for run in comparison.runs if run.directory is not None and run.end != "unreadable"]
+    places = [
+        run.directory
+        for run in comparison.runs
+        if run.directory is not None and run.end != "unreadable"
+    ]
     if len(places) != len(comparison.runs) or len(places) != 2:
         return None
     first, second = places
-    events = [[_without_clock(event) for event in read_events(directory)] for directory in (first, second)]
+    events = [
+        [_without_clock(event) for event in read_events(directory)] for directory in (first, second)
+    ]
     pairs = enumerate(zip_longest(*events), start=1)
-    number, pair = next(((number, pair) for number, pair in pairs if pair[0] != pair[1]), (None, ({}, {})))
+    number, pair = next(
+        ((number, pair) for number, pair in pairs if pair[0] != pair[1]), (None, ({}, {}))
+    )
     left, right = ({}, {}) if number is None else (_leaves(event or {}) for event in pair)
     differing = [key for key in dict.fromkeys((*left, *right)) if left.get(key) != right.get(key)]
-    results, plans = [_result(path) for path in (first, second)], [_plans(path) for path in (first, second)]
+    results, plans = (
+        [_result(path) for path in (first, second)],
+        [_plans(path) for path in (first, second)],
+    )
     hashes = [result.get("hashes") or {} for result in results]
     return Parting(
         number=number,
         counts=(len(events[0]), len(events[1])),
         places=(_place(pair[0]), _place(pair[1])),
-        fields=tuple((key, show(left.get(key)), show(right.get(key))) for key in differing[:_MOST_FIELDS]),
+        fields=tuple(
+            (key, show(left.get(key)), show(right.get(key))) for key in differing[:_MOST_FIELDS]
+        ),
         asked={name: hashes[0].get(name) == hashes[1].get(name) for name in hashes[0]},
         differences={
             "The plan that execution started with": compare_texts(plans[0][0], plans[1][0]),
             "The plan at the end": compare_texts(plans[0][1], plans[1][1]),
-            "The answer": compare_texts(*(str(result.get("answer") or "").splitlines() for result in results)),
+            "The answer": compare_texts(
+                *(str(result.get("answer") or "").splitlines() for result in results)
+            ),
         },
     )
 
@@ -77,13 +92,23 @@ def find_parting(comparison: Comparison) -> Parting | None:
 def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
     told = {name: value for name, value in event.items() if name not in _CLOCK}
     if isinstance(told.get("result"), dict):  # of a tool
-        told["result"] = {name: value for name, value in told["result"].items() if name != "seconds"}
+        told["result"] = {
+            name: value for name, value in told["result"].items() if name != "seconds"
+        }
     return told
 
 
 def _leaves(value: Any, path: str = "") -> dict[str, Any]:
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    found = {key: leaf for name, part in parts for key, leaf in _leaves(part, f"{path}.{name}").items()}
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    found = {
+        key: leaf for name, part in parts for key, leaf in _leaves(part, f"{path}.{name}").items()
+    }
     return found or {path.lstrip("."): value}
 
 
@@ -94,7 +119,9 @@ def _place(event: Mapping[str, Any] | None) -> str:
     site = event.get("site") or {}
     about = {"pass": event.get("pass_number", site.get("pass_number")), "call": event.get("call")}
     about["step"] = site.get("step_id") or (event.get("step") or {}).get("step_id")
-    return ", ".join((event["event"], *(f"{name} {value}" for name, value in about.items() if value is not None)))
+    return ", ".join(
+        (event["event"], *(f"{name} {value}" for name, value in about.items() if value is not None))
+    )
 
 
 def _result(directory: Path) -> dict[str, Any]:
@@ -107,9 +134,15 @@ def _plans(directory: Path) -> tuple[list[str], list[str]]:
     """The plan that execution started with and the plan at the end, as lines."""
     with suppress(ArtefactError):
         passes = read_history(directory).passes
-        plans = [passes[min(1, len(passes) - 1)].plan_state, passes[-1].plan_state] if passes else [None, None]
+        plans = (
+            [passes[min(1, len(passes) - 1)].plan_state, passes[-1].plan_state]
+            if passes
+            else [None, None]
+        )
         if plans[0] is not None and plans[1] is not None:
-            return _plan_lines(plans[0]), _plan_lines(plans[1].model_copy(update={"steps": passes[-1].steps}), True)
+            return _plan_lines(plans[0]), _plan_lines(
+                plans[1].model_copy(update={"steps": passes[-1].steps}), True
+            )
     made = [event["plan"] for event in read_events(directory) if event["event"] == "plan_made"]
     return _plan_lines(Plan.model_validate(made[0])) if made else [], []
 
@@ -145,7 +178,9 @@ def _lines(first: Sequence[str], second: Sequence[str]) -> Iterator[Line]:
             yield from (Line("+", ((False, text),)) for text in after[len(pairs) :])
 
 
-def _by_word(first: str, second: str) -> tuple[tuple[tuple[bool, str], ...], tuple[tuple[bool, str], ...]]:
+def _by_word(
+    first: str, second: str
+) -> tuple[tuple[tuple[bool, str], ...], tuple[tuple[bool, str], ...]]:
     """Two lines with the words marked that differ; nothing is marked where they have little in common."""
     if max(len(first), len(second)) > _LONGEST_BY_WORD:
         return ((False, first),), ((False, second),)

@@ -36,8 +36,22 @@ FIGURES = {
 SCORES = tuple(FIGURES)[:3]
 MOST_GROUPS = 12
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
-_SWEEP, _JOB = "multirun.yaml", re.compile(r"(\d+)-[^/]*=[^/]*$")  # after its number, a job's values
-_APART = {"task", "task_file", "inputs", "input_files", "resume", "output", "store", "observability", "progress", "env"}
+_SWEEP, _JOB = (
+    "multirun.yaml",
+    re.compile(r"(\d+)-[^/]*=[^/]*$"),
+)  # after its number, a job's values
+_APART = {
+    "task",
+    "task_file",
+    "inputs",
+    "input_files",
+    "resume",
+    "output",
+    "store",
+    "observability",
+    "progress",
+    "env",
+}
 """What is told apart by its text or hash, and what changes no answer."""
 
 
@@ -98,7 +112,9 @@ def _runs_under(path: Path) -> list[Path]:
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)
+    ]
 
 
 def _read(directory: Path, name: str) -> Run:
@@ -139,7 +155,10 @@ def _read_without_result(directory: Path, name: str) -> Run:
         synthetic=any(event.get("synthetic") for event in events[:1]),
         figures=_figures_so_far(events),
         thresholds=_thresholds(configuration),
-        parameters={**_settings(configuration), **{key: configuration[key] for key in configuration if key == "task"}},
+        parameters={
+            **_settings(configuration),
+            **{key: configuration[key] for key in configuration if key == "task"},
+        },
         error=f"There is no {RESULT}. The last event: {last}.",
     )
 
@@ -147,14 +166,19 @@ def _read_without_result(directory: Path, name: str) -> Run:
 def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     if not events:
         return dict.fromkeys(FIGURES)
-    answered = [event["usage"] for event in events if event["event"] in ("call_answered", "call_failed")]
+    answered = [
+        event["usage"] for event in events if event["event"] in ("call_answered", "call_failed")
+    ]
     assessed = [event["assessment"]["scores"] for event in events if event["event"] == "assessed"]
     scores = assessed[-1] or {} if assessed else {}
     began, ended = (datetime.fromisoformat(events[index]["time"]) for index in (0, -1))
     return {
         **dict.fromkeys(FIGURES),
         **{name: _number(scores.get(f"{name}_score")) for name in SCORES},
-        "passes": max((event["pass_number"] for event in events if event["event"] == "pass_started"), default=0),
+        "passes": max(
+            (event["pass_number"] for event in events if event["event"] == "pass_started"),
+            default=0,
+        ),
         "calls": sum(usage["requests"] for usage in answered),
         "tokens": sum(usage["input_tokens"] + usage["output_tokens"] for usage in answered),
         "seconds": (ended - began).total_seconds(),
@@ -163,7 +187,10 @@ def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | No
 
 def _never_started(sweep: Path) -> Iterable[Run]:
     """The jobs of a multirun that left no directory, from its `summary.csv`."""
-    with suppress(OSError, ValueError, csv.Error), (sweep / "summary.csv").open(encoding="utf-8", newline="") as file:
+    with (
+        suppress(OSError, ValueError, csv.Error),
+        (sweep / "summary.csv").open(encoding="utf-8", newline="") as file,
+    ):
         for row in csv.DictReader(file):
             if row.get("ended") == "not started":
                 swept = {key: row[key] for key in list(row)[1 : list(row).index("ended")]}
@@ -178,7 +205,9 @@ def _overrides(directory: Path) -> dict[str, str]:
     with suppress(OSError, ValueError):
         found = read_yaml(directory / ".hydra" / "overrides.yaml") or found
     parts = (str(text).partition("=") for text in found)
-    return {key.lstrip("+"): _unquoted(value) for key, _, value in parts if not key.startswith("hydra.")}
+    return {
+        key.lstrip("+"): _unquoted(value) for key, _, value in parts if not key.startswith("hydra.")
+    }
 
 
 def _unquoted(value: str) -> str:
@@ -191,18 +220,29 @@ def _asked(result: Mapping[str, Any]) -> dict[str, Any]:
     hashes = result["hashes"]
     files = {name: f"#{hashes[name][:8]}" for name in ("prompts", "schemas")}
     inputs = {f"inputs.{name}": f"#{value[:8]}" for name, value in hashes["inputs"].items()}
-    return {"task": result["task"], "version": result["versions"].get("aeon-engine"), **files, **inputs}
+    return {
+        "task": result["task"],
+        "version": result["versions"].get("aeon-engine"),
+        **files,
+        **inputs,
+    }
 
 
 def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in _flat(configuration).items() if key.split(".")[0] not in _APART}
+    return {
+        key: value for key, value in _flat(configuration).items() if key.split(".")[0] not in _APART
+    }
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
     if not isinstance(value, dict) or not value:
         return {path: value}
     below = f"{path}." if path else ""
-    return {key: leaf for name, part in value.items() for key, leaf in _flat(part, f"{below}{name}").items()}
+    return {
+        key: leaf
+        for name, part in value.items()
+        for key, leaf in _flat(part, f"{below}{name}").items()
+    }
 
 
 def _thresholds(configuration: Mapping[str, Any]) -> dict[str, float]:
@@ -222,15 +262,29 @@ def _differing(runs: Sequence[Run]) -> tuple[str, ...]:
     """The keys with several values, and those that only some of the results have; but what one option of a group has
     and another has not says no more than the option's `kind`."""
     keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])
-    varying = {key for key in keys if len({show(run.parameters[key]) for run in runs if key in run.parameters}) > 1}
+    varying = {
+        key
+        for key in keys
+        if len({show(run.parameters[key]) for run in runs if key in run.parameters}) > 1
+    }
     ended = [run for run in runs if run.converged is not None]
     some = {key for key in keys if len({key in run.parameters for run in ended}) > 1}
-    return tuple(key for key in keys if key in varying or (key in some and f"{key.split('.')[0]}.kind" not in varying))
+    return tuple(
+        key
+        for key in keys
+        if key in varying or (key in some and f"{key.split('.')[0]}.kind" not in varying)
+    )
 
 
 def show(value: Any) -> str:
     """A parameter's value as text; nothing for one that is not set."""
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return (
+        ""
+        if value is None
+        else value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False)
+    )
 
 
 def effects(comparison: Comparison) -> list[Effect]:
@@ -258,7 +312,10 @@ def _effect(keys: Sequence[str], runs: Sequence[Run]) -> Effect:
         size = -(-len(groups) // MOST_GROUPS)
         parts = [groups[start : start + size] for start in range(0, len(groups), size)]
         groups = [
-            (" to ".join(dict.fromkeys((part[0][0], part[-1][0]))), tuple(run for _, of in part for run in of))
+            (
+                " to ".join(dict.fromkeys((part[0][0], part[-1][0]))),
+                tuple(run for _, of in part for run in of),
+            )
             for part in parts
         ]
     return Effect(tuple(keys), tuple(groups))

@@ -15,7 +15,13 @@ from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.page.calls import Item, TextTable, describe_items, find_critical, list_items, pack
 from aeon.report.page.causes import find_causes, kind_of_issue
 from aeon.report.page.charts import draw_scores, draw_timeline
-from aeon.report.page.commands import changed_settings, command_again, commands_of_calls, find_ways, typed_overrides
+from aeon.report.page.commands import (
+    changed_settings,
+    command_again,
+    commands_of_calls,
+    find_ways,
+    typed_overrides,
+)
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, shorten, view_passes
 from aeon.report.patterns import Patterns, find_patterns
@@ -30,7 +36,11 @@ def write_report(directory: Path, result: RunResult | None = None, to: Path | No
     """Write the page of a run's directory into it, or to the file `to`; `result` is what the run gave, if at hand.
     Raises ArtefactError for a directory that cannot be read and a file that cannot be written."""
     path = to or directory / REPORT
-    replace_file(path, draw_report(load_record(directory, result)), "--output FILE writes the page elsewhere.")
+    replace_file(
+        path,
+        draw_report(load_record(directory, result)),
+        "--output FILE writes the page elsewhere.",
+    )
     return path
 
 
@@ -71,7 +81,9 @@ def draw_report(record: Record) -> bytes:
         last=last,
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
         waited=share_waited(critical, items),
-        kinds=dict.fromkeys([*(one.kind for one in items), *("failed" for one in items if one.failed)]),
+        kinds=dict.fromkeys(
+            [*(one.kind for one in items), *("failed" for one in items if one.failed)]
+        ),
         seen={name: sorted({str(item[name]) for item in calls}) for name in ("pass", "kind")},
     )
 
@@ -88,7 +100,9 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "facts": _provenance(record),
         "started": command_of(typed_overrides(record)) if record.overrides else "",
         "score_names": tuple(SCORE_CODES),
-        "criteria_by_pass": {name: [one.criteria.get(name) for one in patterns.assessed] for name in named},
+        "criteria_by_pass": {
+            name: [one.criteria.get(name) for one in patterns.assessed] for name in named
+        },
         "states": STATES,
     }
 
@@ -111,7 +125,9 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         "why": explain_end(result, patterns),
         "figures": figures,
         "bars": bars,
-        "criteria": result.history.final_convergence.criteria if result.history.final_convergence else (),
+        "criteria": result.history.final_convergence.criteria
+        if result.history.final_convergence
+        else (),
         "recording": Path(result.parent.path).name if result.parent else "a recording",
         "answer": render_markdown(result.answer),
         "tone": {0: "good", 1: "bad"}.get(result.exit_status, "warn"),
@@ -126,21 +142,31 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
         return "In core mode the plan is carried out step by step, and nothing is judged."
     if result.converged and patterns.assessed:
         last, least = patterns.assessed[-1], patterns.thresholds
-        told = [f"{name} {round_down(value):.2f}, needs {least[name]:.2f}" for name, value in last.scores.items()]
-        told += [f"{list_names([f'`{name}`' for name in last.criteria])} met"] if last.criteria else []
+        told = [
+            f"{name} {round_down(value):.2f}, needs {least[name]:.2f}"
+            for name, value in last.scores.items()
+        ]
+        told += (
+            [f"{list_names([f'`{name}`' for name in last.criteria])} met"] if last.criteria else []
+        )
         return f"Pass {last.pass_number} reached every threshold: {'; '.join(told)}."
     missing = [
         f"{one.score} is {round_down(one.last):.2f}, needs {one.threshold:.2f}"
         if one.kind == "score" and one.last is not None
-        else {"criterion": f"the criterion `{one.code}` is not met", "unavailable": "no assessment could be had"}.get(
-            one.kind, f"a blocking issue stands{kind_of_issue(one.code)}"
-        )
+        else {
+            "criterion": f"the criterion `{one.code}` is not met",
+            "unavailable": "no assessment could be had",
+        }.get(one.kind, f"a blocking issue stands{kind_of_issue(one.code)}")
         for one in patterns.blockers
         if one.at_end
     ]
     steps = result.history.passes[-1].steps if result.history.passes else ()
     held = {"BLOCKED": "is BLOCKED", "failed": "failed"}
-    missing += [f"the step `{shorten(one.step_id, 60)}` {held[one.standing]}" for one in steps if one.standing in held]
+    missing += [
+        f"the step `{shorten(one.step_id, 60)}` {held[one.standing]}"
+        for one in steps
+        if one.standing in held
+    ]
     if not missing:
         return "No pass came to its assessment." if not patterns.assessed else ""
     return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."
@@ -176,12 +202,21 @@ def _count_issues(result: RunResult) -> dict[str, int]:
         if (report := record.evaluation_results.validation_report) is not None
         for issue in report.issues
     ]
-    severities, types = Counter(issue.severity for issue in found), Counter(issue.type for issue in found)
-    return {**{name: severities[name] for name in SEVERITIES[::-1] if severities[name]}, **dict(types.most_common())}
+    severities, types = (
+        Counter(issue.severity for issue in found),
+        Counter(issue.type for issue in found),
+    )
+    return {
+        **{name: severities[name] for name in SEVERITIES[::-1] if severities[name]},
+        **dict(types.most_common()),
+    }
 
 
 def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
-    by_name = {name: {one.pass_number: one.scores[name] for one in patterns.assessed} for name in patterns.thresholds}
+    by_name = {
+        name: {one.pass_number: one.scores[name] for one in patterns.assessed}
+        for name in patterns.thresholds
+    }
     return [
         (name, patterns.thresholds[name], draw_scores(name, values, patterns.thresholds[name]))
         for name, values in by_name.items()
@@ -195,7 +230,11 @@ def share_waited(critical: list[Item], items: list[Item]) -> list[tuple[str, flo
     for item in critical:
         spent[item.kind] += item.end - item.start
         for wait in () if item.kind == "wait" else items:
-            if wait.kind == "wait" and wait.step_id == item.step_id and item.start <= wait.start < wait.end <= item.end:
+            if (
+                wait.kind == "wait"
+                and wait.step_id == item.step_id
+                and item.start <= wait.start < wait.end <= item.end
+            ):
                 spent[wait.label.partition(":")[0]] += wait.end - wait.start
                 spent[item.kind] -= wait.end - wait.start
     return sorted(spent.items(), key=lambda one: -one[1])
@@ -210,11 +249,16 @@ def _provenance(record: Record) -> list[tuple[str, str]]:
         "provider": result.provider.kind,
         "address": result.provider.model_dump(mode="json")["base_url"] or "",
         **{f"models, {role}": ", ".join(models) for role, models in result.provider.models.items()},
-        "endpoints": ", ".join(f"{name}: {number}" for name, number in result.provider.endpoints.items()),
+        "endpoints": ", ".join(
+            f"{name}: {number}" for name, number in result.provider.endpoints.items()
+        ),
         "answered from": result.parent.path if result.parent else "",
         "saved": count_noun(result.parent.saved.model_calls, "call") if result.parent else "",
         **result.versions,
-        **{f"hash of {name}": value for name, value in result.hashes.model_dump(exclude={"inputs"}).items()},
+        **{
+            f"hash of {name}": value
+            for name, value in result.hashes.model_dump(exclude={"inputs"}).items()
+        },
         **{f"hash of input {name}": value for name, value in result.hashes.inputs.items()},
         "unpriced": ", ".join(result.usage.unpriced),
         "findings": " ".join(result.provider.findings),

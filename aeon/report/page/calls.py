@@ -32,8 +32,14 @@ class TextTable:
         if text not in self._known:
             escaped = "\n" not in text
             numbers = list(map(self._lines.__getitem__, text.split("\\n" if escaped else "\n")))
-            cuts = [place for place, (one, next_one) in enumerate(pairwise(numbers), 1) if next_one != one + 1]
-            stretches = ((numbers[begin], end - begin) for begin, end in pairwise((0, *cuts, len(numbers))))
+            cuts = [
+                place
+                for place, (one, next_one) in enumerate(pairwise(numbers), 1)
+                if next_one != one + 1
+            ]
+            stretches = (
+                (numbers[begin], end - begin) for begin, end in pairwise((0, *cuts, len(numbers)))
+            )
             self._known[text] = [int(escaped), *chain.from_iterable(stretches)]
         return self._known[text]
 
@@ -79,15 +85,25 @@ def list_items(record: Record) -> list[Item]:
 
 
 def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
-    first = {(call.pass_number, call.phase, call.cycle, call.step_id): call.call for call in calls if not call.attempt}
+    first = {
+        (call.pass_number, call.phase, call.cycle, call.step_id): call.call
+        for call in calls
+        if not call.attempt
+    }
     for call in calls:
-        repairs = first.get((call.pass_number, call.phase, call.cycle, call.step_id), "") if call.attempt else ""
+        repairs = (
+            first.get((call.pass_number, call.phase, call.cycle, call.step_id), "")
+            if call.attempt
+            else ""
+        )
         name = repairs or call.call
         start = (datetime.fromisoformat(call.started) - began).total_seconds()
         yield Item(
             key=f"call-{call.number}",
             kind=call.call if call.attempt == 0 else "repair",
-            label=name + (f" {call.step_id}" if call.step_id else "") + (" (repair)" if call.attempt else ""),
+            label=name
+            + (f" {call.step_id}" if call.step_id else "")
+            + (" (repair)" if call.attempt else ""),
             pass_number=call.pass_number,
             phase=call.phase,
             step_id=call.step_id,
@@ -111,7 +127,9 @@ def _tools_and_waits(events: Sequence[Line], began: datetime) -> Iterator[Item]:
         yield Item(
             key=f"tool-{number}" if is_tool else "",
             kind="tool" if is_tool else "wait",
-            label=f"{line['result']['tool']} {line['step_id']}" if is_tool else f"wait after {line['error']}",
+            label=f"{line['result']['tool']} {line['step_id']}"
+            if is_tool
+            else f"wait after {line['error']}",
             pass_number=site["pass_number"],
             phase=site["phase"],
             step_id=site["step_id"],
@@ -140,7 +158,9 @@ def count_side_by_side(items: Sequence[Item]) -> int:
     return max(accumulate(step for _, step in marks), default=0)
 
 
-def describe_items(items: Sequence[Item], critical: Sequence[Item], texts: TextTable) -> list[dict[str, Any]]:
+def describe_items(
+    items: Sequence[Item], critical: Sequence[Item], texts: TextTable
+) -> list[dict[str, Any]]:
     """The requests and tool calls as JSON values for the page's script; long texts are references into `texts`."""
     waited_for = {item.key for item in critical}
     described = []
@@ -148,11 +168,21 @@ def describe_items(items: Sequence[Item], critical: Sequence[Item], texts: TextT
         if item.kind == "wait":
             continue
         what = (
-            _describe_call(item.source, texts) if isinstance(item.source, Call) else _describe_tool(item.source, texts)
+            _describe_call(item.source, texts)
+            if isinstance(item.source, Call)
+            else _describe_tool(item.source, texts)
         )
-        place = {"id": item.key, "pass": item.pass_number, "phase": item.phase, "step": item.step_id, "kind": item.kind}
+        place = {
+            "id": item.key,
+            "pass": item.pass_number,
+            "phase": item.phase,
+            "step": item.step_id,
+            "kind": item.kind,
+        }
         times = {"at": round(item.start, 2), "s": round(item.end - item.start, 4)}
-        described.append({**place, **times, **({"critical": 1} if item.key in waited_for else {}), **what})
+        described.append(
+            {**place, **times, **({"critical": 1} if item.key in waited_for else {}), **what}
+        )
         if item.repairs:
             described[-1]["repairs"] = item.repairs
     return described
@@ -169,7 +199,11 @@ def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
         "message": call.message,
         "cost": call.cost,
     }
-    parameters = {name: value for name, value in (request.get("parameters") or {}).items() if value is not None}
+    parameters = {
+        name: value
+        for name, value in (request.get("parameters") or {}).items()
+        if value is not None
+    }
     schema = request.get("schema")
     return {
         **{
@@ -180,16 +214,25 @@ def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
             "out": used.output_tokens,
         },
         **{name: value for name, value in known.items() if value},
-        "messages": [[str(one["role"]), texts.add(str(one["content"]))] for one in request.get("messages") or ()],
+        "messages": [
+            [str(one["role"]), texts.add(str(one["content"]))]
+            for one in request.get("messages") or ()
+        ],
         "schema": texts.add(to_json(schema).decode()) if schema else None,
-        "parameters": {**parameters, "sample": request["sample"]} if request.get("sample") else parameters,
+        "parameters": {**parameters, "sample": request["sample"]}
+        if request.get("sample")
+        else parameters,
         "answer": None if call.text is None else texts.add(call.text),
     }
 
 
 def _describe_tool(line: Line, texts: TextTable) -> dict[str, Any]:
     result: Mapping[str, Any] = line["result"]
-    output = result["output"] if isinstance(result["output"], str) else json.dumps(result["output"], ensure_ascii=False)
+    output = (
+        result["output"]
+        if isinstance(result["output"], str)
+        else json.dumps(result["output"], ensure_ascii=False)
+    )
     return {
         "call": result["tool"],
         "arguments": texts.add(json.dumps(result["arguments"], ensure_ascii=False)),

@@ -62,7 +62,9 @@ def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: 
     """Requests, tool calls and waits along the time, side by side where they ran so; `critical` are marked. `by_order`
     gives each the same width, for a recording, which has no times."""
     began = min((item.start for item in items), default=0.0)  # what came before took no call
-    spans = _in_order(items) if by_order else [(item.start - began, item.end - began) for item in items]
+    spans = (
+        _in_order(items) if by_order else [(item.start - began, item.end - began) for item in items]
+    )
     total = max((end for _, end in spans), default=0.0) or 1.0
     lanes = _lanes(spans)
     marked = {id(item) for item in critical} if not by_order else set()
@@ -98,13 +100,17 @@ def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
 
 def _bar(item: Item, left: float, width: float, lane: int, is_critical: bool) -> str:
     marks = (" failed" if item.failed else "") + (" critical" if is_critical else "")
-    told = escape(f"{one_line(item.label, 80)}, pass {item.pass_number}, {format_took(item.end - item.start)}{marks}")
+    told = escape(
+        f"{one_line(item.label, 80)}, pass {item.pass_number}, {format_took(item.end - item.start)}{marks}"
+    )
     place = f'x="{left:.2f}%" y="{_HEAD + lane * _LANE}" width="{max(width, 0.25):.2f}%"'
     rect = f'<rect class="k-{item.kind}{marks}" {place}><title>{told}</title></rect>'
     return f'<a href="#{item.key}" tabindex="-1">{rect}</a>' if item.key else rect
 
 
-def _pass_bands(items: Sequence[Item], spans: Sequence[tuple[float, float]], total: float, height: int) -> str:
+def _pass_bands(
+    items: Sequence[Item], spans: Sequence[tuple[float, float]], total: float, height: int
+) -> str:
     """A line where each pass begins, with its number, where there is room for it."""
     begins: dict[int, float] = {}
     for item, (start, _) in zip(items, spans, strict=True):

@@ -10,7 +10,14 @@ from aeon.config.compose.reference import entries_of
 from aeon.config.settings import Settings
 from aeon.domain.result import RunResult
 from aeon.domain.values import shown_address
-from aeon.report.ending import Points, ask_for_more, is_replay, is_resumable, next_commands, resume_command
+from aeon.report.ending import (
+    Points,
+    ask_for_more,
+    is_replay,
+    is_resumable,
+    next_commands,
+    resume_command,
+)
 from aeon.report.page.passes import shorten
 from aeon.report.record import Record
 from aeon.report.words import command_of, relative_to_here
@@ -99,7 +106,9 @@ def command_again(record: Record) -> str:
     if is_resumable(record.result):
         return resume_command(record.directory)
     given = [text for text in typed_overrides(record) if not text.startswith("hydra.")]
-    return command_of([text for text in given if not text.startswith("convergence.") or "criteria" in text])
+    return command_of(
+        [text for text in given if not text.startswith("convergence.") or "criteria" in text]
+    )
 
 
 def commands_of_calls(record: Record) -> dict[str, str]:
@@ -116,11 +125,15 @@ def commands_of_calls(record: Record) -> dict[str, str]:
     given = [text for text in typed_overrides(record) if not text.lstrip("+").startswith(left_out)]
     if is_replay(result):  # a prompt needs no key
         given.append("provider=simulated")
-    if not any(text.startswith(("task=", "task_file=")) for text in given):  # it stood in the recording
+    if not any(
+        text.startswith(("task=", "task_file=")) for text in given
+    ):  # it stood in the recording
         given = [f"task={result.task}", *given]
     return {
         "render": command_of(given).removeprefix("python -m aeon").strip(),
-        "replay": command_of(typed_overrides(record)) if is_replay(result) and parent is not None else "",
+        "replay": command_of(typed_overrides(record))
+        if is_replay(result) and parent is not None
+        else "",
     }
 
 
@@ -145,15 +158,23 @@ def typed_overrides(record: Record) -> list[str]:
 def tell_default(result: RunResult, key: str) -> str:
     """That a setting was given, where it was; else nothing."""
     given = [(value, default) for name, value, default in changed_settings(result) if name == key]
-    return "".join(f"`{key}` was set to {value}; its default is {default}." for value, default in given)
+    return "".join(
+        f"`{key}` was set to {value}; its default is {default}." for value, default in given
+    )
 
 
 def changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
     """The keys of the configuration that differ from the defaults, with their values and the defaults."""
     kind = result.configuration["provider"]["kind"]
-    default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(mode="json", by_alias=True)
-    known = dict(_flat(default)) | {one.path: one.default for one in reversed(entries_of("reasoning"))}
-    for key, value in _flat({name: part for name, part in result.configuration.items() if name in default}):
+    default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(
+        mode="json", by_alias=True
+    )
+    known = dict(_flat(default)) | {
+        one.path: one.default for one in reversed(entries_of("reasoning"))
+    }
+    for key, value in _flat(
+        {name: part for name, part in result.configuration.items() if name in default}
+    ):
         if known.get(key) != value and key not in _NOT_COMPARED:
             yield key, shorten(str(value), 400), shorten(str(known.get(key, "")), 400)
 

@@ -17,7 +17,9 @@ _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 196, 38, 40, 12, 6
 _LONGEST = 20
 
 
-def draw_plan(steps: Sequence[PlanStep], links: Mapping[str, str], new: frozenset[str] = frozenset()) -> Markup:
+def draw_plan(
+    steps: Sequence[PlanStep], links: Mapping[str, str], new: frozenset[str] = frozenset()
+) -> Markup:
     """The plan of these steps as one `<svg>`. `links` has the anchor of a step's latest request, `new` are the steps
     that are marked as changed since the pass before."""
     try:
@@ -31,11 +33,20 @@ def draw_plan(steps: Sequence[PlanStep], links: Mapping[str, str], new: frozense
     for column, names in enumerate(columns):
         top = (tallest - len(names)) * (_HEIGHT + _GAP_Y) // 2
         for row, name in enumerate(names):
-            places[name] = _MARGIN + column * (_WIDTH + _GAP_X), _MARGIN + top + row * (_HEIGHT + _GAP_Y)
+            places[name] = (
+                _MARGIN + column * (_WIDTH + _GAP_X),
+                _MARGIN + top + row * (_HEIGHT + _GAP_Y),
+            )
     edges = "".join(
-        _edge(places[name], places[step.step_id]) for step in steps for name in step.dependencies if name in places
+        _edge(places[name], places[step.step_id])
+        for step in steps
+        for name in step.dependencies
+        if name in places
     )
-    nodes = "".join(_node(step, places[step.step_id], links.get(step.step_id), step.step_id in new) for step in steps)
+    nodes = "".join(
+        _node(step, places[step.step_id], links.get(step.step_id), step.step_id in new)
+        for step in steps
+    )
     width, height = max(width, 1), max(height, 1)
     return Markup(
         f'<svg class="plan" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="group" '
@@ -44,7 +55,12 @@ def draw_plan(steps: Sequence[PlanStep], links: Mapping[str, str], new: frozense
 
 
 def _edge(source: tuple[int, int], target: tuple[int, int]) -> str:
-    x1, y1, x2, y2 = source[0] + _WIDTH, source[1] + _HEIGHT // 2, target[0], target[1] + _HEIGHT // 2
+    x1, y1, x2, y2 = (
+        source[0] + _WIDTH,
+        source[1] + _HEIGHT // 2,
+        target[0],
+        target[1] + _HEIGHT // 2,
+    )
     middle = (x1 + x2) // 2
     return f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}"
 

@@ -20,7 +20,16 @@ from aeon.report.page.graph import draw_plan
 _LONGEST = 2_000
 """Characters of a text of a model outside the list of calls, which has all of it."""
 _MOST_WORDS = 400
-COMPARED = ("description", "dependencies", "tool", "arguments", "handoff_to_next", "provides", "status", "replaced_by")
+COMPARED = (
+    "description",
+    "dependencies",
+    "tool",
+    "arguments",
+    "handoff_to_next",
+    "provides",
+    "status",
+    "replaced_by",
+)
 """The fields of a step in which two passes are compared."""
 
 
@@ -67,8 +76,16 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
     views = []
     changed: frozenset[str] = frozenset()
     for record in history.passes:
-        links = {item.step_id: item.key for item in items if item.step_id and item.pass_number == record.pass_number}
-        judged = [item.key for item in items if item.kind == "convergence" and item.pass_number == record.pass_number]
+        links = {
+            item.step_id: item.key
+            for item in items
+            if item.step_id and item.pass_number == record.pass_number
+        }
+        judged = [
+            item.key
+            for item in items
+            if item.kind == "convergence" and item.pass_number == record.pass_number
+        ]
         steps = tuple(steps_carried_out(record))
         views.append(
             PassView(
@@ -105,11 +122,20 @@ def _changes(record: ExecutionPass) -> Iterator[Change]:
     issues = {issue.issue_id: issue for issue in report.issues} if report else {}
     left = {change.step_id: change for change in refinement.changes}
     for action in refinement.accepted:
-        about = {action.target_step_id, action.fragment, action.new_step.step_id if action.new_step else None}
+        about = {
+            action.target_step_id,
+            action.fragment,
+            action.new_step.step_id if action.new_step else None,
+        }
         named = [left.pop(step) for step in sorted(filter(None, about)) if step in left]
         yield _change_of(action, issues, differences=tuple(_differences(named)))
     if left:
-        yield Change(kind="FOLLOWS", target="", reason="", differences=tuple(_differences(list(left.values()))))
+        yield Change(
+            kind="FOLLOWS",
+            target="",
+            reason="",
+            differences=tuple(_differences(list(left.values()))),
+        )
     for refused in refinement.refused:
         yield _change_of(refused.action, issues, refusal=shorten(refused.reason))
 
@@ -126,7 +152,10 @@ def _change_of(
         target=action.fragment,
         reason=shorten(action.justification),
         refusal=refusal,
-        answers=tuple((name, issues[name].severity if name in issues else "") for name in sorted(action.answers)),
+        answers=tuple(
+            (name, issues[name].severity if name in issues else "")
+            for name in sorted(action.answers)
+        ),
         differences=differences,
     )
 
@@ -145,7 +174,11 @@ def _shown(step: PlanStep | None, name: str) -> str:
     value = getattr(step, name) if step else None
     if isinstance(value, tuple):
         return ", ".join(value)
-    return "" if value is None or (name == "status" and value in ("pending", "complete", "failed")) else str(value)
+    return (
+        ""
+        if value is None or (name == "status" and value in ("pending", "complete", "failed"))
+        else str(value)
+    )
 
 
 def compare_words(before: str, after: str) -> Markup:
@@ -154,7 +187,9 @@ def compare_words(before: str, after: str) -> Markup:
     if not old or not new or len(old) + len(new) > 2 * _MOST_WORDS:
         return Markup(f"{_marked('del', old)} {_marked('ins', new)}".strip())
     parts = []
-    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(
+        a=old, b=new, autojunk=False
+    ).get_opcodes():
         if kind == "equal":
             parts.append(escape(" ".join(old[old_from:old_to])))
         else:

@@ -33,13 +33,17 @@ def echo(text: Annotated[str, Field(description="The text to give back.")]) -> s
 
 @tool(examples=[{}, {"timezone": "Europe/Vienna"}])
 def current_time(
-    timezone: Annotated[str, Field(description="An IANA name such as Europe/Vienna or America/New_York.")] = "UTC",
+    timezone: Annotated[
+        str, Field(description="An IANA name such as Europe/Vienna or America/New_York.")
+    ] = "UTC",
 ) -> Moment:
     """Tell the date and the time now, to the second, in a time zone."""
     try:
         zone = ZoneInfo(timezone)
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {timezone!r}; IANA names look like Europe/Vienna") from None
+        raise ValueError(
+            f"there is no time zone {timezone!r}; IANA names look like Europe/Vienna"
+        ) from None
     moment = datetime.now(zone).replace(microsecond=0)
     return Moment(
         time=moment.isoformat(),

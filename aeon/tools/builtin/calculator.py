@@ -6,7 +6,15 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, getcontext, localcontext
+from decimal import (
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+    getcontext,
+    localcontext,
+)
 from functools import partial
 from typing import Annotated, Any
 
@@ -20,7 +28,9 @@ from aeon.tools.settings import BuiltinSettings
 MAX_CHARACTERS = 2_000
 MAX_DIGITS = 1_200
 
-_CONTEXT = Context(prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow])
+_CONTEXT = Context(
+    prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow]
+)
 _REASONS: dict[type[Exception], str] = {
     Overflow: f"a number has more than {MAX_DIGITS} digits",
     DivisionByZero: "division by zero",
@@ -31,10 +41,15 @@ _REASONS: dict[type[Exception], str] = {
 }
 
 
-@tool(pure=True, examples=[{"expression": "(19.99 * 3 + 5) / 2"}, {"expression": "round(sqrt(2), 4)"}])
+@tool(
+    pure=True, examples=[{"expression": "(19.99 * 3 + 5) / 2"}, {"expression": "round(sqrt(2), 4)"}]
+)
 def calculator(
     expression: Annotated[
-        str, Field(min_length=1, max_length=MAX_CHARACTERS, description="For example (1.5 + 2) * 3 ** 2.")
+        str,
+        Field(
+            min_length=1, max_length=MAX_CHARACTERS, description="For example (1.5 + 2) * 3 ** 2."
+        ),
     ],
 ) -> int | float:
     """Work out an arithmetic expression and return the number.
@@ -57,11 +72,15 @@ def evaluate(expression: str) -> int | float:
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"the expression is longer than {MAX_CHARACTERS} characters")
     evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_CONSTANTS)
-    evaluator.nodes = {kind: evaluator.nodes[kind] for kind in (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)}
+    evaluator.nodes = {
+        kind: evaluator.nodes[kind] for kind in (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
+    }
     evaluator.nodes[ast.Constant] = partial(_read_literal, text)
     with localcontext(_CONTEXT):
         try:
-            return _to_json_number(evaluator.eval(text, previously_parsed=ast.parse(text, mode="eval").body))
+            return _to_json_number(
+                evaluator.eval(text, previously_parsed=ast.parse(text, mode="eval").body)
+            )
         except SyntaxError as error:
             raise ValueError(f"not an expression: {error.msg}") from None
         except TypeError as error:
@@ -114,7 +133,10 @@ def _round(value: Decimal, digits: Decimal = Decimal(0)) -> Decimal:
     return value.quantize(Decimal(1).scaleb(-digits), rounding="ROUND_HALF_UP")
 
 
-_CONSTANTS = {"pi": Decimal("3.141592653589793238462643383279503"), "e": Decimal("2.718281828459045235360287471352662")}
+_CONSTANTS = {
+    "pi": Decimal("3.141592653589793238462643383279503"),
+    "e": Decimal("2.718281828459045235360287471352662"),
+}
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

@@ -45,29 +45,46 @@ def file_tools(root: Path, max_bytes: int, max_entries: int = MAX_ENTRIES) -> tu
     if not top.is_dir():
         raise ConfigError(f"tools.builtin.root={root}: there is no such folder")
 
-    @tool(examples=[{"path": "notes/meeting.md"}, {"path": "big.csv", "first_line": 1, "lines": 50}])
+    @tool(
+        examples=[{"path": "notes/meeting.md"}, {"path": "big.csv", "first_line": 1, "lines": 50}]
+    )
     def read_file(
-        path: Annotated[str, Field(min_length=1, description="Relative to the tools' folder, with / between names.")],
-        first_line: Annotated[int, Field(ge=1, description="The line to start with; 1 is the first.")] = 1,
-        lines: Annotated[int | None, Field(ge=1, description="How many lines to read; null for all.")] = None,
+        path: Annotated[
+            str,
+            Field(min_length=1, description="Relative to the tools' folder, with / between names."),
+        ],
+        first_line: Annotated[
+            int, Field(ge=1, description="The line to start with; 1 is the first.")
+        ] = 1,
+        lines: Annotated[
+            int | None, Field(ge=1, description="How many lines to read; null for all.")
+        ] = None,
     ) -> str:
         """Read a text file (UTF-8), or some lines of it."""
         text = _read_text(_locate(top, path), path, max_bytes)
         if first_line == 1 and lines is None:
             return text
-        return "".join(islice(text.splitlines(keepends=True), first_line - 1, lines and first_line - 1 + lines))
+        return "".join(
+            islice(text.splitlines(keepends=True), first_line - 1, lines and first_line - 1 + lines)
+        )
 
     @tool(examples=[{}, {"path": "notes", "recursive": True}])
     def list_files(
-        path: Annotated[str, Field(description="A folder, relative to the tools' folder; '.' is that folder.")] = ".",
-        recursive: Annotated[bool, Field(description="Whether to list what is in folders within, too.")] = False,
+        path: Annotated[
+            str, Field(description="A folder, relative to the tools' folder; '.' is that folder.")
+        ] = ".",
+        recursive: Annotated[
+            bool, Field(description="Whether to list what is in folders within, too.")
+        ] = False,
     ) -> Listing:
         """List the files and folders in a folder. Links are listed and not followed."""
         folder = _locate(top, path)
         if not folder.is_dir():
             raise ValueError(f"{path}: there is no such folder")
         found = list(islice(_walk(folder, recursive), max_entries + 1))
-        entries = sorted((_describe(each, top) for each in found[:max_entries]), key=lambda entry: entry.path)
+        entries = sorted(
+            (_describe(each, top) for each in found[:max_entries]), key=lambda entry: entry.path
+        )
         return Listing(entries=entries, complete=len(found) <= max_entries)
 
     return read_file, list_files
@@ -107,4 +124,8 @@ def _describe(found: Path, root: Path) -> Entry:
     path = os.fsencode(found.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
     if not found.is_symlink() and found.is_file():
         return Entry(path=path, kind="file", size=found.stat().st_size)
-    return Entry(path=path, kind="link" if found.is_symlink() else "folder" if found.is_dir() else "other", size=None)
+    return Entry(
+        path=path,
+        kind="link" if found.is_symlink() else "folder" if found.is_dir() else "other",
+        size=None,
+    )

@@ -36,7 +36,11 @@ def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
     """`http_get`, when a host is allowed."""
     if not settings.allowed_hosts:
         return ()
-    return (http_get_tool(settings.allowed_hosts, settings.http_timeout_seconds, settings.max_response_bytes),)
+    return (
+        http_get_tool(
+            settings.allowed_hosts, settings.http_timeout_seconds, settings.max_response_bytes
+        ),
+    )
 
 
 def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_bytes: int) -> Tool:
@@ -44,11 +48,16 @@ def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_byte
     allowed = frozenset(host.lower() for host in allowed_hosts)
 
     @tool(timeout_seconds=timeout_seconds + 1, examples=[{"url": f"https://{allowed_hosts[0]}/"}])
-    def http_get(url: Annotated[str, Field(max_length=4_000, description="An http or https address.")]) -> Page:
+    def http_get(
+        url: Annotated[str, Field(max_length=4_000, description="An http or https address.")],
+    ) -> Page:
         """Fetch text from the web with a GET request."""
         return _fetch(url, allowed, timeout_seconds, max_bytes)
 
-    return replace(http_get, description=f"{http_get.description} Only these hosts: {', '.join(allowed_hosts)}.")
+    return replace(
+        http_get,
+        description=f"{http_get.description} Only these hosts: {', '.join(allowed_hosts)}.",
+    )
 
 
 def check_address(allowed: Collection[str], request: httpx2.Request) -> None:

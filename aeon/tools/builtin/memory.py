@@ -27,7 +27,9 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
     """`memory_read`, `memory_search` and `memory_write`, which a person is asked about, of a memory."""
 
     @tool(examples=[{"key": "step/collect/output"}])
-    def memory_read(key: Annotated[str, Field(description="For example step/ID/output.")]) -> Remembered:
+    def memory_read(
+        key: Annotated[str, Field(description="For example step/ID/output.")],
+    ) -> Remembered:
         """Read one value that this run has remembered. The output of a step is under step/ID/output.
 
         Of an output that was cut, the value is an object with its beginning and how many characters are missing.
@@ -47,7 +49,9 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
 
     @tool(examples=[{"key": "customer/name", "value": "Ada"}], side_effects=True)
     def memory_write(
-        key: Annotated[str, Field(min_length=1, description="For example customer/name; not step/...")],
+        key: Annotated[
+            str, Field(min_length=1, description="For example customer/name; not step/...")
+        ],
         value: Annotated[JsonValue, Field(description="Any JSON value.")],
     ) -> Remembered:
         """Keep a value under a key, in place of what is there, for the steps after this one and for later runs that
@@ -57,7 +61,11 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
         memory.write(key, value)
         return Remembered(found=True, value=value)
 
-    return memory_read, memory_search, replace(memory_write, approval="ask", again=partial(_write_again, memory))
+    return (
+        memory_read,
+        memory_search,
+        replace(memory_write, approval="ask", again=partial(_write_again, memory)),
+    )
 
 
 def _write_again(memory: Memory, arguments: Mapping[str, Any]) -> None:

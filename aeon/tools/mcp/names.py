@@ -39,7 +39,9 @@ def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
     After a prefix `_` and `-` count as well as the dot, since other programs join them so. Of several prefixes the
     longest counts; a server without a prefix has the names that its `allow` lists, except by `*` alone.
     """
-    prefixes = {key: key if server.prefix is None else server.prefix for key, server in servers.items()}
+    prefixes = {
+        key: key if server.prefix is None else server.prefix for key, server in servers.items()
+    }
     for key in sorted(servers, key=lambda key: -len(prefixes[key])):
         prefix, server = prefixes[key], servers[key]
         if prefix and name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in _JOINERS:
@@ -53,7 +55,9 @@ def unmatched_patterns(names: Iterable[str], patterns: Sequence[str]) -> tuple[s
     """The patterns that match none of the names, most likely misspelt; never `*`."""
     known = tuple(names)
     return tuple(
-        pattern for pattern in patterns if pattern != "*" and not any(fnmatchcase(name, pattern) for name in known)
+        pattern
+        for pattern in patterns
+        if pattern != "*" and not any(fnmatchcase(name, pattern) for name in known)
     )
 
 

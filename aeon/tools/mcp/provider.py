@@ -88,7 +88,9 @@ class McpTools:
 
     def _start(self) -> None:
         if importlib.util.find_spec("mcp") is None:
-            raise ConfigError("tools.mcp needs the package mcp", hint="pip install 'aeon-engine[mcp]'")
+            raise ConfigError(
+                "tools.mcp needs the package mcp", hint="pip install 'aeon-engine[mcp]'"
+            )
         from anyio.from_thread import start_blocking_portal
 
         # Every failure is reported as that of a call or of a server; the SDK's own tracebacks would repeat it.
@@ -97,7 +99,9 @@ class McpTools:
             sdk.setLevel(logging.CRITICAL)
         portal = self._loop.enter_context(start_blocking_portal("asyncio", name="aeon-mcp"))
         servers = self._settings.servers.items()
-        self._sessions = {name: ServerSession(server, self._environ, portal) for name, server in servers}
+        self._sessions = {
+            name: ServerSession(server, self._environ, portal) for name, server in servers
+        }
         self._loop.callback(_close_all, self._sessions.values(), portal)
         atexit.register(self.close)
 
@@ -110,10 +114,15 @@ class McpTools:
                 listed = self._sessions[name].list_tools()
             except ServerUnavailable as error:
                 self._dead[name] = str(error)
-                self._problems.append(f"MCP server {name!r} is not available, and neither are its tools: {error}")
+                self._problems.append(
+                    f"MCP server {name!r} is not available, and neither are its tools: {error}"
+                )
                 continue
             missing = unmatched_patterns((each.name for each in listed), server.allow)
-            self._problems += [f"MCP server {name!r} has no tool like {one!r}, which `allow` names" for one in missing]
+            self._problems += [
+                f"MCP server {name!r} has no tool like {one!r}, which `allow` names"
+                for one in missing
+            ]
             for tool in self._tools_of(name, server, listed):
                 if tool.name in tools:
                     raise ConfigError(
@@ -124,7 +133,9 @@ class McpTools:
                 tools[tool.name] = (name, tool)
         return tuple(tool for _, tool in tools.values())
 
-    def _tools_of(self, name: str, server: McpServer, listed: Iterable[ListedTool]) -> Iterator[Tool]:
+    def _tools_of(
+        self, name: str, server: McpServer, listed: Iterable[ListedTool]
+    ) -> Iterator[Tool]:
         """Its wanted tools as the registry has them; only one that is declared read-only has no side effects."""
         known: set[str] = set()
         for each in listed:
@@ -137,13 +148,17 @@ class McpTools:
                 input_schema=each.input_schema,
                 output_schema=each.output_schema or {},
                 invoke=partial(self._sessions[name].call, each.name),
-                timeout_seconds=server.call_timeout_seconds + server.start_timeout_seconds + _RESTART_SECONDS,
+                timeout_seconds=server.call_timeout_seconds
+                + server.start_timeout_seconds
+                + _RESTART_SECONDS,
                 side_effects=not (each.annotations and each.annotations.read_only_hint),
             )
             try:
                 ToolRegistry((tool,))
             except AeonError as error:
-                self._problems.append(f"MCP server {name!r}: its tool {each.name!r} is left out: {error}")
+                self._problems.append(
+                    f"MCP server {name!r}: its tool {each.name!r} is left out: {error}"
+                )
             else:
                 yield tool
 

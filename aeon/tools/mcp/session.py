@@ -43,7 +43,9 @@ class ServerSession:
     """Calls to one server, from any thread. One that died is started again by the next call, `max_restarts` times at
     most."""
 
-    def __init__(self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal) -> None:
+    def __init__(
+        self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal
+    ) -> None:
         self._server, self._environ, self._portal = server, environ, portal
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
@@ -63,7 +65,9 @@ class ServerSession:
                 return before
             if before is not None:
                 if self._restarts >= self._server.max_restarts:
-                    raise ServerUnavailable(f"it went away, and max_restarts ({self._server.max_restarts}) is used up")
+                    raise ServerUnavailable(
+                        f"it went away, and max_restarts ({self._server.max_restarts}) is used up"
+                    )
                 self._restarts += 1
                 futures.wait([before.close()], _END_SECONDS)
             self._connection = _Connection(self._server, self._environ, self._portal)
@@ -116,7 +120,9 @@ class _Connection:
     does not know the session any more.
     """
 
-    def __init__(self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal) -> None:
+    def __init__(
+        self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal
+    ) -> None:
         import anyio
 
         self._server, self._environ, self._portal = server, environ, portal
@@ -234,7 +240,9 @@ class _Connection:
             if request.method == "POST" and "mcp-session-id" in request.headers:
                 self.forgotten |= response.status_code in _UNKNOWN_SESSION
 
-        headers = {header: self._variable(name) for header, name in self._server.headers_env.items()}
+        headers = {
+            header: self._variable(name) for header, name in self._server.headers_env.items()
+        }
         if self._server.bearer_env:
             headers["Authorization"] = f"Bearer {self._variable(self._server.bearer_env)}"
         # Reading may take as long as a call may, which has a limit of its own.

@@ -49,7 +49,9 @@ def test_an_attempt_that_was_given_up_can_keep_nothing_more(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["out.running"]
 
 
-def test_answers_of_rows_that_go_on_are_left_and_those_of_rows_that_are_over_are_not(tmp_path: Path) -> None:
+def test_answers_of_rows_that_go_on_are_left_and_those_of_rows_that_are_over_are_not(
+    tmp_path: Path,
+) -> None:
     with closing(opened(tmp_path / "out.running")) as answers:
         for name in ("a", "12"):
             put(answers, name, 0, "one", "{}")

@@ -81,7 +81,9 @@ def test_without_caps_a_worker_asks_once() -> None:
     assert asked == ["lend"]
 
 
-@pytest.mark.parametrize(("limit", "workers", "a_second"), [(60, 3, 10), (600, 4, 50), (6000, 100, 300)])
+@pytest.mark.parametrize(
+    ("limit", "workers", "a_second"), [(60, 3, 10), (600, 4, 50), (6000, 100, 300)]
+)
 def test_in_no_minute_are_more_requests_sent_than_the_limit_and_few_of_them_ask(
     limit: int, workers: int, a_second: int
 ) -> None:
@@ -92,7 +94,9 @@ def test_in_no_minute_are_more_requests_sent_than_the_limit_and_few_of_them_ask(
         asked[0] += 1
         return getattr(limits, method)(*given, **named)
 
-    minutes = [LentMinute("requests", limit, partial(ask, worker=str(n)), clock) for n in range(workers)]
+    minutes = [
+        LentMinute("requests", limit, partial(ask, worker=str(n)), clock) for n in range(workers)
+    ]
     while clock.now < 200:
         for _ in range(a_second // 10):
             minute = chance.choice(minutes)

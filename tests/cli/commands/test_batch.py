@@ -23,7 +23,11 @@ from tests.support.simulated_server import content_of, simulated
 
 def dataset(folder: Path, count: int = 5, name: str = "tasks.jsonl") -> Path:
     path = folder / name
-    path.write_text("".join(json.dumps({"id": f"r{n}", "task": f"name {n} rivers"}) + "\n" for n in range(count)))
+    path.write_text(
+        "".join(
+            json.dumps({"id": f"r{n}", "task": f"name {n} rivers"}) + "\n" for n in range(count)
+        )
+    )
     return path
 
 
@@ -40,20 +44,31 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_each_row_has_a_line_with_what_its_run_gave(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_row_has_a_line_with_what_its_run_gave(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out.jsonl"
     assert run(f"dataset={dataset(tmp_path)}", f"out={out}") == 0
     found = rows(out)
     assert sorted(row["id"] for row in found) == ["r0", "r1", "r2", "r3", "r4"]
     for row in found:
-        assert (row["ended"], row["converged"], row["of"], row["synthetic"]) == ("converged", True, 5, True)
+        assert (row["ended"], row["converged"], row["of"], row["synthetic"]) == (
+            "converged",
+            True,
+            5,
+            True,
+        )
         assert row["answer"]
         assert row["calls"] > 0
         assert row["scores"]["completeness_score"] >= 0.9
     told = capfd.readouterr().err
     assert "\n0/5 rows, 5 under way, 0 calls\n" in told  # before the first row has ended
     assert "5 of 5 rows: 5 converged." in told
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out.jsonl",
+        "out.jsonl.html",
+        "tasks.jsonl",
+    ]
 
 
 def test_rows_that_are_done_are_not_run_again_and_another_configuration_is_refused(
@@ -73,8 +88,16 @@ def test_a_bad_row_is_reported_with_its_line_and_the_rest_is_done(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path, out = tmp_path / "tasks.jsonl", tmp_path / "out.jsonl"
-    bad = ["no JSON", '{"id": "k", "task": "t", "overrides": {"no.such": 1}}', '{"id": "e", "task": " "}']
-    path.write_text("\n".join(['{"id": "a", "task": "name rivers"}', *bad, '{"id": "z", "task": "name lakes"}', ""]))
+    bad = [
+        "no JSON",
+        '{"id": "k", "task": "t", "overrides": {"no.such": 1}}',
+        '{"id": "e", "task": " "}',
+    ]
+    path.write_text(
+        "\n".join(
+            ['{"id": "a", "task": "name rivers"}', *bad, '{"id": "z", "task": "name lakes"}', ""]
+        )
+    )
     assert run(f"dataset={path}", f"out={out}") == 1
     assert {row["id"]: row["ended"] for row in rows(out)} == {
         **{"a": "converged", "z": "converged"},
@@ -98,10 +121,14 @@ def test_a_row_may_have_overrides_of_its_own(tmp_path: Path) -> None:
     assert scores == {"a": True, "b": False}  # in core mode nothing is assessed
 
 
-def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(tmp_path: Path) -> None:
+def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(
+    tmp_path: Path,
+) -> None:
     given, parts = dataset(tmp_path, 7), [tmp_path / f"part{n}.jsonl" for n in (1, 2, 3)]
     for number, part in enumerate(parts, start=1):
-        assert run(f"dataset={given}", f"out={part}", f"shard={number}/3", "batch.order=dataset") == 0
+        assert (
+            run(f"dataset={given}", f"out={part}", f"shard={number}/3", "batch.order=dataset") == 0
+        )
     assert [row["row"] for row in rows(parts[0])] == [1, 4, 7]
     assert main(["batch", "merge", "out=all.jsonl", *map(str, parts)]) == 0
     assert [row["id"] for row in rows(tmp_path / "all.jsonl")] == [f"r{n}" for n in range(7)]
@@ -109,7 +136,9 @@ def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(t
     assert not (tmp_path / "less.jsonl").exists()
 
 
-def test_another_shard_does_not_go_into_the_same_results(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_another_shard_does_not_go_into_the_same_results(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     given, out = dataset(tmp_path, 4), tmp_path / "out.jsonl"
     assert run(f"dataset={given}", f"out={out}", "shard=1/2") == 0
     before = out.read_bytes()
@@ -131,7 +160,12 @@ def test_a_kept_record_is_a_run_that_can_be_inspected(tmp_path: Path) -> None:
 def test_the_records_of_shards_are_found_by_their_merge(tmp_path: Path) -> None:
     given = dataset(tmp_path, 2)
     for number in (1, 2):
-        assert run(f"dataset={given}", f"out=p{number}.jsonl", f"shard={number}/2", "batch.records=all") == 0
+        assert (
+            run(
+                f"dataset={given}", f"out=p{number}.jsonl", f"shard={number}/2", "batch.records=all"
+            )
+            == 0
+        )
     assert main(["batch", "merge", "out=all.jsonl", "p1.jsonl", "p2.jsonl"]) == 0
     assert main(["batch", "record", "all.jsonl", "r1", "r1"]) == 0
     (tmp_path / "moved").mkdir()
@@ -141,8 +175,13 @@ def test_the_records_of_shards_are_found_by_their_merge(tmp_path: Path) -> None:
     assert main(["inspect", "r0", "output=json"]) == 0
 
 
-def test_results_may_go_to_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(f"dataset={dataset(tmp_path, 3)}", "out=-", "batch.order=dataset", "batch.records=none") == 0
+def test_results_may_go_to_standard_output(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run(f"dataset={dataset(tmp_path, 3)}", "out=-", "batch.order=dataset", "batch.records=none")
+        == 0
+    )
     assert [json.loads(text)["row"] for text in capfd.readouterr().out.splitlines()] == [1, 2, 3]
 
 
@@ -156,7 +195,12 @@ def test_a_failed_row_goes_on_from_what_it_was_answered_and_its_record_goes(tmp_
             return Failure(401) if down[0] else script["convergence"](received)
 
         server.script = {**script, "convergence": answer}
-        command = [f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command = [
+            f"dataset={dataset(tmp_path, 2)}",
+            "out=out.jsonl",
+            "provider=openai",
+            "provider.model=m",
+        ]
         command += [f"provider.base_url={server.url}", "provider.prices={m: {input: 1, output: 1}}"]
         assert main(["batch", *command]) == 1
         assert {row["ended"] for row in rows(tmp_path / "out.jsonl")} == {"failed"}
@@ -165,7 +209,9 @@ def test_a_failed_row_goes_on_from_what_it_was_answered_and_its_record_goes(tmp_
         cost = {row["id"]: row["cost"] for row in rows(tmp_path / "out.jsonl")}
         assert main(["batch", *command]) == 0
         first = {content_of(request) for request in server.requests[:before]}
-        again = {request.name for request in server.requests[before:] if content_of(request) in first}
+        again = {
+            request.name for request in server.requests[before:] if content_of(request) in first
+        }
     assert again == {"convergence"}  # what was refused, and nothing else
     found = rows(tmp_path / "out.jsonl")
     assert all(row["ended"] == "converged" and row["cost"] > cost[row["id"]] for row in found)
@@ -178,7 +224,13 @@ def test_a_key_that_is_refused_row_after_row_stops_the_batch_and_the_same_comman
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with OpenAIServer(dict.fromkeys(simulated(), Failure(401))) as server:
-        command = ["batch", f"dataset={dataset(tmp_path, 12)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command = [
+            "batch",
+            f"dataset={dataset(tmp_path, 12)}",
+            "out=out.jsonl",
+            "provider=openai",
+            "provider.model=m",
+        ]
         command += [f"provider.base_url={server.url}", "batch.parallel=1"]
         assert main(command) == 1
         assert [row["ended"] for row in rows(tmp_path / "out.jsonl")] == ["failed"] * 8
@@ -194,7 +246,13 @@ def test_a_key_that_is_refused_row_after_row_stops_the_batch_and_the_same_comman
 @pytest.mark.slow
 def test_a_row_that_goes_on_and_is_refused_keeps_what_it_was_answered(tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
-        command = ["batch", f"dataset={dataset(tmp_path, 1)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command = [
+            "batch",
+            f"dataset={dataset(tmp_path, 1)}",
+            "out=out.jsonl",
+            "provider=openai",
+            "provider.model=m",
+        ]
         command += [f"provider.base_url={server.url}"]
         assert main([*command, "batch.max_llm_calls=5"]) == 3
         server.script = dict.fromkeys(simulated(), Failure(401))
@@ -207,7 +265,12 @@ def test_a_row_that_goes_on_and_is_refused_keeps_what_it_was_answered(tmp_path: 
 
 def test_a_row_that_an_answer_let_fail_is_asked_anew(tmp_path: Path) -> None:
     with OpenAIServer({**simulated(), "plan": "no JSON", "repair": "no JSON"}) as server:
-        command = [f"dataset={dataset(tmp_path, 1)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command = [
+            f"dataset={dataset(tmp_path, 1)}",
+            "out=out.jsonl",
+            "provider=openai",
+            "provider.model=m",
+        ]
         command += [f"provider.base_url={server.url}"]
         assert main(["batch", *command]) == 1
         server.script = dict(simulated())
@@ -236,7 +299,9 @@ def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
             "provider=openai",
         ]
         command += [f"provider.base_url={server.url}", "provider.model=m", "batch.parallel=2"]
-        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
             assert process.stdout is not None
             assert process.stderr is not None
             process.stdout.readline()
@@ -248,20 +313,26 @@ def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["pipe", "/dev/stdout", "."])
-def test_results_go_to_no_other_kind_of_file(tmp_path: Path, out: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_results_go_to_no_other_kind_of_file(
+    tmp_path: Path, out: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     os.mkfifo("pipe")
     assert run(f"dataset={dataset(tmp_path)}", f"out={out}") == 2
     assert f"out={out}: is no regular file" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
-def test_a_shard_that_is_none_is_refused(tmp_path: Path, shard: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_shard_that_is_none_is_refused(
+    tmp_path: Path, shard: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert run(f"dataset={dataset(tmp_path)}", "out=out.jsonl", f"shard={shard}") == 2
     assert f"shard={shard}: must be i/n" in capfd.readouterr().err
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_two_shards_in_one_command_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_two_shards_in_one_command_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert run(f"dataset={dataset(tmp_path)}", "out=out.jsonl", "shard=1/2", "shard=2/2") == 2
     assert "shard= stands twice" in capfd.readouterr().err
 
@@ -270,7 +341,12 @@ def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with OpenAIServer(simulated()) as server:
-        arguments = [f"dataset={dataset(tmp_path, 40)}", "out=out.jsonl", "batch.parallel=2", "provider=openai"]
+        arguments = [
+            f"dataset={dataset(tmp_path, 40)}",
+            "out=out.jsonl",
+            "batch.parallel=2",
+            "provider=openai",
+        ]
         arguments += [
             f"provider.base_url={server.url}",
             "provider.model=m",
@@ -293,17 +369,32 @@ def test_what_all_rows_come_to_is_told_by_those_that_were_run(
     given = dataset(tmp_path, 10)
     given.write_text("no JSON\n" * 8 + given.read_text())
     with OpenAIServer(simulated()) as server:
-        command = ["batch", f"dataset={given}", "out=out.jsonl", f"provider.base_url={server.url}", "batch.parallel=1"]
-        command += ["provider=openai", "provider.model=m", "provider.prices={m: {input: 0, output: 1000}}"]
+        command = [
+            "batch",
+            f"dataset={given}",
+            "out=out.jsonl",
+            f"provider.base_url={server.url}",
+            "batch.parallel=1",
+        ]
+        command += [
+            "provider=openai",
+            "provider.model=m",
+            "provider.prices={m: {input: 0, output: 1000}}",
+        ]
         assert main([*command, "batch.confirm_above_cost=1"]) == 2
     found, told = rows(tmp_path / "out.jsonl"), capfd.readouterr().err
     ran = [row for row in found if row["ended"] != "invalid"]
     assert (len(found), len(ran)) == (16, 8)
-    assert f"By the first rows all 10: about {sum(row['calls'] for row in ran) / 8 * 10:,.0f} calls" in told
+    assert (
+        f"By the first rows all 10: about {sum(row['calls'] for row in ran) / 8 * 10:,.0f} calls"
+        in told
+    )
 
 
 @pytest.mark.slow
-def test_rows_that_failed_do_not_tell_what_the_others_cost(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_rows_that_failed_do_not_tell_what_the_others_cost(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     answer = simulated()["plan"]
     assert callable(answer)
 
@@ -311,21 +402,38 @@ def test_rows_that_failed_do_not_tell_what_the_others_cost(tmp_path: Path, capfd
         is_early = any(f"name {n} rivers" in json.dumps(asked.body) for n in range(10))
         return Failure(400) if is_early else answer(asked)
 
-    command = ["batch", f"dataset={dataset(tmp_path, 26)}", "out=out.jsonl", "batch.parallel=1", "provider=openai"]
+    command = [
+        "batch",
+        f"dataset={dataset(tmp_path, 26)}",
+        "out=out.jsonl",
+        "batch.parallel=1",
+        "provider=openai",
+    ]
     command += ["provider.model=m", "provider.prices={m: {input: 0, output: 1000}}"]
     with OpenAIServer(dict.fromkeys(simulated(), refuse_first)) as server:
-        assert main([*command, f"provider.base_url={server.url}", "batch.confirm_above_cost=3"]) == 2
+        assert (
+            main([*command, f"provider.base_url={server.url}", "batch.confirm_above_cost=3"]) == 2
+        )
     found, told = rows(tmp_path / "out.jsonl"), capfd.readouterr().err
     ran = [row for row in found if row["ended"] == "converged"]
     assert len(ran) == 8
     assert len(found) == 18
-    assert f"By the first rows all 26: about {sum(row['calls'] for row in ran) / 8 * 26:,.0f} calls" in told
+    assert (
+        f"By the first rows all 26: about {sum(row['calls'] for row in ran) / 8 * 26:,.0f} calls"
+        in told
+    )
     assert f"by its first rows about {sum(row['cost'] for row in ran) / 8 * 26:.4f}" in told
 
 
 def test_a_batch_that_is_done_asks_nothing_about_money(tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
-        command = ["batch", f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command = [
+            "batch",
+            f"dataset={dataset(tmp_path, 2)}",
+            "out=out.jsonl",
+            "provider=openai",
+            "provider.model=m",
+        ]
         command += [f"provider.base_url={server.url}"]
         assert main(command) == 0
         assert main([*command, "batch.confirm_above_cost=1"]) == 0
@@ -335,7 +443,11 @@ def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with OpenAIServer(simulated()) as server:
-        arguments = [f"dataset={dataset(tmp_path, 40)}", "out=out.jsonl", f"provider.base_url={server.url}"]
+        arguments = [
+            f"dataset={dataset(tmp_path, 40)}",
+            "out=out.jsonl",
+            f"provider.base_url={server.url}",
+        ]
         arguments += ["provider=openai", "provider.model=m", "batch.confirm_above_cost=1"]
         assert main(["batch", *arguments, "provider.prices={m: {input: 9, output: 9}}"]) == 2
         assert "will cost at least" in capfd.readouterr().err
@@ -349,16 +461,37 @@ def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
 def test_a_killed_batch_goes_on_without_asking_again_what_was_answered(tmp_path: Path) -> None:
     given, out, parallel = dataset(tmp_path, 12), tmp_path / "out.jsonl", 4
     with OpenAIServer(simulated(delay=0.05)) as server:
-        command = [sys.executable, "-m", "aeon", "batch", f"dataset={given}", f"out={out}", "provider=openai"]
-        command += [f"provider.base_url={server.url}", "provider.model=m", f"batch.parallel={parallel}"]
+        command = [
+            sys.executable,
+            "-m",
+            "aeon",
+            "batch",
+            f"dataset={given}",
+            f"out={out}",
+            "provider=openai",
+        ]
+        command += [
+            f"provider.base_url={server.url}",
+            "provider.model=m",
+            f"batch.parallel={parallel}",
+        ]
         for _ in range(4):
             requests = len(server.requests) + random.randint(5, 40)
             with subprocess.Popen([*command, "execution.max_parallel=1"], cwd=tmp_path) as process:
                 until = time.monotonic() + 60
-                while len(server.requests) < requests and process.poll() is None and time.monotonic() < until:
+                while (
+                    len(server.requests) < requests
+                    and process.poll() is None
+                    and time.monotonic() < until
+                ):
                     time.sleep(0.01)
                 process.send_signal(signal.SIGKILL)
-        assert subprocess.run([*command, "execution.max_parallel=1"], cwd=tmp_path, check=False).returncode == 0
+        assert (
+            subprocess.run(
+                [*command, "execution.max_parallel=1"], cwd=tmp_path, check=False
+            ).returncode
+            == 0
+        )
         asked = Counter(map(content_of, server.requests))
     assert sorted(row["id"] for row in rows(out)) == sorted(f"r{n}" for n in range(12))
     # Only what was under way when a kill came is asked again: of each of four kills, one call a row.
@@ -369,15 +502,33 @@ def test_a_killed_batch_goes_on_without_asking_again_what_was_answered(tmp_path:
 @pytest.mark.slow
 def test_a_full_disk_stops_a_batch_and_the_same_command_goes_on(tmp_path: Path) -> None:
     given, out = dataset(tmp_path, 60), tmp_path / "out.jsonl"
-    command = [sys.executable, "-m", "aeon", "batch", f"dataset={given}", f"out={out}", "provider=simulated"]
-    command += ["mode=core", "plan_file=plan.yaml", "batch.records=none", "observability=none", "store.mode=off"]
-    (tmp_path / "plan.yaml").write_text("goal: say\ntask: say\nsteps:\n  - {id: s1, description: say it}\n")
+    command = [
+        sys.executable,
+        "-m",
+        "aeon",
+        "batch",
+        f"dataset={given}",
+        f"out={out}",
+        "provider=simulated",
+    ]
+    command += [
+        "mode=core",
+        "plan_file=plan.yaml",
+        "batch.records=none",
+        "observability=none",
+        "store.mode=off",
+    ]
+    (tmp_path / "plan.yaml").write_text(
+        "goal: say\ntask: say\nsteps:\n  - {id: s1, description: say it}\n"
+    )
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (16_000, 16_000))
 
-    stopped = subprocess.run(command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, check=False)
+    stopped = subprocess.run(
+        command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, check=False
+    )
     assert stopped.returncode == 1
     assert "cannot be written: File too large" in stopped.stderr
     assert "Traceback" not in stopped.stderr
@@ -389,10 +540,25 @@ def test_a_full_disk_stops_a_batch_and_the_same_command_goes_on(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_row_whose_answers_cannot_be_stored_stops_a_batch_before_more_is_paid_for(tmp_path: Path) -> None:
+def test_a_row_whose_answers_cannot_be_stored_stops_a_batch_before_more_is_paid_for(
+    tmp_path: Path,
+) -> None:
     out = tmp_path / "out.jsonl"
-    command = [sys.executable, "-m", "aeon", "batch", f"dataset={dataset(tmp_path, 6)}", f"out={out}", "progress=none"]
-    command += ["provider=openai", "provider.model=m", "batch.parallel=2", "execution.max_parallel=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "aeon",
+        "batch",
+        f"dataset={dataset(tmp_path, 6)}",
+        f"out={out}",
+        "progress=none",
+    ]
+    command += [
+        "provider=openai",
+        "provider.model=m",
+        "batch.parallel=2",
+        "execution.max_parallel=1",
+    ]
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -400,7 +566,9 @@ def test_a_row_whose_answers_cannot_be_stored_stops_a_batch_before_more_is_paid_
 
     with OpenAIServer(simulated()) as server:
         command += [f"provider.base_url={server.url}"]
-        stopped = subprocess.run(command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, check=False)
+        stopped = subprocess.run(
+            command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, check=False
+        )
         assert stopped.returncode == 1
         assert "store.sqlite cannot be written: " in stopped.stderr
         assert "Free space; then the same command goes on." in stopped.stderr
@@ -433,9 +601,14 @@ def test_standard_input_is_named_where_it_has_no_rows(
 
 
 @pytest.mark.parametrize("out", ["out.xlsx", "out.csv", "out.json"])
-def test_results_are_json_lines_and_a_merge_makes_a_table(out: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_results_are_json_lines_and_a_merge_makes_a_table(
+    out: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert run("dataset=tasks.jsonl", f"out={out}") == 2
-    assert "Give out=out.jsonl; then `aeon batch merge out=out.csv out.jsonl`" in capfd.readouterr().err
+    assert (
+        "Give out=out.jsonl; then `aeon batch merge out=out.csv out.jsonl`"
+        in capfd.readouterr().err
+    )
 
 
 def test_a_record_that_is_not_there_is_said_to_be_missing_for_its_reason(

@@ -42,7 +42,9 @@ def asked_once(server: OpenAIServer) -> bool:
 def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
     server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    Path("tasks.jsonl").write_text("".join(json.dumps({"id": n, "task": f"name {n} lakes"}) + "\n" for n in range(4)))
+    Path("tasks.jsonl").write_text(
+        "".join(json.dumps({"id": n, "task": f"name {n} lakes"}) + "\n" for n in range(4))
+    )
     assert batch(server, "batch.max_llm_calls=20") == 3
     assert len(server.requests) == 20
     told = capfd.readouterr().err
@@ -53,7 +55,9 @@ def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
 
 
 @pytest.mark.slow
-def test_rows_that_were_cut_off_go_on_wherever_they_stand_in_the_dataset_by_then(server: OpenAIServer) -> None:
+def test_rows_that_were_cut_off_go_on_wherever_they_stand_in_the_dataset_by_then(
+    server: OpenAIServer,
+) -> None:
     tasks = [json.dumps({"id": f"r{n}", "task": f"name {n} lakes"}) + "\n" for n in range(3)]
     Path("tasks.jsonl").write_text("".join(tasks[:2]))
     assert batch(server, "batch.max_llm_calls=10") == 3
@@ -87,26 +91,38 @@ def test_a_row_that_stored_no_answers_begins_anew(server: OpenAIServer) -> None:
     assert batch(server) == 0
 
 
-def test_a_cap_on_cost_needs_prices(server: OpenAIServer, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_cap_on_cost_needs_prices(
+    server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert batch(server, "provider.model=nobody-sells-this", "batch.max_cost=1") == 2
     assert not server.requests
-    assert "batch.max_cost=1: no price is configured for nobody-sells-this" in capfd.readouterr().err
+    assert (
+        "batch.max_cost=1: no price is configured for nobody-sells-this" in capfd.readouterr().err
+    )
     assert not Path("out.jsonl").exists()
 
 
 @pytest.mark.slow
-def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(server: OpenAIServer, tmp_path: Path) -> None:
+def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
     assert batch(server, "batch.max_llm_calls=5") == 3
     (left,) = (tmp_path / "out.jsonl.running").iterdir()
     answers, key = Answers(left.parent), left.name.partition("-")[0]
     answers.open()
     with closing(open_source(left)) as source:
         for entry in source.entries():
-            answers.put(key, 0, entry.request.key, write_entry(entry), (left / "run.json").read_text())
+            answers.put(
+                key, 0, entry.request.key, write_entry(entry), (left / "run.json").read_text()
+            )
     answers._file.close()
     for path in left.iterdir():
         path.unlink()
     left.rmdir()
     assert batch(server) == 0
     assert asked_once(server)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out.jsonl",
+        "out.jsonl.html",
+        "tasks.jsonl",
+    ]

@@ -33,20 +33,28 @@ def test_a_run_is_exported_with_all_that_it_was_answered(aeon: RunAeon, run: Pat
     calls = json.loads((run / "result.json").read_bytes())["usage"]["total"]["requests"]
     ended = aeon("cassette", "export", str(run), "out.aeon")
     assert (ended.status, ended.err) == (0, "")
-    assert ended.out == f"out.aeon: {calls} answers, answered by the simulated provider (no model)\n"
+    assert (
+        ended.out == f"out.aeon: {calls} answers, answered by the simulated provider (no model)\n"
+    )
     cassette = read(Path("out.aeon"))
     assert len(cassette.answers) == calls
     assert cassette.provenance.synthetic
     assert cassette.origin["task"] == "name three rivers"
     assert cassette.origin["overrides"] == ["provider=simulated", "progress=none"]
-    assert str(run.parents[2]) not in Path("out.aeon").read_text(encoding="utf-8").partition("\nanswers:\n")[0]
+    assert (
+        str(run.parents[2])
+        not in Path("out.aeon").read_text(encoding="utf-8").partition("\nanswers:\n")[0]
+    )
 
 
 def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, run: Path) -> None:
     (run / "store.sqlite").rename("alone.sqlite")
     ended = aeon("cassette", "export", "alone.sqlite", "out.aeon")
     assert ended.status == 0
-    assert "A replay must be given these, they are not in out.aeon or not taken from it: task, overrides." in ended.err
+    assert (
+        "A replay must be given these, they are not in out.aeon or not taken from it: task, overrides."
+        in ended.err
+    )
     assert read(Path("out.aeon")).origin == {}
 
 
@@ -90,7 +98,9 @@ def test_a_file_that_is_there_is_replaced_only_by_force(aeon: RunAeon, run: Path
     assert read(out).answers
 
 
-def test_a_name_that_replay_would_not_take_for_a_cassette_is_refused(aeon: RunAeon, run: Path) -> None:
+def test_a_name_that_replay_would_not_take_for_a_cassette_is_refused(
+    aeon: RunAeon, run: Path
+) -> None:
     ended = aeon("cassette", "export", str(run), "out.yaml")
     assert ended.status == 2
     assert "ends with .aeon" in ended.err
@@ -147,8 +157,14 @@ def test_a_key_that_a_tool_gave_away_is_not_in_the_cassette(
         {"step_id": "say", "description": "say", "dependencies": ["look"]},
     ]
     scenario = tmp_path / "scenario.yaml"
-    scenario.write_text(yaml.safe_dump({"calls": {"plan": {"answer": {"goal": "g", "steps": steps}}}}))
-    overrides = ["provider=simulated", f"provider.scenario={scenario}", "tools.functions.stock=shop_that_leaks:stock"]
+    scenario.write_text(
+        yaml.safe_dump({"calls": {"plan": {"answer": {"goal": "g", "steps": steps}}}})
+    )
+    overrides = [
+        "provider=simulated",
+        f"provider.scenario={scenario}",
+        "tools.functions.stock=shop_that_leaks:stock",
+    ]
     assert aeon("task=x", "mode=core", "progress=none", *overrides).status == 0
     run = newest(tmp_path)
     configured = run / ".hydra" / "config.yaml"
@@ -162,7 +178,14 @@ def test_a_key_that_a_tool_gave_away_is_not_in_the_cassette(
     found = read(Path("out.aeon")).provenance.secrets_replaced
     assert set(found) == {"SHOP_TOKEN", "HEADERS_OF_MINE"}
     assert f"The value of SHOP_TOKEN stood in it {found['SHOP_TOKEN']} times" in ended.err
-    again = aeon("store.mode=replay", "store.path=out.aeon", "task=x", "mode=core", "progress=none", *overrides)
+    again = aeon(
+        "store.mode=replay",
+        "store.path=out.aeon",
+        "task=x",
+        "mode=core",
+        "progress=none",
+        *overrides,
+    )
     assert again.status == 0, again.err
     assert KEY not in again.out
 
@@ -175,8 +198,16 @@ def test_no_key_and_no_header_of_a_real_server_is_in_a_cassette(
         "plan": {"goal": "g", "steps": []},
         "step": {"step_output": f"you sent {KEY}", "clarity_state": "CLEAR"},
     }
-    aeon("task=x", "provider=openai", f"provider.base_url={openai_server.url}", "mode=core", "progress=none")
-    assert any(KEY in request.headers.get("authorization", "") for request in openai_server.requests)
+    aeon(
+        "task=x",
+        "provider=openai",
+        f"provider.base_url={openai_server.url}",
+        "mode=core",
+        "progress=none",
+    )
+    assert any(
+        KEY in request.headers.get("authorization", "") for request in openai_server.requests
+    )
     assert aeon("cassette", "export", str(newest(tmp_path)), "out.aeon").status == 0
     text = Path("out.aeon").read_text(encoding="utf-8").lower()
     assert KEY not in text
@@ -185,9 +216,12 @@ def test_no_key_and_no_header_of_a_real_server_is_in_a_cassette(
 
 
 @pytest.mark.parametrize(
-    "command", [("show", "none.aeon"), ("export", "none", "out.aeon"), ("export", "x.aeon", "y.aeon")]
+    "command",
+    [("show", "none.aeon"), ("export", "none", "out.aeon"), ("export", "x.aeon", "y.aeon")],
 )
-def test_what_is_not_there_is_a_mistake_in_what_was_typed(command: tuple[str, ...], aeon: RunAeon) -> None:
+def test_what_is_not_there_is_a_mistake_in_what_was_typed(
+    command: tuple[str, ...], aeon: RunAeon
+) -> None:
     ended = aeon("cassette", *command)
     assert (ended.status, ended.out) == (2, "")
     assert command[1] in ended.err
@@ -202,10 +236,14 @@ def test_a_cassette_without_answers_is_shown(aeon: RunAeon, run: Path) -> None:
     assert "passes       0" in shown.out
 
 
-def test_what_had_been_replaced_is_still_counted_when_a_cassette_is_exported_again(aeon: RunAeon, run: Path) -> None:
+def test_what_had_been_replaced_is_still_counted_when_a_cassette_is_exported_again(
+    aeon: RunAeon, run: Path
+) -> None:
     assert aeon("cassette", "export", str(run), "out.aeon").status == 0
     text = Path("out.aeon").read_text(encoding="utf-8")
-    Path("one.aeon").write_text(text.replace("provenance:\n", "provenance:\n  secrets_replaced: {A_KEY: 3}\n"))
+    Path("one.aeon").write_text(
+        text.replace("provenance:\n", "provenance:\n  secrets_replaced: {A_KEY: 3}\n")
+    )
     assert aeon("cassette", "export", "one.aeon", "two.aeon", "--note", "anew").status == 0
     assert read(Path("two.aeon")).provenance.secrets_replaced == {"A_KEY": 3}
 
@@ -219,8 +257,13 @@ def test_a_secret_in_an_override_leaves_a_cassette_that_can_be_replayed(
     }
     monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    given = (f"provider.base_url={openai_server.url}", f"provider.extra_body={{user: {KEY}, n: [true, 1.5, null]}}")
-    recorded = aeon("task=name three rivers", "provider=openai", "mode=core", *given, "hydra.run.dir=run")
+    given = (
+        f"provider.base_url={openai_server.url}",
+        f"provider.extra_body={{user: {KEY}, n: [true, 1.5, null]}}",
+    )
+    recorded = aeon(
+        "task=name three rivers", "provider=openai", "mode=core", *given, "hydra.run.dir=run"
+    )
     calls = len(openai_server.names)
     assert any(request.body.get("user") == KEY for request in openai_server.requests)
     exported = aeon("cassette", "export", "run", "out.aeon")
@@ -243,7 +286,9 @@ def test_a_run_in_a_store_of_ones_own_is_exported_shown_and_resumed_from_elsewhe
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
     monkeypatch.chdir(home)
     own = "store.backend=own_store:DictStore"
-    assert aeon("task=name three rivers", "provider=simulated", own, "hydra.run.dir=run").status == 0
+    assert (
+        aeon("task=name three rivers", "provider=simulated", own, "hydra.run.dir=run").status == 0
+    )
     assert aeon("cassette", "export", "run", "out.aeon").status == 0
     assert read(Path("out.aeon")).answers
     monkeypatch.chdir(tmp_path)
@@ -251,4 +296,6 @@ def test_a_run_in_a_store_of_ones_own_is_exported_shown_and_resumed_from_elsewhe
     monkeypatch.setitem(sys.modules, "own_store", None)
     assert aeon("inspect", "home/run").status == 0
     monkeypatch.delitem(sys.modules, "own_store")
-    assert "its answers cannot be read: there is no store" in aeon("resume=home/run").err  # it was found, and is new
+    assert (
+        "its answers cannot be read: there is no store" in aeon("resume=home/run").err
+    )  # it was found, and is new

@@ -56,12 +56,20 @@ def test_every_problem_is_a_line_to_jump_to(aeon: RunAeon, tmp_path: Path) -> No
     assert ended.status == 2
     *lines, last = ended.out.splitlines()
     places = [line.partition(": ")[0] for line in lines]
-    assert places == ["bad.yaml:3:42", "bad.yaml:4:5", "bad.yaml:4:5", "bad.yaml:4:10", "bad.yaml:4:13"]
+    assert places == [
+        "bad.yaml:3:42",
+        "bad.yaml:4:5",
+        "bad.yaml:4:5",
+        "bad.yaml:4:10",
+        "bad.yaml:4:13",
+    ]
     assert "did you mean `description`?" in lines[-1]
     assert last == "bad.yaml: 4 errors, cannot be run"
 
 
-def test_several_files_are_checked_and_one_bad_one_tells_in_the_status(aeon: RunAeon, tmp_path: Path) -> None:
+def test_several_files_are_checked_and_one_bad_one_tells_in_the_status(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     (tmp_path / "good.yaml").write_text(GOOD)
     (tmp_path / "bad.yaml").write_text(BAD)
     ended = aeon("check", "good.yaml", "bad.yaml", "nowhere.yaml")
@@ -75,7 +83,10 @@ def test_overrides_say_what_it_is_checked_against(aeon: RunAeon, tmp_path: Path)
     (tmp_path / "good.yaml").write_text(GOOD)
     without_tools = aeon("check", "good.yaml")
     assert without_tools.status == 0
-    assert "good.yaml:4:39: warning: step 'a' uses the tool 'echo', which is not registered" in without_tools.out
+    assert (
+        "good.yaml:4:39: warning: step 'a' uses the tool 'echo', which is not registered"
+        in without_tools.out
+    )
     assert "warning" not in aeon("check", "good.yaml", "tools=builtin", "inputs.who=x, y").out
     assert "the input 'who' is not given" in aeon("check", "good.yaml", "inputs.other=x").out
     assert aeon("check", "good.yaml", "execution.max_steps=1").status == 2
@@ -87,7 +98,9 @@ def test_arguments_are_held_to_the_tools_schema(aeon: RunAeon, tmp_path: Path) -
     )
     ended = aeon("check", "w.yaml", "tools=builtin")
     assert ended.status == 0
-    assert "the tool 'calculator' will refuse this: 'expression' is a required property" in ended.out
+    assert (
+        "the tool 'calculator' will refuse this: 'expression' is a required property" in ended.out
+    )
 
 
 def test_json_for_programs(aeon: RunAeon, tmp_path: Path) -> None:
@@ -120,9 +133,15 @@ def test_a_drawing_in_ascii(aeon: RunAeon, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [((), "FILE"), (("tools=builtin",), "which file?"), (("w.yaml", "ttl.bass=1"), "did you mean `base`?")],
+    [
+        ((), "FILE"),
+        (("tools=builtin",), "which file?"),
+        (("w.yaml", "ttl.bass=1"), "did you mean `base`?"),
+    ],
 )
-def test_usage_and_configuration_errors_end_with_2(aeon: RunAeon, arguments: tuple[str, ...], said: str) -> None:
+def test_usage_and_configuration_errors_end_with_2(
+    aeon: RunAeon, arguments: tuple[str, ...], said: str
+) -> None:
     ended = aeon("check", *arguments)
     assert ended.status == 2
     assert said in ended.err
@@ -151,7 +170,12 @@ def test_the_example_of_the_page_is_fine(aeon: RunAeon, tmp_path: Path) -> None:
     path = tmp_path / "page.yaml"
     path.write_text(PAGE.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     ended = aeon(
-        "check", "page.yaml", "tools=builtin", f"tools.builtin.root={tmp_path}", "inputs.file=x", "inputs.target=5"
+        "check",
+        "page.yaml",
+        "tools=builtin",
+        f"tools.builtin.root={tmp_path}",
+        "inputs.file=x",
+        "inputs.target=5",
     )
     assert ended.status == 0
     assert "warning" not in ended.out
@@ -170,8 +194,17 @@ def test_the_worked_examples_are_fine_with_the_overrides_that_they_name(
 ) -> None:
     monkeypatch.chdir(ROOT)
     path = f"examples/workflows/{name}/workflow.yaml"
-    comment = (ROOT / path).read_text(encoding="utf-8").partition("python -m aeon")[2].partition("\n#\n")[0]
-    words = [word for word in comment.replace("\\\n#", " ").split() if "=" in word and not word.startswith("plan_file")]
+    comment = (
+        (ROOT / path)
+        .read_text(encoding="utf-8")
+        .partition("python -m aeon")[2]
+        .partition("\n#\n")[0]
+    )
+    words = [
+        word
+        for word in comment.replace("\\\n#", " ").split()
+        if "=" in word and not word.startswith("plan_file")
+    ]
     ended = aeon("check", path, *(word for word in words if '"' not in word), 'inputs.readers="us"')
     assert (ended.status, ended.err) == (0, "")
     assert "warning" not in ended.out
@@ -186,26 +219,34 @@ def test_the_worked_examples_are_fine_with_the_overrides_that_they_name(
         ("less.json", f'{{"goal": {"[" * 800}{"]" * 800}}}'),
     ],
 )
-def test_a_file_that_is_nested_too_deeply_is_told_so(aeon: RunAeon, tmp_path: Path, name: str, text: str) -> None:
+def test_a_file_that_is_nested_too_deeply_is_told_so(
+    aeon: RunAeon, tmp_path: Path, name: str, text: str
+) -> None:
     (tmp_path / name).write_text(text)
     ended = aeon("check", name)
     assert ended.status == 2
-    assert re.match(rf"{re.escape(name)}:1:\d+: error: nested (too deeply|more than 200 levels deep)", ended.out)
+    assert re.match(
+        rf"{re.escape(name)}:1:\d+: error: nested (too deeply|more than 200 levels deep)", ended.out
+    )
     assert "recursion" not in ended.out + ended.err
 
 
-def test_a_byte_that_is_not_utf_8_has_its_place_and_the_path_once(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_byte_that_is_not_utf_8_has_its_place_and_the_path_once(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     (tmp_path / "w.yaml").write_bytes(b"goal: a\nx: \xff\n")
     ended = aeon("check", "w.yaml")
     assert ended.status == 2
     assert "w.yaml:2:4: error: not UTF-8 text. Convert it to UTF-8." in ended.out.splitlines()
 
 
-def test_a_step_without_id_has_the_same_name_in_every_message(aeon: RunAeon, tmp_path: Path) -> None:
-    second = (
-        "  - {description: d, tool: nope, arguments: {x: '${steps.a.output}'}}\n  - {description: d, arguments: {}}\n"
+def test_a_step_without_id_has_the_same_name_in_every_message(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    second = "  - {description: d, tool: nope, arguments: {x: '${steps.a.output}'}}\n  - {description: d, arguments: {}}\n"
+    (tmp_path / "w.yaml").write_text(
+        "goal: g\nsteps:\n  - {id: a, description: d, agent: llm}\n" + second
     )
-    (tmp_path / "w.yaml").write_text("goal: g\nsteps:\n  - {id: a, description: d, agent: llm}\n" + second)
     ended = aeon("check", "w.yaml")
     assert "steps[2]: `id` is missing" in ended.out
     assert "steps[2] uses the tool 'nope'" in ended.out
@@ -214,8 +255,12 @@ def test_a_step_without_id_has_the_same_name_in_every_message(aeon: RunAeon, tmp
     assert "\0" not in ended.out
 
 
-def test_a_tool_of_a_server_that_does_not_start_is_told_with_the_reason(aeon: RunAeon, tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text("goal: g\nsteps:\n  - {id: a, description: d, tool: dead_x}\n", encoding="utf-8")
+def test_a_tool_of_a_server_that_does_not_start_is_told_with_the_reason(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    (tmp_path / "p.yaml").write_text(
+        "goal: g\nsteps:\n  - {id: a, description: d, tool: dead_x}\n", encoding="utf-8"
+    )
     given = ("tools=mcp", "+tools.mcp.servers.dead.command=[no-such-command-anywhere]")
     ended = aeon("check", "p.yaml", *given)
     assert "step 'a' uses the tool 'dead_x': the MCP server 'dead' did not start: " in ended.out

@@ -22,7 +22,9 @@ def multirun(aeon: RunAeon, scenario: Path, tmp_path: Path) -> Path:
     return tmp_path / "sweep"
 
 
-def test_a_multirun_leaves_its_page_with_what_was_swept_and_what_failed(aeon: RunAeon, multirun: Path) -> None:
+def test_a_multirun_leaves_its_page_with_what_was_swept_and_what_failed(
+    aeon: RunAeon, multirun: Path
+) -> None:
     page = (multirun / "compare.html").read_text(encoding="utf-8")
     assert "2 of 4 runs converged" in page
     assert page.count("AuthenticationFailed: simulated by the scenario: auth") == 1
@@ -65,19 +67,25 @@ def test_on_a_terminal_the_table_is_no_wider_than_it(
         assert max(map(cell_len, lines)) <= 80
 
 
-def test_two_runs_are_told_with_where_they_part(aeon: RunAeon, multirun: Path, tmp_path: Path) -> None:
+def test_two_runs_are_told_with_where_they_part(
+    aeon: RunAeon, multirun: Path, tmp_path: Path
+) -> None:
     ended = aeon("compare", "sweep/0", "sweep/1", "out=pair")
     assert "They part at event 6 (of 120 and 165):" in ended.out
     assert "The plan that execution started with" in ended.out
     assert "Where they part" in (tmp_path / "pair" / "compare.html").read_text(encoding="utf-8")
 
 
-def test_json_and_csv_are_printed_and_nothing_is_written(aeon: RunAeon, multirun: Path, tmp_path: Path) -> None:
+def test_json_and_csv_are_printed_and_nothing_is_written(
+    aeon: RunAeon, multirun: Path, tmp_path: Path
+) -> None:
     whole = json.loads(aeon("compare", "sweep/0", "sweep/1", "output=json").out)
     assert whole["parameters"] == ["provider.seed"]
     assert whole["parting"]["number"] == 6
     assert whole["runs"][0]["figures"]["passes"] == 4
-    assert aeon("compare", "sweep", "output=csv").out.startswith("run,provider.scenario,provider.seed,end,converged,")
+    assert aeon("compare", "sweep", "output=csv").out.startswith(
+        "run,provider.scenario,provider.seed,end,converged,"
+    )
     assert not (tmp_path / "compare.html").exists()
 
 
@@ -91,7 +99,9 @@ def test_json_and_csv_are_printed_and_nothing_is_written(aeon: RunAeon, multirun
         (("--wide",), "--wide: there is no such folder"),
     ],
 )
-def test_bad_usage_is_told(aeon: RunAeon, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_usage_is_told(
+    aeon: RunAeon, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
     (tmp_path / "empty").mkdir()
     ended = aeon("compare", *arguments)
     assert ended.status == 2

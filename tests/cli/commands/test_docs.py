@@ -19,7 +19,10 @@ ROOT = Path(__file__).parents[3]
         ("docs/errors.md#every-error", "docs/errors.md"),
         ("README.md", "README.md"),
         ("0016", "docs/decisions/0016-a-run-is-composed-again.md"),
-        ("docs/decisions/0016-a-run-is-composed-again.md", "docs/decisions/0016-a-run-is-composed-again.md"),
+        (
+            "docs/decisions/0016-a-run-is-composed-again.md",
+            "docs/decisions/0016-a-run-is-composed-again.md",
+        ),
         ("convergence", "docs/convergence.md"),
     ],
 )
@@ -41,9 +44,16 @@ def test_without_a_topic_the_pages_are_listed_with_their_titles(aeon: RunAeon) -
     [
         (
             "convergence.completeness",
-            ["type: number, at least 0, at most 1", "default: 0.95  (convergence=default)", "convergence=strict: 0.98"],
+            [
+                "type: number, at least 0, at most 1",
+                "default: 0.95  (convergence=default)",
+                "convergence=strict: 0.98",
+            ],
         ),
-        ("execution.max_parallel", ["type: integer, at least 1, at most 512", "default: 8  (execution=default)"]),
+        (
+            "execution.max_parallel",
+            ["type: integer, at least 1, at most 512", "default: 8  (execution=default)"],
+        ),
         ("provider.effort", ["type: one of none, minimal, low, medium, high, xhigh or null"]),
         ("provider.require_key", ["type: true or false"]),
         ("prompts.dir", ["type: path or null", "default: null  (prompts=default)"]),
@@ -56,7 +66,9 @@ def test_without_a_topic_the_pages_are_listed_with_their_titles(aeon: RunAeon) -
         ("roles.grader.model", ["The model; null leaves it alone."]),
     ],
 )
-def test_a_key_prints_its_comment_type_and_default(aeon: RunAeon, key: str, lines: list[str]) -> None:
+def test_a_key_prints_its_comment_type_and_default(
+    aeon: RunAeon, key: str, lines: list[str]
+) -> None:
     ended = aeon("docs", key)
     assert ended.status == 0
     shown = [line.strip() for line in ended.out.splitlines()]

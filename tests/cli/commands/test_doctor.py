@@ -13,7 +13,12 @@ from tests.support.openai_server import Failure, OpenAIServer
 from tests.support.scripted_model import defaults
 
 KEY = "sk-very-secret-0123456789"
-STEP = {"step_output": "done", "clarity_state": "CLEAR", "clarity_reason": "", "handoff_to_next": ""}
+STEP = {
+    "step_output": "done",
+    "clarity_state": "CLEAR",
+    "clarity_reason": "",
+    "handoff_to_next": "",
+}
 
 
 @pytest.fixture
@@ -49,7 +54,9 @@ def test_every_role_is_asked_once_as_its_calls_are_made(doctor, start_server):
     assert "OPENAI_API_KEY" in ended.out
 
 
-def test_an_answer_that_breaks_its_schema_is_told_with_its_place_and_what_to_change(doctor, start_server):
+def test_an_answer_that_breaks_its_schema_is_told_with_its_place_and_what_to_change(
+    doctor, start_server
+):
     ended = doctor(start_server(answers(step={**STEP, "clarity_state": "WONDERFUL"})))
     assert ended.status == 1
     assert "/clarity_state" in ended.out
@@ -79,7 +86,9 @@ def test_a_failing_server_is_asked_once_not_three_times(doctor, start_server):
 
 
 def test_a_model_that_the_server_does_not_have_costs_that_role_alone(doctor, start_server):
-    refusal = Failure(404, body={"error": {"message": "no such model: judge-1", "code": "model_not_found"}})
+    refusal = Failure(
+        404, body={"error": {"message": "no such model: judge-1", "code": "model_not_found"}}
+    )
     ended = doctor(start_server(answers(convergence=refusal)), "roles.grader.model=judge-1")
     assert ended.status == 1
     assert "no such model: judge-1" in ended.out
@@ -117,9 +126,13 @@ def test_a_fallback_that_cannot_be_used_is_named(doctor, start_server):
     assert "Cannot be used: fallback spare." in ended.out
 
 
-def test_a_key_in_the_query_of_the_address_is_shown_nowhere(aeon: RunAeon, start_server, monkeypatch, tmp_path):
+def test_a_key_in_the_query_of_the_address_is_shown_nowhere(
+    aeon: RunAeon, start_server, monkeypatch, tmp_path
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{start_server(answers()).url}?key=hidden-1234#hidden-1234")
+    monkeypatch.setenv(
+        "OPENAI_BASE_URL", f"{start_server(answers()).url}?key=hidden-1234#hidden-1234"
+    )
     examined = aeon("doctor", "provider=openai")
     ran = aeon("task=do it", "provider=openai")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -136,9 +149,13 @@ def test_the_limits_of_a_run_do_not_keep_a_role_from_being_tried(doctor, start_s
 
 
 @pytest.mark.parametrize(("key", "said"), [("", "none needed"), (KEY, "in OPENAI_API_KEY")])
-def test_a_key_that_is_not_needed_is_named_where_it_is_sent(doctor, start_server, monkeypatch, key: str, said: str):
+def test_a_key_that_is_not_needed_is_named_where_it_is_sent(
+    doctor, start_server, monkeypatch, key: str, said: str
+):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     server = start_server(answers())
     ended = doctor(server, "provider.require_key=false")
     assert f"Key: {said}" in ended.out.splitlines()
-    assert ({request.headers.get("authorization") for request in server.requests} == {f"Bearer {KEY}"}) == bool(key)
+    assert (
+        {request.headers.get("authorization") for request in server.requests} == {f"Bearer {KEY}"}
+    ) == bool(key)

@@ -7,18 +7,29 @@ from tests.cli.conftest import RunAeon
 def test_init_copies_everything_that_may_be_edited(aeon: RunAeon, tmp_path: Path) -> None:
     ended = aeon("init", "mine")
     assert ended.status == 0
-    for name in ("conf/config.yaml", "conf/ttl/default.yaml", "prompts/default/plan.system.j2", "schemas/plan.json"):
+    for name in (
+        "conf/config.yaml",
+        "conf/ttl/default.yaml",
+        "prompts/default/plan.system.j2",
+        "schemas/plan.json",
+    ):
         assert (tmp_path / "mine" / name).is_file()
 
 
-def test_the_commands_that_init_prints_work_and_use_the_copies(aeon: RunAeon, tmp_path: Path) -> None:
+def test_the_commands_that_init_prints_work_and_use_the_copies(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     commands = [
-        line.strip() for line in aeon("init", "my copies").out.splitlines() if line.startswith("  python -m aeon")
+        line.strip()
+        for line in aeon("init", "my copies").out.splitlines()
+        if line.startswith("  python -m aeon")
     ]
     copies = tmp_path / "my copies"
     (copies / "conf" / "limits" / "default.yaml").write_text("max_passes: 1\n", encoding="utf-8")
     template = copies / "prompts" / "default" / "plan.system.j2"
-    template.write_text(template.read_text(encoding="utf-8") + "\nMind the gap.\n", encoding="utf-8")
+    template.write_text(
+        template.read_text(encoding="utf-8") + "\nMind the gap.\n", encoding="utf-8"
+    )
     run, render, show = [shlex.split(command)[3:] for command in commands]
     assert "Mind the gap." in aeon(*render).out
     assert "max_passes: 1" in aeon(*show).out

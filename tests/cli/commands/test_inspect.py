@@ -12,11 +12,16 @@ from tests.cli.conftest import RunAeon
 
 @pytest.fixture
 def directory(aeon: RunAeon, tmp_path: Path) -> Path:
-    assert aeon("task=plan a move", "provider=simulated", f"hydra.run.dir={tmp_path / 'run'}").status == 0
+    assert (
+        aeon("task=plan a move", "provider=simulated", f"hydra.run.dir={tmp_path / 'run'}").status
+        == 0
+    )
     return tmp_path / "run"
 
 
-def test_the_page_is_made_again_where_it_was_or_elsewhere(aeon: RunAeon, directory: Path, tmp_path: Path) -> None:
+def test_the_page_is_made_again_where_it_was_or_elsewhere(
+    aeon: RunAeon, directory: Path, tmp_path: Path
+) -> None:
     (directory / "report.html").unlink()
     ended = aeon("inspect", str(directory))
     assert (ended.status, ended.err) == (0, "")
@@ -27,7 +32,9 @@ def test_the_page_is_made_again_where_it_was_or_elsewhere(aeon: RunAeon, directo
     assert (tmp_path / "page.html").is_file()
 
 
-def test_a_folder_that_is_no_run_is_refused_with_what_to_give(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_refused_with_what_to_give(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     ended = aeon("inspect", str(tmp_path))
     assert ended.status == 2
     assert "holds no result" in ended.err
@@ -35,7 +42,9 @@ def test_a_folder_that_is_no_run_is_refused_with_what_to_give(aeon: RunAeon, tmp
     assert "Traceback" not in ended.err
 
 
-def test_a_page_that_cannot_be_written_is_said(aeon: RunAeon, directory: Path, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_said(
+    aeon: RunAeon, directory: Path, tmp_path: Path
+) -> None:
     ended = aeon("inspect", str(directory), "--output", str(tmp_path / "missing" / "page.html"))
     assert ended.status == 2
     assert "cannot be written" in ended.err

@@ -19,7 +19,12 @@ calls:
 @pytest.fixture
 def run(aeon: RunAeon, tmp_path: Path) -> Path:
     (tmp_path / "low.yaml").write_text(SCENARIO)
-    chosen = ["provider=simulated", "provider.scenario=low.yaml", "limits.max_passes=3", "progress=none"]
+    chosen = [
+        "provider=simulated",
+        "provider.scenario=low.yaml",
+        "limits.max_passes=3",
+        "progress=none",
+    ]
     assert aeon("task=plan a \x1b[31m move", *chosen, "hydra.run.dir=run").status == 3
     return tmp_path / "run"
 
@@ -42,7 +47,10 @@ def test_text_is_a_few_lines_without_control_characters(aeon: RunAeon, run: Path
     lines = aeon("inspect", "run", "output=text").out.splitlines()
     assert lines[0] == "plan a [31m move"
     assert lines[1].startswith("Finished without converging: limits.max_passes was reached")
-    assert lines[2:4] == ["- Completeness ended at 0.60; its threshold is 0.95", "  Not [31mall [0m of it."]
+    assert lines[2:4] == [
+        "- Completeness ended at 0.60; its threshold is 0.95",
+        "  Not [31mall [0m of it.",
+    ]
 
 
 def test_another_form_is_bad_usage(aeon: RunAeon, run: Path) -> None:

@@ -20,7 +20,9 @@ QUIET = ("provider=simulated", "progress=none")
 TASK = "compare, 'a' and ${b}:\n\n  # all of it\n"
 
 
-def test_a_plan_goes_to_standard_output_and_the_drawing_to_standard_error(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_plan_goes_to_standard_output_and_the_drawing_to_standard_error(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     ended = aeon("plan", f"task={TASK}", *QUIET)
     assert ended.status == 0
     assert ended.out.startswith("# SIMULATED: no model was called")
@@ -55,7 +57,9 @@ def test_the_same_plan_is_written_to_a_file(aeon: RunAeon, tmp_path: Path) -> No
     assert aeon("check", "made.yaml").status == 0
 
 
-def test_inputs_are_declared_in_the_file_and_named_in_the_command(aeon: RunAeon, tmp_path: Path) -> None:
+def test_inputs_are_declared_in_the_file_and_named_in_the_command(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     (tmp_path / "my doc.md").write_text("text")
     ended = aeon("plan", "task=x", "input_files.doc=my doc.md", "inputs.who=us, all", *QUIET)
     assert """\ninputs:\n  doc: The contents of my doc.md.\n  who: A text.\n""" in ended.out
@@ -65,13 +69,17 @@ def test_inputs_are_declared_in_the_file_and_named_in_the_command(aeon: RunAeon,
     )
 
 
-def test_the_task_comes_from_standard_input_too(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_task_comes_from_standard_input_too(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TASK.encode())))
     assert aeon("plan", "task=-", *QUIET, "out=p.yaml").status == 0
     assert LocatedYaml(tmp_path / "p.yaml").value["task"] == TASK
 
 
-def test_an_existing_file_is_not_overwritten_and_no_model_is_asked(aeon: RunAeon, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten_and_no_model_is_asked(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     (tmp_path / "p.yaml").write_text("mine")
     ended = aeon("plan", "task=x", "out=p.yaml", *QUIET)
     assert ended.status == 2
@@ -104,14 +112,18 @@ def test_what_cannot_be_used_ends_with_2_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_provider_that_fails_ends_with_1_and_no_file(aeon: RunAeon, tmp_path: Path, scenario: Path) -> None:
+def test_a_provider_that_fails_ends_with_1_and_no_file(
+    aeon: RunAeon, tmp_path: Path, scenario: Path
+) -> None:
     ended = aeon("plan", "task=x", "out=p.yaml", f"provider.scenario={scenario}", *QUIET)
     assert ended.status == 1
     assert "Error: " in ended.err
     assert not (tmp_path / "p.yaml").exists()
 
 
-def test_a_budget_that_ends_early_leaves_the_plan_and_says_so(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_budget_that_ends_early_leaves_the_plan_and_says_so(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     ended = aeon("plan", "task=x", "out=p.yaml", "limits.max_llm_calls=2", *QUIET)
     assert ended.status == 3
     text = (tmp_path / "p.yaml").read_text(encoding="utf-8")
@@ -120,7 +132,9 @@ def test_a_budget_that_ends_early_leaves_the_plan_and_says_so(aeon: RunAeon, tmp
     assert load_workflow(tmp_path / "p.yaml").content.steps
 
 
-def test_a_budget_that_ends_before_there_is_a_plan_says_what_to_raise(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_budget_that_ends_before_there_is_a_plan_says_what_to_raise(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     ended = aeon("plan", "task=x", "limits.max_llm_calls=1", *QUIET)
     assert ended.status == 3
     assert "No plan: " in ended.err
@@ -206,9 +220,21 @@ def test_the_command_runs_the_plan_as_it_was_made_and_everyone_counts_its_calls_
     (tmp_path / "own" / "ttl").mkdir(parents=True)
     (tmp_path / "own" / "ttl" / "mine.yaml").write_text("base: 33\nlimit: 99\n")
     given = ("tools=builtin", f"mode={mode}", "--config-dir", "own", "ttl=mine")
-    made = aeon("plan", "task=x", "provider=simulated", "provider.scenario=s.yaml", *given, "out=my plan.yaml")
+    made = aeon(
+        "plan",
+        "task=x",
+        "provider=simulated",
+        "provider.scenario=s.yaml",
+        *given,
+        "out=my plan.yaml",
+    )
     command = command_in(made.err)
-    assert command == ["plan_file=my plan.yaml", "provider=simulated", "provider.scenario=s.yaml", *given]
+    assert command == [
+        "plan_file=my plan.yaml",
+        "provider=simulated",
+        "provider.scenario=s.yaml",
+        *given,
+    ]
     assert command == command_in((tmp_path / "my plan.yaml").read_text())
     ran = aeon(*command, "progress=plain")
     assert "not found in registry" not in ran.err
@@ -217,13 +243,17 @@ def test_the_command_runs_the_plan_as_it_was_made_and_everyone_counts_its_calls_
     assert (forecast(made.err), forecast(ran.err)) == (calls, calls)
 
 
-def test_a_tool_that_is_not_there_costs_a_call_whoever_counts(aeon: RunAeon, tmp_path: Path) -> None:
+def test_a_tool_that_is_not_there_costs_a_call_whoever_counts(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
     (tmp_path / "w.yaml").write_text(
         "goal: g\nsteps:\n  - {id: a, description: d, tool: gone, arguments: {}}\n"
         "  - {id: b, description: d, tool: calculator, arguments: {expresion: 1 + 1}}\n"
     )
     assert "2 with mode=core" in aeon("check", "w.yaml", "tools=builtin").out
-    ran = aeon("plan_file=w.yaml", "mode=core", "tools=builtin", "provider=simulated", "progress=plain")
+    ran = aeon(
+        "plan_file=w.yaml", "mode=core", "tools=builtin", "provider=simulated", "progress=plain"
+    )
     assert forecast(ran.err) == 2
 
 
@@ -232,6 +262,8 @@ def test_texts_of_any_kind_stand_in_the_command_on_one_line(aeon: RunAeon, tmp_p
     ended = aeon("plan", f"task={TASK}", f"inputs.who={text}", *QUIET, "out=p.yaml")
     line = next(line for line in ended.err.splitlines() if "python -m aeon " in line)
     words = line.split("python -m aeon ")[1]
-    shown = subprocess.run(["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, text=True, check=True
+    ).stdout
     assert shown.split("\0")[:-1] == ["plan_file=p.yaml", f"inputs.who={text}", *QUIET]
     assert f"#   python -m aeon {words}\n" in (tmp_path / "p.yaml").read_text()

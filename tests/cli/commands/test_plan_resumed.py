@@ -30,7 +30,13 @@ def server() -> Iterator[OpenAIServer]:
 @pytest.fixture
 def given(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     monkeypatch.setenv("OPENAI_API_KEY", "never-sent")
-    return ("plan", "task=three teas", "provider=openai", f"provider.base_url={server.url}", "progress=none")
+    return (
+        "plan",
+        "task=three teas",
+        "provider=openai",
+        f"provider.base_url={server.url}",
+        "progress=none",
+    )
 
 
 def directory_in(root: Path) -> Path:
@@ -107,7 +113,9 @@ def test_the_command_of_a_resumed_plan_runs_it_with_what_it_was_first_given(
     aeon: RunAeon, server: OpenAIServer, given: tuple[str, ...], tmp_path: Path
 ) -> None:
     assert aeon(*given, "inputs.a=some text", "limits.max_llm_calls=2").status == 3
-    ended = aeon("plan", f"resume={directory_in(tmp_path)}", "limits.max_llm_calls=null", "out=mine.yaml")
+    ended = aeon(
+        "plan", f"resume={directory_in(tmp_path)}", "limits.max_llm_calls=null", "out=mine.yaml"
+    )
     command = ended.err.split("Run it: python -m aeon ")[1].split()
     assert command[0] == "plan_file=mine.yaml"
     assert aeon(*command).status == 0
@@ -116,7 +124,11 @@ def test_the_command_of_a_resumed_plan_runs_it_with_what_it_was_first_given(
 
 @pytest.mark.slow
 def test_a_plan_whose_maker_is_killed_is_there_and_taken_up_again(
-    aeon: RunAeon, server: OpenAIServer, given: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    aeon: RunAeon,
+    server: OpenAIServer,
+    given: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usual: Any = server.script["semantic_validation"]
     asked, killed = threading.Event(), threading.Event()

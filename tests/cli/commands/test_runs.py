@@ -54,10 +54,14 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_
 def test_rows_that_a_batch_runs_are_not_listed(aeon: RunAeon, two_runs: Path) -> None:
     (two_runs / "out.jsonl").touch()
     (two_runs / "new").rename(two_runs / "out.jsonl.running")
-    assert [Path(run["directory"]).name for run in json.loads(aeon("runs", "output=json").out)] == ["old"]
+    assert [Path(run["directory"]).name for run in json.loads(aeon("runs", "output=json").out)] == [
+        "old"
+    ]
 
 
-def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(aeon: RunAeon, two_runs: Path) -> None:
+def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(
+    aeon: RunAeon, two_runs: Path
+) -> None:
     folder = cut_off(two_runs / "new")
     assert "  cut off " in (shown := aeon("runs").out)
     assert "To go on: python -m aeon resume=all/new" in shown
@@ -70,7 +74,10 @@ def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(aeon
     (folder / "events.jsonl").unlink()
     assert "  unfinished " in aeon("runs").out
     assert aeon("runs", "prune", "--keep", "0", "--yes").out == "There is nothing to remove.\n"
-    assert aeon("runs", "prune", "--older-than", "9" * 30, "--yes").out == "There is nothing to remove.\n"
+    assert (
+        aeon("runs", "prune", "--older-than", "9" * 30, "--yes").out
+        == "There is nothing to remove.\n"
+    )
 
 
 def test_a_result_of_another_version_is_unreadable(aeon: RunAeon, two_runs: Path) -> None:
@@ -84,8 +91,15 @@ def test_a_result_of_another_version_is_unreadable(aeon: RunAeon, two_runs: Path
 @pytest.mark.slow
 def test_a_run_that_was_killed_is_cut_off(tmp_path: Path, aeon: RunAeon) -> None:
     (tmp_path / "slow.yaml").write_text("calls: {plan: [{latency_seconds: 60, simulated: true}]}")
-    words = ["task=plan a move", "provider=simulated", "provider.scenario=slow.yaml", "hydra.run.dir=killed"]
-    with subprocess.Popen([sys.executable, "-m", "aeon", *words], cwd=tmp_path, stderr=subprocess.PIPE) as program:
+    words = [
+        "task=plan a move",
+        "provider=simulated",
+        "provider.scenario=slow.yaml",
+        "hydra.run.dir=killed",
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "aeon", *words], cwd=tmp_path, stderr=subprocess.PIPE
+    ) as program:
         while not (tmp_path / "killed" / "events.jsonl").exists():
             assert program.poll() is None
         assert "  running " in aeon("runs").out
@@ -123,7 +137,14 @@ def test_a_run_that_another_one_has_yet_to_use_stays(aeon: RunAeon, two_runs: Pa
 
 
 def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) -> None:
-    aeon("--multirun", "task=plan a move", "provider=simulated", "progress=none", "ttl.base=10,12", "mode=core")
+    aeon(
+        "--multirun",
+        "task=plan a move",
+        "provider=simulated",
+        "progress=none",
+        "ttl.base=10,12",
+        "mode=core",
+    )
     assert len(json.loads(aeon("runs", "output=json").out)) == 2
     aeon("runs", "prune", "--keep", "1", "--yes")
     assert len(list((tmp_path / "multirun").rglob("multirun.yaml"))) == 1
@@ -148,10 +169,14 @@ def test_what_cannot_be_done_is_said_and_nothing_is_removed(
 
 
 @pytest.mark.parametrize(("typed", "left"), [("y\n", 1), ("\n", 2), ("no\n", 2)])
-def test_the_question_names_what_goes_and_only_yes_is_yes(two_runs: Path, typed: str, left: int) -> None:
+def test_the_question_names_what_goes_and_only_yes_is_yes(
+    two_runs: Path, typed: str, left: int
+) -> None:
     main, terminal = pty.openpty()
     command = [sys.executable, "-m", "aeon", "runs", "prune", "--keep", "1"]
-    with subprocess.Popen(command, cwd=two_runs, stdin=terminal, stderr=terminal, stdout=subprocess.PIPE) as program:
+    with subprocess.Popen(
+        command, cwd=two_runs, stdin=terminal, stderr=terminal, stdout=subprocess.PIPE
+    ) as program:
         os.close(terminal)
         os.write(main, typed.encode())
         assert program.stdout is not None
@@ -167,7 +192,12 @@ def test_the_question_names_what_goes_and_only_yes_is_yes(two_runs: Path, typed:
 def test_strange_files_and_words_are_shown_in_one_line(aeon: RunAeon, tmp_path: Path) -> None:
     head = '"format": "aeon.domain.result/1"'
     words = '"task": "\\u001b[31mred\\nline", "passes": 1, "termination_reason": "failed"'
-    texts = {"list": "[]", "schema": '{"usage": 3}', "text": f'{{{head}, "usage": 3}}', "words": f"{{{head}, {words}}}"}
+    texts = {
+        "list": "[]",
+        "schema": '{"usage": 3}',
+        "text": f'{{{head}, "usage": 3}}',
+        "words": f"{{{head}, {words}}}",
+    }
     for name, text in texts.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_text(text)

@@ -43,7 +43,11 @@ def test_every_packaged_file_is_as_its_schema_says(group: str | None) -> None:
 @pytest.mark.parametrize(
     ("group", "text", "said"),
     [
-        (None, "ttl: {bass: 9}", "ttl: Additional properties are not allowed ('bass' was unexpected)"),
+        (
+            None,
+            "ttl: {bass: 9}",
+            "ttl: Additional properties are not allowed ('bass' was unexpected)",
+        ),
         (None, "ttl: {base: nine}", "ttl.base: 'nine' is not valid"),
         (None, "convergence: {completeness: 1.5}", "convergence.completeness: 1.5 is not valid"),
         (None, "nothing: 1", "'nothing' was unexpected"),
@@ -64,7 +68,9 @@ def test_a_mistake_is_marked_where_it_stands(group: str | None, text: str, said:
         ("provider", "defaults: [openai]\nmodel: mine"),
     ],
 )
-def test_a_part_of_a_file_and_an_interpolation_are_no_mistakes(group: str | None, text: str) -> None:
+def test_a_part_of_a_file_and_an_interpolation_are_no_mistakes(
+    group: str | None, text: str
+) -> None:
     assert problems(configuration_schema(group), text) == []
 
 
@@ -74,7 +80,9 @@ def test_it_is_printed_with_what_the_comments_of_the_packaged_files_say(aeon: Ru
     schema = json.loads(ended.out)
     Draft7Validator.check_schema(schema)
     model = schema["$defs"][schema["$ref"].rpartition("/")[2]]
-    (comment,) = (entry.comment for entry in entries_of("ttl") if (entry.path, entry.file.stem) == BASE)
+    (comment,) = (
+        entry.comment for entry in entries_of("ttl") if (entry.path, entry.file.stem) == BASE
+    )
     assert comment
     assert model["properties"]["base"]["description"] == comment
     assert json.loads(aeon("schema").out) == configuration_schema()

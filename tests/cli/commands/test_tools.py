@@ -15,18 +15,32 @@ from tests.tools.builders import a_tool
 def test_without_tools_it_is_said_where_there_are_some(aeon: RunAeon) -> None:
     ended = aeon("tools")
     assert (ended.status, ended.err) == (0, "")
-    assert ended.out == "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others.\n"
+    assert (
+        ended.out
+        == "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others.\n"
+    )
 
 
 def test_each_tool_is_listed_with_its_schemas_examples_and_conditions(aeon: RunAeon) -> None:
     ended = aeon("tools", "tools=builtin", "+tools.approval={echo: never}")
     blocks = ended.out.split("\n\n")
     names = [block.splitlines()[0] for block in blocks]
-    assert names == ["echo", "calculator", "current_time", "memory_read", "memory_search", "memory_write"]
+    assert names == [
+        "echo",
+        "calculator",
+        "current_time",
+        "memory_read",
+        "memory_search",
+        "memory_write",
+    ]
     assert "approval: never" in blocks[0]
     assert "approval" not in blocks[1]
     for block in blocks:
-        lines = dict(map(str.strip, line[2:].split("  ", 1)) for line in block.splitlines() if line.count("  ") > 1)
+        lines = dict(
+            map(str.strip, line[2:].split("  ", 1))
+            for line in block.splitlines()
+            if line.count("  ") > 1
+        )
         assert json.loads(lines["input"])["type"] == "object"
         assert json.loads(lines["output"])
         assert "for example" in lines
@@ -36,17 +50,22 @@ def test_for_machines_it_is_what_a_model_is_told(aeon: RunAeon, tmp_path: Path) 
     (tmp_path / "own_tools_of_the_test.py").write_text(
         'def price(article: str) -> float:\n    """Tell the price."""\n    return 1.0\n'
     )
-    ended = aeon("tools", "--json", "tools=builtin", "tools.functions.cost=own_tools_of_the_test:price")
+    ended = aeon(
+        "tools", "--json", "tools=builtin", "tools.functions.cost=own_tools_of_the_test:price"
+    )
     tools = {tool["name"]: tool for tool in json.loads(ended.out)}
     assert tools["cost"]["description"] == "Tell the price."
-    assert {"name", "description", "input_schema", "output_schema", "examples"} <= set(tools["calculator"])
+    assert {"name", "description", "input_schema", "output_schema", "examples"} <= set(
+        tools["calculator"]
+    )
 
 
 def test_for_machines_it_is_the_conditions_too(aeon: RunAeon) -> None:
     ended = aeon("tools", "--json", "tools=builtin", "tools.approval.current_time=ask")
     tools = {tool["name"]: tool for tool in json.loads(ended.out)}
     said = [
-        {key: tools[name][key] for key in ("side_effects", "pure", "approval")} for name in ("echo", "current_time")
+        {key: tools[name][key] for key in ("side_effects", "pure", "approval")}
+        for name in ("echo", "current_time")
     ]
     assert said == [
         {"side_effects": False, "pure": True, "approval": "always"},
@@ -79,6 +98,8 @@ def test_help_is_given(aeon: RunAeon) -> None:
 def test_a_servers_words_cannot_steer_the_terminal() -> None:
     hostile = "\x1b[31mred\x1b[0m \x9b2J\u202e"
     tool = a_tool(inputs={"type": "object", "description": hostile})
-    text = describe_tool(type(tool)(tool.name, hostile, tool.input_schema, {}, tool.invoke), "always")
+    text = describe_tool(
+        type(tool)(tool.name, hostile, tool.input_schema, {}, tool.invoke), "always"
+    )
     assert "red" in text
     assert not [ch for ch in text if not ch.isprintable() and ch != "\n"]

@@ -25,7 +25,9 @@ def verify(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 
     def run(server: OpenAIServer, *overrides: str) -> Any:
         retry = ("provider.retry.initial_seconds=0", "provider.retry.jitter_seconds=0")
-        return aeon("verify", "provider=openai", f"provider.base_url={server.url}", *retry, *overrides)
+        return aeon(
+            "verify", "provider=openai", f"provider.base_url={server.url}", *retry, *overrides
+        )
 
     return run
 
@@ -48,8 +50,12 @@ def test_five_tasks_run_in_both_modes_each_with_its_phases_answers_and_tokens(ve
     ended = verify(server)
     assert ended.status == 0
     assert [row[0] for row in rows(ended.out)] == ["adaptive", "core"] * len(TASKS)
-    assert {tuple(row[1:6]) for row in rows(ended.out) if row[0] == "adaptive"} == {(A_RUN, "6/6", "0", "6", "720")}
-    assert {tuple(row[1:4]) for row in rows(ended.out) if row[0] == "core"} == {("|L|X", "2/2", "0")}
+    assert {tuple(row[1:6]) for row in rows(ended.out) if row[0] == "adaptive"} == {
+        (A_RUN, "6/6", "0", "6", "720")
+    }
+    assert {tuple(row[1:4]) for row in rows(ended.out) if row[0] == "core"} == {
+        ("|L|X", "2/2", "0")
+    }
     assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out
     assert len(server.requests) == len(TASKS) * 8
 

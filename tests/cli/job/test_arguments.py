@@ -11,7 +11,10 @@ from tests.cli.conftest import RunAeon
     ("arguments", "hint"),
     [
         (["hello"], 'task="hello"'),
-        (["name", "three", "rivers", "mode=core"], 'quote all of it, with no blanks around =, as in task="name"'),
+        (
+            ["name", "three", "rivers", "mode=core"],
+            'quote all of it, with no blanks around =, as in task="name"',
+        ),
         (["task=x", "limits.max_passes", "=", "3"], "limits.max_passes: this is no override"),
         (["doctr"], "Did you mean `aeon doctor`?"),
     ],
@@ -26,7 +29,11 @@ def test_a_bare_word_is_answered_with_what_was_most_likely_meant(
 
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
-    [(["doctor", "task"], "aeon ask"), (["plan"], "python -m aeon task"), (['ttl.base={"}'], "LexerNo")],
+    [
+        (["doctor", "task"], "aeon ask"),
+        (["plan"], "python -m aeon task"),
+        (['ttl.base={"}'], "LexerNo"),
+    ],
 )
 def test_no_answer_says_what_does_not_help(aeon: RunAeon, arguments: list[str], wrong: str) -> None:
     ended = aeon(*arguments)

@@ -24,9 +24,16 @@ from aeon.domain.plan import FollowUpQuestion
 from aeon.tools.registry import ApprovalRequest
 from tests.tools.builders import a_tool
 
-STARTED = Recorded(1, 0, "2026-01-01T00:00:00+00:00", RunStarted(run_id="r", task="t", provider="p", synthetic=True))
+STARTED = Recorded(
+    1,
+    0,
+    "2026-01-01T00:00:00+00:00",
+    RunStarted(run_id="r", task="t", provider="p", synthetic=True),
+)
 ASKS: dict[str, Callable[[Surroundings], Any]] = {
-    "ask": lambda person: person.ask and person.ask(FollowUpQuestion(question="Which?", assumption="Any.")),
+    "ask": lambda person: (
+        person.ask and person.ask(FollowUpQuestion(question="Which?", assumption="Any."))
+    ),
     "approve": lambda person: person.approve and person.approve(ApprovalRequest(a_tool(), {})),
 }
 
@@ -42,7 +49,9 @@ def composed(*overrides: str) -> Settings:
 
 
 @pytest.mark.parametrize("what", ASKS)
-def test_progress_waits_while_the_person_is_asked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_waits_while_the_person_is_asked(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream, seen = io.StringIO(), list[str]()
     telling = threading.Thread(target=lambda: progress(STARTED))
 
@@ -64,7 +73,11 @@ def test_progress_waits_while_the_person_is_asked(what: str, monkeypatch: pytest
     [((), False, False, False), ((), True, False, True), (("interaction=ask",), True, True, True)],
 )
 def test_the_person_is_asked_what_the_settings_say_and_only_when_there(
-    overrides: tuple[str, ...], terminal: bool, asks: bool, approves: bool, monkeypatch: pytest.MonkeyPatch
+    overrides: tuple[str, ...],
+    terminal: bool,
+    asks: bool,
+    approves: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "at_terminal", lambda: terminal)
     with attend_on(io.StringIO(), composed(*overrides)) as (person, _):
@@ -118,5 +131,7 @@ def test_two_questions_at_once_are_put_one_after_the_other_with_no_picture_betwe
         with ThreadPoolExecutor(2) as threads:
             approve = person.approve
             assert approve is not None
-            assert list(threads.map(lambda _: approve(ApprovalRequest(a_tool(), {})), range(2))) == [True, True]
+            assert list(
+                threads.map(lambda _: approve(ApprovalRequest(a_tool(), {})), range(2))
+            ) == [True, True]
     assert most == [1]

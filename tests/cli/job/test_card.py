@@ -31,7 +31,9 @@ def shown(result: RunResult) -> str:
     return CODES.sub("", card(result, DIRECTORY))
 
 
-def test_a_card_has_the_verdict_the_cost_the_folder_and_the_next_command(converged: RunResult) -> None:  # noqa: F811
+def test_a_card_has_the_verdict_the_cost_the_folder_and_the_next_command(
+    converged: RunResult,
+) -> None:
     run = converged.model_copy(update={"converged": True, "termination_reason": "converged"})
     text = shown(run)
     assert "\n✓ Converged  00:0" in text
@@ -43,11 +45,22 @@ def test_a_card_has_the_verdict_the_cost_the_folder_and_the_next_command(converg
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
-def test_a_card_of_a_run_that_did_not_converge_says_what_is_open_and_what_helps(converged: RunResult) -> None:  # noqa: F811
+def test_a_card_of_a_run_that_did_not_converge_says_what_is_open_and_what_helps(
+    converged: RunResult,
+) -> None:
     low = configured(converged, limits={"max_passes": 3}, convergence={"completeness": 0.95})
-    run = ended(converged, "max_passes", BLOCKED, scores=LOW, follow_up_questions=(QUESTION,), configuration=low)
+    run = ended(
+        converged,
+        "max_passes",
+        BLOCKED,
+        scores=LOW,
+        follow_up_questions=(QUESTION,),
+        configuration=low,
+    )
     text = shown(run)
-    assert "\n■ Finished without converging: limits.max_passes was reached (max_passes)  00:0" in text
+    assert (
+        "\n■ Finished without converging: limits.max_passes was reached (max_passes)  00:0" in text
+    )
     assert re.search(r"completeness +0.92 of 0.95", text)
     assert re.search(r"blocked +rate: The bank is not known", text)
     assert re.search(r"question +Which currency\? \(assumed: Euro\)", text)
@@ -55,14 +68,14 @@ def test_a_card_of_a_run_that_did_not_converge_says_what_is_open_and_what_helps(
     assert f"To answer the questions:\n    {RESUME} limits.max_passes=6 interaction=ask\n" in text
 
 
-def test_a_card_of_a_failed_run_has_the_error_and_its_hint(converged: RunResult) -> None:  # noqa: F811
+def test_a_card_of_a_failed_run_has_the_error_and_its_hint(converged: RunResult) -> None:
     error = RunError(type="AuthenticationFailed", message="the key was refused", hint="Check it.")
     text = shown(ended(converged, "failed", error=error))
     assert re.search(r"error +the key was refused *\n +Check it\.", text)
 
 
 def test_a_command_is_one_line_however_narrow_the_terminal(
-    converged: RunResult,  # noqa: F811
+    converged: RunResult,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
@@ -71,7 +84,9 @@ def test_a_command_is_one_line_however_narrow_the_terminal(
     assert f"\n    python -m aeon resume={long}\n" in text
 
 
-def test_no_colour_is_used_under_no_color(converged: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_no_colour_is_used_under_no_color(
+    converged: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     coloured = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
     assert coloured.search(card(converged, DIRECTORY))
     monkeypatch.setenv("NO_COLOR", "1")
@@ -88,7 +103,7 @@ def test_no_colour_is_used_under_no_color(converged: RunResult, monkeypatch: pyt
     ],
 )
 def test_markdown_is_rendered_on_a_terminal_alone(
-    converged: RunResult,  # noqa: F811
+    converged: RunResult,
     form: str,
     markdown: bool,
     terminal: bool,

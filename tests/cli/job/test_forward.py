@@ -20,18 +20,24 @@ DIRECTORY = Path("/runs/one")
 RESUME = "python -m aeon resume=/runs/one"
 QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro.")
 LOW = ConvergenceScores(completeness_score=0.926, coherence_score=0.95, consistency_score=0.95)
-BLOCKED = step("rate", status="invalid", clarity_state="BLOCKED", clarity_reason="The bank is not known")
+BLOCKED = step(
+    "rate", status="invalid", clarity_state="BLOCKED", clarity_reason="The bank is not known"
+)
 
 
 @pytest.fixture(scope="module")
 def converged() -> RunResult:
-    with Aeon(compose(["provider=simulated", "experiment=quick", "limits.max_passes=20"]), {}) as aeon:
+    with Aeon(
+        compose(["provider=simulated", "experiment=quick", "limits.max_passes=20"]), {}
+    ) as aeon:
         return aeon.run("plan a move")
 
 
 def ended(result: RunResult, reason: str, *steps: PlanStep, **changes: Any) -> RunResult:
     """The run, had it ended so, with these steps (by default, complete ones)."""
-    last = result.history.passes[-1].model_copy(update={"steps": steps or (step("a", status="complete"),)})
+    last = result.history.passes[-1].model_copy(
+        update={"steps": steps or (step("a", status="complete"),)}
+    )
     assessed = ConvergenceAssessment(converged=False, reason_codes=("incomplete",), scores=LOW)
     history = result.history.model_copy(update={"passes": (last,), "final_convergence": assessed})
     usage = UsageReport(total=TokenUsage(requests=9))
@@ -77,15 +83,22 @@ def test_the_command_that_goes_on_has_the_override_that_helps(
     converged: RunResult, reason: str, groups: dict[str, Any], overrides: str
 ) -> None:
     run = ended(converged, reason, configuration=configured(converged, **groups))
-    assert next_commands(run, DIRECTORY) == [("To go on from what was answered", f"{RESUME} {overrides}".rstrip())]
-    assert f"To go on from what was answered: {RESUME} {overrides}".rstrip() in ending(run, DIRECTORY)
+    assert next_commands(run, DIRECTORY) == [
+        ("To go on from what was answered", f"{RESUME} {overrides}".rstrip())
+    ]
+    assert f"To go on from what was answered: {RESUME} {overrides}".rstrip() in ending(
+        run, DIRECTORY
+    )
 
 
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
         ("ttl_expired", "Finished without converging: the TTL is spent (ttl_expired). "),
-        ("stalled", "Finished without converging: no step was ready and nothing changed (stalled). "),
+        (
+            "stalled",
+            "Finished without converging: no step was ready and nothing changed (stalled). ",
+        ),
         ("max_tokens", "Finished without converging: limits.max_tokens was reached (max_tokens). "),
         ("interrupted", "Interrupted. "),
     ],
@@ -94,35 +107,56 @@ def test_every_end_is_said_in_words(converged: RunResult, reason: str, said: str
     assert ending(ended(converged, reason), DIRECTORY).startswith(said)
 
 
-def test_a_larger_budget_in_core_mode_does_not_promise_the_answers_of_a_smaller_one(converged: RunResult) -> None:
-    run = ended(converged, "ttl_expired", configuration=configured(converged, mode={"kind": "core"}))
+def test_a_larger_budget_in_core_mode_does_not_promise_the_answers_of_a_smaller_one(
+    converged: RunResult,
+) -> None:
+    run = ended(
+        converged, "ttl_expired", configuration=configured(converged, mode={"kind": "core"})
+    )
     assert [purpose for purpose, _ in next_commands(run, DIRECTORY)] == ["To let it go further"]
 
 
-def test_to_go_on_is_not_offered_where_all_that_is_open_has_a_stored_answer(converged: RunResult) -> None:
+def test_to_go_on_is_not_offered_where_all_that_is_open_has_a_stored_answer(
+    converged: RunResult,
+) -> None:
     run = ended(converged, "step_failed", BLOCKED)
-    assert [command for _, command in next_commands(run, DIRECTORY)] == [f'{RESUME} inputs.NAME="..."']
+    assert [command for _, command in next_commands(run, DIRECTORY)] == [
+        f'{RESUME} inputs.NAME="..."'
+    ]
     run = ended(converged, "step_failed", BLOCKED, step("report"))
     assert next_commands(run, DIRECTORY)[0] == ("To go on from what was answered", RESUME)
 
 
-def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_they_reach(converged: RunResult) -> None:
+def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_they_reach(
+    converged: RunResult,
+) -> None:
     run = ended(
-        converged, "stalled", scores=LOW, configuration=configured(converged, convergence={"completeness": 0.95})
+        converged,
+        "stalled",
+        scores=LOW,
+        configuration=configured(converged, convergence={"completeness": 0.95}),
     )
     assert open_points(run) == [("completeness", "0.92, needs 0.95")]
-    assert next_commands(run, DIRECTORY) == [("To accept what there is", f"{RESUME} convergence.completeness=0.92")]
+    assert next_commands(run, DIRECTORY) == [
+        ("To accept what there is", f"{RESUME} convergence.completeness=0.92")
+    ]
 
 
 @pytest.mark.parametrize(
-    "steps", [(BLOCKED,), (step("a", status="complete"), step("b"))], ids=("a blocked step", "a step not reached")
+    "steps",
+    [(BLOCKED,), (step("a", status="complete"), step("b"))],
+    ids=("a blocked step", "a step not reached"),
 )
-def test_a_lower_bar_is_not_offered_while_work_is_left(converged: RunResult, steps: tuple[PlanStep, ...]) -> None:
+def test_a_lower_bar_is_not_offered_while_work_is_left(
+    converged: RunResult, steps: tuple[PlanStep, ...]
+) -> None:
     run = ended(converged, "stalled", *steps, scores=LOW)
     assert "To accept what there is" not in dict(next_commands(run, DIRECTORY))
 
 
-def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_error(converged: RunResult) -> None:
+def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_error(
+    converged: RunResult,
+) -> None:
     failed = step("sum", status="failed", errors=("the tool is down", "timed out"))
     run = ended(converged, "stalled", BLOCKED, failed, step("report"))
     assert open_points(run) == [
@@ -131,7 +165,10 @@ def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_e
         ("not reached", "report"),
     ]
     assert "\n  blocked: rate: The bank is not known\n" in ending(run, DIRECTORY)
-    given = ("To give what a blocked step misses (all is asked again)", f'{RESUME} inputs.NAME="..."')
+    given = (
+        "To give what a blocked step misses (all is asked again)",
+        f'{RESUME} inputs.NAME="..."',
+    )
     assert next_commands(run, DIRECTORY) == [given]
 
 
@@ -140,47 +177,66 @@ def test_open_questions_stand_with_their_text_and_can_be_answered(converged: Run
     run = ended(converged, "max_passes", follow_up_questions=(QUESTION, answered, QUESTION))
     assert open_points(run) == [("question", "Which currency? (assumed: Euro)")]
     passes = 2 * converged.configuration["limits"]["max_passes"]
-    assert ("To answer the questions", f"{RESUME} limits.max_passes={passes} interaction=ask") in next_commands(
-        run, DIRECTORY
+    assert (
+        "To answer the questions",
+        f"{RESUME} limits.max_passes={passes} interaction=ask",
+    ) in next_commands(run, DIRECTORY)
+    asked = run.model_copy(
+        update={"configuration": configured(converged, interaction={"kind": "ask"})}
     )
-    asked = run.model_copy(update={"configuration": configured(converged, interaction={"kind": "ask"})})
     assert "To answer the questions" not in dict(next_commands(asked, DIRECTORY))
 
 
-def test_a_criterion_that_is_not_met_and_an_issue_in_the_way_are_named(converged: RunResult) -> None:
+def test_a_criterion_that_is_not_met_and_an_issue_in_the_way_are_named(
+    converged: RunResult,
+) -> None:
     run = ended(converged, "stalled", scores=LOW)
     assessed = ConvergenceAssessment(
         converged=False,
         reason_codes=("cites_sources",),
         scores=LOW,
-        criteria=(CriterionResult(name="cites_sources", met=False, reason="No source stands in it"),),
+        criteria=(
+            CriterionResult(name="cites_sources", met=False, reason="No source stands in it"),
+        ),
         detected_issues=("Two totals differ",),
         blocking_issues=("Two totals differ",),
     )
-    run = run.model_copy(update={"history": run.history.model_copy(update={"final_convergence": assessed})})
+    run = run.model_copy(
+        update={"history": run.history.model_copy(update={"final_convergence": assessed})}
+    )
     assert ("not met, cites_sources", "No source stands in it") in open_points(run)
     assert ("issue", "Two totals differ") in open_points(run)
     assert next_commands(run, DIRECTORY) == []
 
 
 def test_the_limit_on_refinements_is_named_where_it_held_a_run_up(converged: RunResult) -> None:
-    held = Advisory(kind="refinement_limit", message="No more refinements are allowed", pass_number=3)
-    left = Advisory(kind="manual_intervention", message="Step a needs a person's attention.", pass_number=3)
+    held = Advisory(
+        kind="refinement_limit", message="No more refinements are allowed", pass_number=3
+    )
+    left = Advisory(
+        kind="manual_intervention", message="Step a needs a person's attention.", pass_number=3
+    )
     run = ended(converged, "stalled", advisories=(held, left))
     twice = 2 * converged.configuration["refinement"]["max_attempts_total"]
     assert next_commands(run, DIRECTORY)[0][1] == f"{RESUME} refinement.max_attempts_total={twice}"
     assert ("for you", "Step a needs a person's attention.") in open_points(run)
 
 
-def test_without_kept_answers_the_override_is_said_and_no_run_to_resume(converged: RunResult) -> None:
+def test_without_kept_answers_the_override_is_said_and_no_run_to_resume(
+    converged: RunResult,
+) -> None:
     off = configured(converged, store={"mode": "off"}, limits={"max_passes": 3})
     run = ended(converged, "max_passes", configuration=off)
-    assert next_commands(run, DIRECTORY) == [("To let it go further", "run it again with limits.max_passes=6")]
+    assert next_commands(run, DIRECTORY) == [
+        ("To let it go further", "run it again with limits.max_passes=6")
+    ]
     assert next_commands(ended(converged, "interrupted", configuration=off), DIRECTORY) == []
 
 
 def test_a_recording_cannot_go_on(converged: RunResult) -> None:
-    run = ended(converged, "max_passes", configuration=configured(converged, store={"mode": "replay"}))
+    run = ended(
+        converged, "max_passes", configuration=configured(converged, store={"mode": "replay"})
+    )
     assert next_commands(run, DIRECTORY) == []
 
 
@@ -189,4 +245,7 @@ def test_a_directory_below_the_working_directory_is_named_from_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run = ended(converged, "interrupted")
-    assert next_commands(run, tmp_path / "my runs" / "one")[0][1] == "python -m aeon resume='my runs/one'"
+    assert (
+        next_commands(run, tmp_path / "my runs" / "one")[0][1]
+        == "python -m aeon resume='my runs/one'"
+    )

@@ -56,7 +56,9 @@ def read_back(text: str, ids: list[str]) -> dict[str, set[str]]:
             continue
         node = next(place for place, ch in enumerate(lanes) if ch in NODES)
         joined = [*reached(lanes, node, -1), *reached(lanes, node, 1)]
-        found[step_id] = {owner[place] for place in joined} | ({owner[node]} if node in owner else set())
+        found[step_id] = {owner[place] for place in joined} | (
+            {owner[node]} if node in owner else set()
+        )
         for place in (node, *joined):
             if place == node or lanes[place] in ENDS:
                 owner.pop(place, None)
@@ -80,7 +82,9 @@ def reached(lanes: str, node: int, direction: int) -> list[int]:
 def test_the_lines_say_what_the_plan_says(size: int, seed: int, reach: int) -> None:
     drawn = random_plan(size, seed, reach)
     ids = [step.step_id for step in drawn.steps]
-    assert read_back(draw(drawn, width=120), ids) == {step.step_id: set(step.dependencies) for step in drawn.steps}
+    assert read_back(draw(drawn, width=120), ids) == {
+        step.step_id: set(step.dependencies) for step in drawn.steps
+    }
 
 
 def test_a_diamond() -> None:
@@ -148,14 +152,18 @@ def test_twenty_steps_side_by_side_fit_80_columns_as_a_drawing() -> None:
 
 def test_dependencies_are_named_where_there_are_too_many_to_draw() -> None:
     parts = {f"part{n}": "start" for n in range(90)}
-    text = draw(plan({"start": "", **parts, "end": "part0 part1 part89 " + " ".join(parts)}), width=80)
+    text = draw(
+        plan({"start": "", **parts, "end": "part0 part1 part89 " + " ".join(parts)}), width=80
+    )
     assert "●  part0   ← start" in text
     assert "●  end     ← part0, part1, part89, " in text
     assert max(map(cell_len, text.splitlines())) <= 80
 
 
 def test_wide_characters_count_two_and_control_characters_do_nothing() -> None:
-    text = draw(plan({"読む": "", "b": "読む"}, description="見る\x1b[31m " + "長い説明" * 30), width=60)
+    text = draw(
+        plan({"読む": "", "b": "読む"}, description="見る\x1b[31m " + "長い説明" * 30), width=60
+    )
     assert "\x1b" not in text
     assert max(map(cell_len, text.splitlines())) <= 60
     assert "●  読む  見る" in text
@@ -163,7 +171,11 @@ def test_wide_characters_count_two_and_control_characters_do_nothing() -> None:
 
 
 def test_long_ids_are_cut() -> None:
-    text = draw(plan({"a_step_with_a_very_long_name_indeed": "", "b": "a_step_with_a_very_long_name_indeed"}))
+    text = draw(
+        plan(
+            {"a_step_with_a_very_long_name_indeed": "", "b": "a_step_with_a_very_long_name_indeed"}
+        )
+    )
     assert "a_step_with_a_very_long…  Do a_step" in text
 
 

@@ -16,7 +16,13 @@ from tests.observability.support import START, Story, realistic_run, step
 STEP, CALL = 1.7, 1.6
 PLAN = Plan(
     goal="g",
-    steps=renumber_steps((step("a"), *(step(f"b{n}", "a") for n in range(5)), step("c", *(f"b{n}" for n in range(5))))),
+    steps=renumber_steps(
+        (
+            step("a"),
+            *(step(f"b{n}", "a") for n in range(5)),
+            step("c", *(f"b{n}" for n in range(5))),
+        )
+    ),
 )
 
 
@@ -29,7 +35,11 @@ def first_pass() -> Story:
     story.tell(e.PassStarted(pass_number=1, ttl_remaining=9, ready=("a",)))
     site = story.dispatch("step", "EXECUTE", 1, PLAN, "a")
     story.tell(
-        e.StepStarted(pass_number=1, cycle=site.cycle, step=PLAN.step("a").model_copy(update={"status": "running"}))
+        e.StepStarted(
+            pass_number=1,
+            cycle=site.cycle,
+            step=PLAN.step("a").model_copy(update={"status": "running"}),
+        )
     )
     return story
 
@@ -86,7 +96,9 @@ def test_answers_from_a_store_are_not_measured() -> None:
 
 
 def test_a_replay_and_a_run_that_stops_have_no_estimate() -> None:
-    view = seen(after_first_step().told, RunView(recording=Provenance(answered_by="m", first="", last="")))
+    view = seen(
+        after_first_step().told, RunView(recording=Provenance(answered_by="m", first="", last=""))
+    )
     assert left(view) is None
     view = seen(after_first_step().told)
     view.stopped = datetime.now(START.tzinfo)

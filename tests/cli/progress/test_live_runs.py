@@ -43,16 +43,18 @@ def test_nothing_is_drawn_more_than_eight_times_a_second_however_much_happens() 
     assert 4 <= out.writes <= 8 * seconds + 5
 
 
-def test_a_run_without_a_terminal_writes_plain_lines_and_does_not_load_what_draws(tmp_path: Path) -> None:
-    code = (
-        "import sys; from aeon.__main__ import main; main(sys.argv[1:]); print('loaded', *sys.modules, file=sys.stderr)"
-    )
+def test_a_run_without_a_terminal_writes_plain_lines_and_does_not_load_what_draws(
+    tmp_path: Path,
+) -> None:
+    code = "import sys; from aeon.__main__ import main; main(sys.argv[1:]); print('loaded', *sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code, "task=x", "provider=simulated", "limits.max_passes=1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     lines, _, loaded = done.stderr.partition("loaded")
     assert "pass 1  started" in lines
     assert "\x1b" not in lines
-    assert {"rich.console", "rich.text", "rich.live", "aeon.cli.progress.screen"}.isdisjoint(loaded.split())
+    assert {"rich.console", "rich.text", "rich.live", "aeon.cli.progress.screen"}.isdisjoint(
+        loaded.split()
+    )
 
 
 @pytest.mark.slow

@@ -37,7 +37,10 @@ class Terminal(io.StringIO):
 
 
 def shown_by(
-    kind: str, told: Sequence[e.Recorded], stream: io.StringIO | None = None, environ: dict[str, str] | None = None
+    kind: str,
+    told: Sequence[e.Recorded],
+    stream: io.StringIO | None = None,
+    environ: dict[str, str] | None = None,
 ) -> str:
     stream = stream or io.StringIO()
     with progress_for(kind, stream, XTERM if environ is None else environ) as subscriber:
@@ -79,9 +82,15 @@ def test_plain_lines_hold_no_control_code_whatever_a_model_writes() -> None:
     hostile = "\x1b[31mred\x1b[0m\r\n\x07[bold]bell[/bold]\u202e"
     story = Story()
     story.tell(e.RunStarted(run_id="r", task=hostile, provider="openai", synthetic=False))
-    odd = PLAN.with_steps(step("gather").model_copy(update={"description": hostile, "step_id": "gather"}))
+    odd = PLAN.with_steps(
+        step("gather").model_copy(update={"description": hostile, "step_id": "gather"})
+    )
     story.tell(e.PlanMade(plan=odd, layers=3, expected_calls=9))
-    story.tell(e.AdvisoryRaised(advisory=Advisory(kind="conflict", message=hostile, pass_number=1, step_id=hostile)))
+    story.tell(
+        e.AdvisoryRaised(
+            advisory=Advisory(kind="conflict", message=hostile, pass_number=1, step_id=hostile)
+        )
+    )
     story.tell(e.RetryScheduled(site=CallSite(), call="plan", attempt=1, seconds=1, error=hostile))
     text = shown_by("plain", story.told)
     assert not [ch for ch in text if not ch.isprintable() and ch != "\n"]
@@ -134,14 +143,21 @@ def test_a_picture_is_drawn_only_where_it_can_be_seen(
 @pytest.mark.parametrize("kind", ["auto", "live"])
 def test_no_colour_is_used_under_no_color(kind: str) -> None:
     text = shown_by(kind, realistic_run(synthetic=True), Terminal(), {**XTERM, "NO_COLOR": "1"})
-    codes = {int(code) for found in re.findall(r"\x1b\[([0-9;]*)m", text) for code in found.split(";") if code}
+    codes = {
+        int(code)
+        for found in re.findall(r"\x1b\[([0-9;]*)m", text)
+        for code in found.split(";")
+        if code
+    }
     assert not {code for code in codes if 30 <= code <= 49 or code >= 90}
 
 
 @pytest.mark.parametrize("width", [80, 40, 20])
 @pytest.mark.parametrize("height", [24, 12])
 @pytest.mark.parametrize("synthetic", [True, False])
-def test_every_moment_of_a_run_fits_the_width_of_the_terminal(width: int, height: int, synthetic: bool) -> None:
+def test_every_moment_of_a_run_fits_the_width_of_the_terminal(
+    width: int, height: int, synthetic: bool
+) -> None:
     view = RunView()
     for recorded in realistic_run(synthetic=synthetic):
         view(recorded)
@@ -173,7 +189,9 @@ def test_the_picture_shows_what_runs_what_is_blocked_and_what_is_left() -> None:
 
 def test_a_step_that_runs_shows_how_long() -> None:
     view = seen(until(realistic_run(), e.StepStarted))
-    assert any(re.match(rf"[{SPINNER}]   gather .* 1m05s$", line) for line in drawn(view, 80, after=65))
+    assert any(
+        re.match(rf"[{SPINNER}]   gather .* 1m05s$", line) for line in drawn(view, 80, after=65)
+    )
     assert drawn(view, 80, after=65)[1].split()[-1].startswith("01:")
 
 
@@ -187,21 +205,30 @@ def rows_of(view: RunView, name: str, width: int) -> Text:
 
 def test_the_lines_stay_when_the_picture_goes() -> None:
     text = shown_by("live", realistic_run(), Terminal())
-    for line in ("output  gather  output of gather", "question  Which identity provider?", "finished  TTL 21"):
+    for line in (
+        "output  gather  output of gather",
+        "question  Which identity provider?",
+        "finished  TTL 21",
+    ):
         assert line in text
 
 
 def test_scores_are_bars_with_their_threshold_and_their_values_in_the_order_of_time() -> None:
     view = seen(realistic_run(), RunView(thresholds=THRESHOLDS))
-    assert rows_of(view, "completeness", 80).plain == f"completeness {'━' * 23}┃ 0.62 → 0.97 of 0.98"
+    assert (
+        rows_of(view, "completeness", 80).plain == f"completeness {'━' * 23}┃ 0.62 → 0.97 of 0.98"
+    )
     assert rows_of(view, "coherence", 80).plain == f"coherence    {'━' * 22}┃─ 0.80 → 0.94 of 0.90"
-    assert rows_of(view, "completeness", 40).plain == f"completeness {'━' * 12} 0.97 of 0.98".replace("━ 0", "┃ 0")
+    assert rows_of(
+        view, "completeness", 40
+    ).plain == f"completeness {'━' * 12} 0.97 of 0.98".replace("━ 0", "┃ 0")
 
 
 def test_a_bar_is_green_only_above_its_threshold() -> None:
     view = seen(realistic_run(), RunView(thresholds=THRESHOLDS))
     styles = {
-        name: {str(span.style) for span in rows_of(view, name, 80).spans} for name in ("completeness", "coherence")
+        name: {str(span.style) for span in rows_of(view, name, 80).spans}
+        for name in ("completeness", "coherence")
     }
     assert "green" in styles["coherence"]
     assert "green" not in styles["completeness"]
@@ -213,7 +240,9 @@ def test_of_a_long_plan_the_steps_are_shown_that_are_not_done() -> None:
     view = RunView()
     view.steps = {f"s{n}": StepView(step(f"s{n}", status=state)) for n, state in enumerate(states)}
     lines = drawn(view, 80, 12)
-    assert [line.split()[1] for line in lines if " Do s" in line] == [f"s{n}" for n in range(60, 67)]
+    assert [line.split()[1] for line in lines if " Do s" in line] == [
+        f"s{n}" for n in range(60, 67)
+    ]
     assert "100 steps, 7 shown: 1 running, 1 failed, 38 pending, 60 complete" in "\n".join(lines)
 
 
@@ -221,7 +250,10 @@ def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
     view = seen(until(realistic_run(), e.StepStarted, 2))
     view.stopped = view.now
     text = " ".join(" ".join(drawn(view, 40, 40, after=3)).split())
-    assert "Stopping: nothing new is started. Work that is under way has 7 s to end: step data-model." in text
+    assert (
+        "Stopping: nothing new is started. Work that is under way has 7 s to end: step data-model."
+        in text
+    )
     assert "Ctrl-C again ends at once" in text
 
 
@@ -231,7 +263,12 @@ def waiting(call: str, step_id: str | None = None) -> RunView:
     story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
     story.tell(e.PlanMade(plan=PLAN, layers=3, expected_calls=9))
     site = story.dispatch(call, "EXECUTE", 1, step_id=step_id)
-    story.tell(e.RetryScheduled(site=site, call=call, attempt=1, seconds=4, error="RateLimited: slow\x1b down"), site)
+    story.tell(
+        e.RetryScheduled(
+            site=site, call=call, attempt=1, seconds=4, error="RateLimited: slow\x1b down"
+        ),
+        site,
+    )
     return seen(story.told)
 
 
@@ -248,7 +285,9 @@ def test_who_answers_is_named_once_another_endpoint_stands_in() -> None:
     story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
     site = story.dispatch("plan", "PLAN", 0)
     error = "CircuitOpen: first is busy (429) and is not asked for 30 s"
-    story.tell(e.FallbackUsed(site=site, call="plan", failed="first", endpoint="second", error=error), site)
+    story.tell(
+        e.FallbackUsed(site=site, call="plan", failed="first", endpoint="second", error=error), site
+    )
     story.answer(site, "plan")
     answered = story.told[-1]
     story.told[-1] = replace(answered, event=replace(answered.event, endpoint="second"))  # type: ignore[call-arg]
@@ -260,7 +299,10 @@ def test_caps_stand_beside_what_they_cap() -> None:
     caps = LimitSettings(max_seconds=120, max_tokens=20_000, max_cost=0.5, max_llm_calls=60)
     lines = drawn(seen(realistic_run(), RunView(cost_at=lambda _: 0.0123, limits=caps)), 100)
     assert lines[1].endswith(" of 02:00")
-    assert "  pass 2 refine · 18,000 of 20,000 tokens · cost 0.0123 of 0.5 · 15 of 60 requests" in lines
+    assert (
+        "  pass 2 refine · 18,000 of 20,000 tokens · cost 0.0123 of 0.5 · 15 of 60 requests"
+        in lines
+    )
 
 
 def test_cost_so_far_stands_in_the_picture() -> None:
@@ -319,7 +361,12 @@ def test_nothing_is_drawn_while_a_person_is_asked_something() -> None:
 
 
 def test_small_words() -> None:
-    assert [count_noun(1, "retry"), count_noun(2, "retry"), count_noun(2, "pass"), count_noun(1200, "token")] == [
+    assert [
+        count_noun(1, "retry"),
+        count_noun(2, "retry"),
+        count_noun(2, "pass"),
+        count_noun(1200, "token"),
+    ] == [
         "1 retry",
         "2 retries",
         "2 passes",
@@ -337,5 +384,11 @@ def test_small_words() -> None:
 def test_the_first_line_names_the_endpoint_that_was_chosen(aeon: RunAeon, start_server):
     server = start_server(script())
     for command in ((), ("plan",)):
-        ended = aeon(*command, "task=x", "provider=ollama", "provider.model=m", f"provider.base_url={server.url}")
+        ended = aeon(
+            *command,
+            "task=x",
+            "provider=ollama",
+            "provider.model=m",
+            f"provider.base_url={server.url}",
+        )
         assert "  provider ollama  task: x" in ended.err

@@ -17,12 +17,21 @@ from aeon.store.cassette import Provenance
 from tests.cli.progress.test_progress import XTERM, Terminal, drawn
 from tests.observability.support import feed, realistic_run
 
-DAY = Provenance(answered_by="hand, with care (no model)", usage="estimated", first="2026-11-21", last="2026-11-21")
-DAYS = DAY.model_copy(update={"answered_by": "m-1 (provider openai)", "usage": "reported", "last": "2026-11-23T08:00"})
+DAY = Provenance(
+    answered_by="hand, with care (no model)",
+    usage="estimated",
+    first="2026-11-21",
+    last="2026-11-21",
+)
+DAYS = DAY.model_copy(
+    update={"answered_by": "m-1 (provider openai)", "usage": "reported", "last": "2026-11-23T08:00"}
+)
 TIMES = re.compile(r"\d\d:\d\d|\d\.\ds\b|\b\d+s\b")
 
 
-def shown(kind: str, recording: Provenance | None, *, terminal: bool = False, synthetic: bool = False) -> str:
+def shown(
+    kind: str, recording: Provenance | None, *, terminal: bool = False, synthetic: bool = False
+) -> str:
     stream = Terminal() if terminal else io.StringIO()
     with progress_for(kind, stream, XTERM, RunView(recording=recording)) as subscriber:
         feed(subscriber, realistic_run(synthetic=synthetic))
@@ -37,9 +46,13 @@ def viewed(recording: Provenance | None = DAY) -> RunView:
 
 @pytest.mark.parametrize("kind", ["auto", "live", "plain", "none"])
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_replay_says_first_that_it_is_one_and_by_what_it_was_answered(kind: str, terminal: bool) -> None:
+def test_a_replay_says_first_that_it_is_one_and_by_what_it_was_answered(
+    kind: str, terminal: bool
+) -> None:
     first = " ".join(shown(kind, DAY, terminal=terminal).strip(" =\n\r").split())
-    assert first.startswith("RECORDING, no model is called: answered on 2026-11-21 by hand, with care (no model).")
+    assert first.startswith(
+        "RECORDING, no model is called: answered on 2026-11-21 by hand, with care (no model)."
+    )
 
 
 def test_a_recording_of_several_days_names_the_first_and_the_last() -> None:
@@ -87,11 +100,16 @@ def replayed(tmp_path: Path) -> RunResult:
     with Aeon.from_config(["provider=simulated"], environ={}) as aeon:
         result = aeon.run("name three rivers")
     usage = UsageReport(total=TokenUsage(requests=25, total_tokens=75_682, cost=0.5))
-    configuration = {**result.configuration, "store": {**result.configuration["store"], "mode": "replay"}}
+    configuration = {
+        **result.configuration,
+        "store": {**result.configuration["store"], "mode": "replay"},
+    }
     return result.model_copy(update={"usage": usage, "configuration": configuration})
 
 
-def test_the_last_line_of_a_replay_tells_neither_cost_nor_calls(replayed: RunResult, tmp_path: Path) -> None:
+def test_the_last_line_of_a_replay_tells_neither_cost_nor_calls(
+    replayed: RunResult, tmp_path: Path
+) -> None:
     line = last_line(replayed, tmp_path)
     assert "25 answers from a recording." in line
     assert "cost" not in line
@@ -99,7 +117,9 @@ def test_the_last_line_of_a_replay_tells_neither_cost_nor_calls(replayed: RunRes
     assert "differ" not in line
 
 
-@pytest.mark.parametrize(("number", "said"), [(1, "had been recorded: 1."), (7, "had been recorded: 7.")])
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "had been recorded: 1."), (7, "had been recorded: 7.")]
+)
 def test_a_replay_by_order_says_what_has_changed_since(
     number: int, said: str, replayed: RunResult, tmp_path: Path
 ) -> None:

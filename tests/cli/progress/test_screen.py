@@ -46,7 +46,9 @@ def frames(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-@pytest.mark.parametrize("told", [realistic_run(synthetic=True), chain_run(12)], ids=["realistic", "chain"])
+@pytest.mark.parametrize(
+    "told", [realistic_run(synthetic=True), chain_run(12)], ids=["realistic", "chain"]
+)
 def test_the_picture_stands_once_on_the_terminal_and_is_gone_at_the_end(
     told: Sequence[e.Recorded], width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,12 +63,16 @@ def test_the_picture_stands_once_on_the_terminal_and_is_gone_at_the_end(
 
 
 @pytest.mark.slow
-def test_a_terminal_that_becomes_wider_and_narrower_shows_the_picture_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_becomes_wider_and_narrower_shows_the_picture_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for lines, _ in frames(realistic_run(), [80, 200, 60, 80], monkeypatch):
         assert sum(line.startswith("budget ") for line in lines) <= 1
 
 
-def test_lines_broken_by_a_narrower_terminal_are_erased_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_broken_by_a_narrower_terminal_are_erased_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out, told = Terminal(), until(realistic_run(), e.StepStarted)
     monkeypatch.setenv("COLUMNS", "100")
     screen = Screen(out, RunView(), colour=False)

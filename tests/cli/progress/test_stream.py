@@ -19,7 +19,10 @@ SITE = CallSite(pass_number=2, phase="RE_EXECUTE", sequence=900, step_id="auth")
 
 def under_way(*texts: str, site: CallSite = SITE) -> RunView:
     """A run whose second pass carries out a step that has written some texts, each of another attempt."""
-    view = seen(until(realistic_run(), e.StepStarted, 4), RunView(thresholds=THRESHOLDS, cost_at=lambda _: 0.0214))
+    view = seen(
+        until(realistic_run(), e.StepStarted, 4),
+        RunView(thresholds=THRESHOLDS, cost_at=lambda _: 0.0214),
+    )
     view.in_flight.clear()
     for text in texts:
         view.watch(Piece(site, "step", "", begins=True), view.now or START)
@@ -72,7 +75,11 @@ def test_a_long_text_of_any_script_fits_the_terminal() -> None:
 
 def test_what_waits_for_its_turn_says_so_until_it_is_sent() -> None:
     view = under_way()
-    for seconds, words in ((0.1, "waits for its turn"), (19.4, "waits 20 s: the rate limit"), (0.0, "Design sign-in")):
+    for seconds, words in (
+        (0.1, "waits for its turn"),
+        (19.4, "waits 20 s: the rate limit"),
+        (0.0, "Design sign-in"),
+    ):
         view.watch(Waiting(SITE, "step", seconds), view.now or START)
         (row,) = [line for line in drawn(view, 80) if " auth " in line]
         assert words in row
@@ -89,7 +96,9 @@ def test_the_page_shows_what_is_drawn() -> None:
 def test_a_step_is_queued_until_something_is_asked_for_it() -> None:
     told = until(realistic_run(), e.StepStarted)
     begun = told[-1].event.step  # type: ignore[attr-defined]
-    site = CallSite(pass_number=1, phase="EXECUTE", sequence=told[-1].sequence, step_id=begun.step_id)
+    site = CallSite(
+        pass_number=1, phase="EXECUTE", sequence=told[-1].sequence, step_id=begun.step_id
+    )
     other = CallSite(sequence=1)
     for early in (False, True):  # what is seen may come before the event
         view = RunView()

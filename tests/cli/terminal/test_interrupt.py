@@ -22,7 +22,9 @@ SLOW = ("task=x", "provider=simulated", "progress=plain", "hydra.run.dir=run")
 @contextmanager
 def running(directory: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "aeon", *SLOW, *overrides]
-    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield process
         finally:
@@ -84,7 +86,9 @@ aeon.cli.main.main = lambda arguments: os.kill(os.getpid(), signal.SIGTERM) or s
 from aeon.__main__ import main
 sys.exit(main([]))
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=60, check=False
+    )
     assert ended.returncode == 130
 
 
@@ -106,11 +110,16 @@ def test_ctrl_c_says_what_is_waited_for(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=42") as process:
         wait_for(process, "PROFILE")
         process.send_signal(signal.SIGINT)
-        wait_for(process, "Stopping: nothing new is started. Work that is under way has 42 s to end: task_profile.")
+        wait_for(
+            process,
+            "Stopping: nothing new is started. Work that is under way has 42 s to end: task_profile.",
+        )
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(tmp_path: Path) -> None:
+def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(
+    tmp_path: Path,
+) -> None:
     slow = ("task=x", "provider=simulated", "provider.latency_seconds=60", "progress=live")
     with at_a_terminal(tmp_path, *slow) as terminal:
         terminal.wait_for("profile")
@@ -137,18 +146,27 @@ def test_the_echo_of_the_terminal_is_back_when_the_program_has_ended(tmp_path: P
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
-    sweep = ("--multirun", "ttl.base=9,10", "hydra.sweep.dir=sweep", "provider.latency_seconds=0.05")
+    sweep = (
+        "--multirun",
+        "ttl.base=9,10",
+        "hydra.sweep.dir=sweep",
+        "provider.latency_seconds=0.05",
+    )
     with running(tmp_path, *sweep, "sweep.parallel=1") as process:
         wait_for(process, "started")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert re.search(r"^0 +ttl.base=9 +interrupted .*\n1 +ttl.base=10 +not started ", err, re.MULTILINE)
+    assert re.search(
+        r"^0 +ttl.base=9 +interrupted .*\n1 +ttl.base=10 +not started ", err, re.MULTILINE
+    )
     assert (tmp_path / "sweep" / "0-base=9" / "result.json").is_file()
     assert not (tmp_path / "sweep" / "1-base=10").exists()
 
 
-def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     before, control = signal.getsignal(signal.SIGINT), RunControl()
     with handle_interrupts(control, lambda: "at a safe boundary", str):
         assert not control.stop_requested
@@ -185,15 +203,23 @@ sys.meta_path.insert(0, Finder())
 where, sys.argv = sys.argv[1], ["aeon", "task=x", "provider=simulated", "progress=none"]
 {start}
 """
-STARTS = ('runpy.run_module("aeon", run_name="__main__")', "from aeon.__main__ import main\nsys.exit(main())")
+STARTS = (
+    'runpy.run_module("aeon", run_name="__main__")',
+    "from aeon.__main__ import main\nsys.exit(main())",
+)
 
 
 @pytest.mark.parametrize(
     "start",
-    [pytest.param(STARTS[0], id="module"), pytest.param(STARTS[1], id="console-script", marks=pytest.mark.slow)],
+    [
+        pytest.param(STARTS[0], id="module"),
+        pytest.param(STARTS[1], id="console-script", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("module", ["aeon.cli.main", "pydantic", "hydra", "omegaconf"])
-def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(tmp_path: Path, module: str, start: str) -> None:
+def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(
+    tmp_path: Path, module: str, start: str
+) -> None:
     command = [sys.executable, "-c", INTERRUPTED_AT.replace("{start}", start), module]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "Interrupted.\n")

@@ -50,7 +50,10 @@ def test_no_link_hides_its_address_behind_a_code() -> None:
 
 
 def test_lines_end_where_they_end() -> None:
-    assert shown("Total: 15\nReason: addition\n").split("\n")[:2] == ["Total: 15", "Reason: addition"]
+    assert shown("Total: 15\nReason: addition\n").split("\n")[:2] == [
+        "Total: 15",
+        "Reason: addition",
+    ]
 
 
 def test_code_keeps_its_lines_whatever_the_width() -> None:

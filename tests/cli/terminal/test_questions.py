@@ -19,7 +19,10 @@ QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro")
     ("typed", "answer"), [("Yen\n", "Yen"), ("\n", None), ("", None), (" two words\n", "two words")]
 )
 def test_a_question_is_put_with_its_assumption_which_an_empty_line_keeps(
-    typed: str, answer: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    typed: str,
+    answer: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     assert ask(QUESTION) == answer
@@ -52,7 +55,8 @@ def test_a_prompt_is_one_write_that_names_the_step(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"), [(True, "Side effects: yes, a call changes"), (False, "Side effects: none declared")]
+    ("changes", "said"),
+    [(True, "Side effects: yes, a call changes"), (False, "Side effects: none declared")],
 )
 def test_an_approval_is_one_write_that_tells_of_side_effects(
     changes: bool, said: str, monkeypatch: pytest.MonkeyPatch
@@ -67,10 +71,17 @@ def test_an_approval_is_one_write_that_tells_of_side_effects(
 
 @pytest.mark.parametrize(
     ("step_id", "parent", "named"),
-    [("pay", None, "For step pay: Settle the bill\n"), ("pay.send", "pay", "For substep pay.send of step pay: Settle")],
+    [
+        ("pay", None, "For step pay: Settle the bill\n"),
+        ("pay.send", "pay", "For substep pay.send of step pay: Settle"),
+    ],
 )
 def test_an_approval_names_the_step_that_asks_and_says_what_it_does(
-    step_id: str, parent: str | None, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    step_id: str,
+    parent: str | None,
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
     step = PlanStep(step_id=step_id, description="Settle the bill", parent_step_id=parent)
@@ -83,7 +94,9 @@ def test_plain_progress_waits_while_a_person_is_asked() -> None:
     with progress_for("plain", stream, {}) as progress:
         with progress.pause():
             started = RunStarted(run_id="r", task="t", provider="p", synthetic=True)
-            told = threading.Thread(target=progress, args=(Recorded(1, 0, "2026-01-01T00:00:00+00:00", started),))
+            told = threading.Thread(
+                target=progress, args=(Recorded(1, 0, "2026-01-01T00:00:00+00:00", started),)
+            )
             told.start()
             time.sleep(0.05)
             before = stream.getvalue()

@@ -24,7 +24,9 @@ def test_there_are_none_unless_named() -> None:
 
 
 def test_a_name_is_the_file_of_that_name_whole() -> None:
-    (groq,) = fallbacks("provider.fallbacks=[groq]", "provider.model=of-the-first", "provider.max_concurrency=7")
+    (groq,) = fallbacks(
+        "provider.fallbacks=[groq]", "provider.model=of-the-first", "provider.max_concurrency=7"
+    )
     assert isinstance(groq, OpenAIFallback)
     assert (groq.name, groq.api_key_env, groq.max_concurrency) == ("groq", "GROQ_API_KEY", 128)
     assert groq.model not in ("of-the-first", "")
@@ -35,7 +37,12 @@ def test_a_mapping_stands_over_its_file_key_by_key() -> None:
         "provider.fallbacks=[{provider: ollama, model: llama3.1, retry: {attempts: 1}}, openai, local]"
     )
     assert isinstance(first, OpenAIFallback)
-    assert (first.name, first.model, first.retry.attempts, first.retry.factor) == ("ollama", "llama3.1", 1, 2.0)
+    assert (first.name, first.model, first.retry.attempts, first.retry.factor) == (
+        "ollama",
+        "llama3.1",
+        1,
+        2.0,
+    )
     assert isinstance(second, OpenAIFallback)
     assert isinstance(third, LocalProvider)
 
@@ -46,7 +53,11 @@ def test_a_file_of_ones_own_can_be_named_and_build_on_a_packaged_one(tmp_path: P
     (tmp_path / "provider" / "mine.yaml").write_text(text)
     (mine,) = fallbacks("provider.fallbacks=[mine]", config_dir=tmp_path)
     assert isinstance(mine, OpenAIFallback)
-    assert (mine.name, mine.base_url, mine.timeout_seconds) == ("mine", "http://127.0.0.1:9/v1", 600)
+    assert (mine.name, mine.base_url, mine.timeout_seconds) == (
+        "mine",
+        "http://127.0.0.1:9/v1",
+        600,
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,8 +70,14 @@ def test_a_file_of_ones_own_can_be_named_and_build_on_a_packaged_one(tmp_path: P
         ("[3]", "provider.fallbacks.0=3: no provider is named"),
         ("groq", "provider.fallbacks=groq: must be a list"),
         ("3", "provider.fallbacks=3: must be a list"),
-        ("[{provider: openai, modle: m}]", "provider.fallbacks.0.modle: unknown key; did you mean `model`?"),
-        ("[groq, {provider: openai, modle: m}]", "provider.fallbacks.1.modle: unknown key; did you mean `model`?"),
+        (
+            "[{provider: openai, modle: m}]",
+            "provider.fallbacks.0.modle: unknown key; did you mean `model`?",
+        ),
+        (
+            "[groq, {provider: openai, modle: m}]",
+            "provider.fallbacks.1.modle: unknown key; did you mean `model`?",
+        ),
         ("[{provider: openai, max_concurrency: 0}]", "provider.fallbacks.0.max_concurrency=0: "),
         ("[{provider: openai, fallbacks: [groq]}]", "a fallback has none of its own"),
     ],
@@ -84,14 +101,18 @@ def test_the_keys_of_the_fallbacks_are_needed_from_the_start() -> None:
 
 def test_what_a_hint_says_of_a_fallback_can_be_done() -> None:
     with pytest.raises(ConfigError) as raised:
-        resolve_provider(compose(["provider=openai", "provider.fallbacks=[groq]"]), {"OPENAI_API_KEY": "a"})
+        resolve_provider(
+            compose(["provider=openai", "provider.fallbacks=[groq]"]), {"OPENAI_API_KEY": "a"}
+        )
     (element,) = re.findall(r"\{provider: groq, require_key: false\}", raised.value.hint)
     followed = compose(["provider=openai", f"provider.fallbacks=[{element}]"])
     assert len(resolve_provider(followed, {"OPENAI_API_KEY": "a"}).provider.fallbacks) == 1  # type: ignore[union-attr]
     with pytest.raises(ConfigError) as raised:
         resolve_provider(compose(["provider=openai", "provider.fallbacks=[ollama]"]), ENVIRON)
     (element,) = re.findall(r"\{provider: ollama, model: NAME\}", raised.value.hint)
-    assert resolve_provider(compose(["provider=openai", f"provider.fallbacks=[{element}]"]), ENVIRON)
+    assert resolve_provider(
+        compose(["provider=openai", f"provider.fallbacks=[{element}]"]), ENVIRON
+    )
 
 
 def test_a_key_given_to_a_fallback_that_is_a_name_is_told_where_it_belongs() -> None:

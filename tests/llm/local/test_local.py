@@ -54,7 +54,9 @@ def test_an_answer_is_of_its_schema_whatever_the_weights_say(local: MakeAdapter,
         assert (response.finish_reason, response.synthetic) == ("stop", False)
 
 
-def test_a_vocabulary_of_the_other_kind_is_held_to_schemas_as_well(local: MakeAdapter, write_model: WriteModel) -> None:
+def test_a_vocabulary_of_the_other_kind_is_held_to_schemas_as_well(
+    local: MakeAdapter, write_model: WriteModel
+) -> None:
     adapter = local(model_path=write_model(tokenizer="gpt2", chat_template=IM_TEMPLATE))
     for sample in range(8):
         Draft202012Validator(BOUNDED).validate(
@@ -63,10 +65,16 @@ def test_a_vocabulary_of_the_other_kind_is_held_to_schemas_as_well(local: MakeAd
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_answers_to_every_call_are_of_its_schema_or_are_cut_off(local: MakeAdapter, call: CallName) -> None:
+def test_answers_to_every_call_are_of_its_schema_or_are_cut_off(
+    local: MakeAdapter, call: CallName
+) -> None:
     adapter = local(schema_in_prompt=False)
-    wire = packaged_schemas().wire(call, tools=("calculator",), criteria=("brief",) if call == "convergence" else ())
-    answers = [answer for sample in range(6) if (answer := whole(adapter, call, wire.schema, sample))]
+    wire = packaged_schemas().wire(
+        call, tools=("calculator",), criteria=("brief",) if call == "convergence" else ()
+    )
+    answers = [
+        answer for sample in range(6) if (answer := whole(adapter, call, wire.schema, sample))
+    ]
     assert answers
     for answer in answers:
         Draft202012Validator(wire.schema).validate(json.loads(answer))
@@ -80,7 +88,9 @@ def whole(adapter: LLMAdapter, call: CallName, schema: dict[str, Any], sample: i
         return ""
 
 
-def test_a_string_that_never_ends_is_cut_off_and_paid(local: MakeAdapter, endless_model: Path) -> None:
+def test_a_string_that_never_ends_is_cut_off_and_paid(
+    local: MakeAdapter, endless_model: Path
+) -> None:
     adapter = local(model_path=endless_model, max_tokens=50)
     with pytest.raises(Truncated, match="cut off after 50 tokens") as raised:
         adapter.complete(request())
@@ -90,7 +100,9 @@ def test_a_string_that_never_ends_is_cut_off_and_paid(local: MakeAdapter, endles
     assert "provider.max_tokens" in raised.value.hint
 
 
-def test_an_answer_that_fills_the_context_is_cut_off(local: MakeAdapter, endless_model: Path) -> None:
+def test_an_answer_that_fills_the_context_is_cut_off(
+    local: MakeAdapter, endless_model: Path
+) -> None:
     adapter = local(model_path=endless_model, n_ctx=1024, max_tokens=100_000)
     with pytest.raises(Truncated, match="cut off after") as raised:
         adapter.complete(request())
@@ -103,11 +115,15 @@ def test_an_answer_that_fills_the_context_is_cut_off(local: MakeAdapter, endless
 
 def test_a_prompt_longer_than_the_context_is_refused_with_its_numbers(local: MakeAdapter) -> None:
     adapter = local(n_ctx=512)
-    with pytest.raises(RequestRefused, match=r"prompt has \d{4} tokens, the context holds 512") as raised:
+    with pytest.raises(
+        RequestRefused, match=r"prompt has \d{4} tokens, the context holds 512"
+    ) as raised:
         adapter.complete(request(messages=(Message("user", "x" * 1000),)))
     assert "provider.n_ctx" in raised.value.hint
     assert not raised.value.ends_run
-    assert adapter.complete(request(schema=BOUNDED, messages=(Message("user", "x"),), call="repair"))
+    assert adapter.complete(
+        request(schema=BOUNDED, messages=(Message("user", "x"),), call="repair")
+    )
 
 
 def test_the_context_may_be_as_long_as_the_model_was_trained_with(local: MakeAdapter) -> None:
@@ -117,7 +133,9 @@ def test_the_context_may_be_as_long_as_the_model_was_trained_with(local: MakeAda
 
 def test_tokens_are_counted(local: MakeAdapter) -> None:
     adapter = local()
-    first, second = (adapter.complete(request(schema=BOUNDED, sample=sample)).usage for sample in (0, 1))
+    first, second = (
+        adapter.complete(request(schema=BOUNDED, sample=sample)).usage for sample in (0, 1)
+    )
     assert first.requests == 1
     assert first.input_tokens == second.input_tokens > len(json.dumps(BOUNDED))
     assert first.output_tokens > 20
@@ -126,7 +144,9 @@ def test_tokens_are_counted(local: MakeAdapter) -> None:
 def test_equal_requests_get_equal_answers_and_samples_differ(local: MakeAdapter) -> None:
     def texts(seed: int) -> list[str]:
         adapter = local(seed=seed)
-        found = [adapter.complete(request(schema=BOUNDED, sample=sample)).text for sample in range(3)]
+        found = [
+            adapter.complete(request(schema=BOUNDED, sample=sample)).text for sample in range(3)
+        ]
         adapter.close()
         return found
 
@@ -137,7 +157,10 @@ def test_equal_requests_get_equal_answers_and_samples_differ(local: MakeAdapter)
 def test_temperature_zero_takes_the_likeliest_whatever_the_seed(local: MakeAdapter) -> None:
     adapter = local()
     coldest = Parameters(temperature=0.0)
-    texts = {adapter.complete(request(schema=BOUNDED, sample=sample, parameters=coldest)).text for sample in (0, 1, 2)}
+    texts = {
+        adapter.complete(request(schema=BOUNDED, sample=sample, parameters=coldest)).text
+        for sample in (0, 1, 2)
+    }
     assert len(texts) == 1
 
 
@@ -158,7 +181,12 @@ def test_another_model_is_refused_and_its_own_name_is_not(local: MakeAdapter) ->
 def test_many_threads_take_turns_at_one_model(local: MakeAdapter, loads: list[Path]) -> None:
     adapters = [local(), local()]
     with ThreadPoolExecutor(8) as pool:
-        done = list(pool.map(lambda n: adapters[n % 2].complete(request(schema=BOUNDED, sample=n)).text, range(16)))
+        done = list(
+            pool.map(
+                lambda n: adapters[n % 2].complete(request(schema=BOUNDED, sample=n)).text,
+                range(16),
+            )
+        )
     assert all(Draft202012Validator(BOUNDED).is_valid(json.loads(text)) for text in done)
     assert len(loads) == 1
 
@@ -190,7 +218,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
-def test_closing_ends_the_call_under_way_and_the_ones_that_wait(local: MakeAdapter, endless_model: Path) -> None:
+def test_closing_ends_the_call_under_way_and_the_ones_that_wait(
+    local: MakeAdapter, endless_model: Path
+) -> None:
     adapter = local(model_path=endless_model, n_ctx=65536, max_tokens=60_000)
     with ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(adapter.complete, request(sample=sample)) for sample in (0, 1)]
@@ -218,7 +248,9 @@ def test_a_closed_adapter_answers_again(local: MakeAdapter) -> None:
     assert adapter.complete(request(schema=BOUNDED)).text == before
 
 
-def test_a_call_that_takes_too_long_is_ended_and_paid(local: MakeAdapter, endless_model: Path) -> None:
+def test_a_call_that_takes_too_long_is_ended_and_paid(
+    local: MakeAdapter, endless_model: Path
+) -> None:
     adapter = local(model_path=endless_model, n_ctx=65536, max_tokens=60_000, timeout_seconds=1.0)
     started = time.monotonic()
     with pytest.raises(ProviderError, match=r"no answer to the plan call within 1 s") as raised:
@@ -256,13 +288,17 @@ def test_a_broken_file_is_named_with_the_reason(
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(tiny_model.read_bytes()[:size])
     adapter = local(model_path=broken)
-    with pytest.raises(ProviderError, match=r"broken\.gguf: the model could not be loaded: .+") as raised:
+    with pytest.raises(
+        ProviderError, match=r"broken\.gguf: the model could not be loaded: .+"
+    ) as raised:
         adapter.complete(request())
     assert raised.value.ends_run
     assert "complete" in raised.value.hint
 
 
-def test_nothing_is_written_to_the_terminal(local: MakeAdapter, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_to_the_terminal(
+    local: MakeAdapter, capfd: pytest.CaptureFixture[str]
+) -> None:
     adapter = local()
     adapter.complete(request(schema=BOUNDED))
     adapter.close()

@@ -20,10 +20,18 @@ ODD: dict[str, Any] = {
     "properties": {
         "space": {"type": "boolean"},
         "char": {"type": "boolean"},
-        "string": {"type": "object", "properties": {"value": {"type": "null"}}, "required": ["value"]},
+        "string": {
+            "type": "object",
+            "properties": {"value": {"type": "null"}},
+            "required": ["value"],
+        },
         "a b/c~d": {"enum": [1, None, "x", 'q"\\']},
         "address": {"$ref": "#/$defs/address"},
-        "other": {"type": "object", "properties": {"address": {"$ref": "#/$defs/address"}}, "required": ["address"]},
+        "other": {
+            "type": "object",
+            "properties": {"address": {"$ref": "#/$defs/address"}},
+            "required": ["address"],
+        },
     },
     "required": ["space", "char", "string", "a b/c~d", "address", "other"],
     "additionalProperties": False,
@@ -52,8 +60,12 @@ def model(tiny_model: Path) -> Iterator[LocalModel]:
 
 @pytest.mark.parametrize("tools", [None, (), ("web.search", 'odd "name" \\ é', "a-b_c")])
 @pytest.mark.parametrize("call", CALLS)
-def test_the_schema_of_every_call_is_taken(model: LocalModel, call: CallName, tools: tuple[str, ...] | None) -> None:
-    wire = SchemaLibrary().wire(call, tools=tools, criteria=("short", "kind words") if call == "convergence" else ())
+def test_the_schema_of_every_call_is_taken(
+    model: LocalModel, call: CallName, tools: tuple[str, ...] | None
+) -> None:
+    wire = SchemaLibrary().wire(
+        call, tools=tools, criteria=("short", "kind words") if call == "convergence" else ()
+    )
     own = closest_grammar(wire.schema)
     assert own != closest_grammar(RECURSIVE)
     assert model.takes(own)
@@ -63,7 +75,10 @@ def test_the_schema_of_every_call_is_taken(model: LocalModel, call: CallName, to
 
 def test_properties_are_written_in_the_order_of_the_schema(model: LocalModel) -> None:
     root = next(line for line in closest_grammar(ODD).splitlines() if line.startswith("root ::="))
-    places = [root.index(f" {name}-kv") for name in ("space", "char", "string", "a-b-c-d", "address", "other")]
+    places = [
+        root.index(f" {name}-kv")
+        for name in ("space", "char", "string", "a-b-c-d", "address", "other")
+    ]
     assert places == sorted(places)
 
 
@@ -100,7 +115,9 @@ def nested(levels: int) -> dict[str, Any]:
 )
 def test_what_no_grammar_can_hold_is_any_object(local: MakeAdapter, schema: dict[str, Any]) -> None:
     assert closest_grammar(schema) == closest_grammar(RECURSIVE)
-    assert isinstance(json.loads(local(n_ctx=65536, max_tokens=8000).complete(request(schema=schema)).text), dict)
+    assert isinstance(
+        json.loads(local(n_ctx=65536, max_tokens=8000).complete(request(schema=schema)).text), dict
+    )
 
 
 def test_open_places_may_hold_anything(model: LocalModel) -> None:
@@ -130,10 +147,14 @@ def test_no_grammar_lets_a_control_character_into_a_string() -> None:
         {"type": "integer", "minimum": 1},
     ],
 )
-def test_the_ranges_of_aeons_own_schemas_are_held(local: MakeAdapter, numbers: dict[str, Any]) -> None:
+def test_the_ranges_of_aeons_own_schemas_are_held(
+    local: MakeAdapter, numbers: dict[str, Any]
+) -> None:
     schema = {
         "type": "object",
-        "properties": {"numbers": {"type": "array", "items": numbers, "minItems": 20, "maxItems": 20}},
+        "properties": {
+            "numbers": {"type": "array", "items": numbers, "minItems": 20, "maxItems": 20}
+        },
         "required": ["numbers"],
         "additionalProperties": False,
     }
@@ -145,7 +166,12 @@ def test_long_bounds_and_patterns_are_left_to_validation() -> None:
         "type": "object",
         "properties": {
             "a": {"type": "string", "pattern": "^[^x]+$", "maxLength": 5000, "description": "d"},
-            "b": {"type": "array", "items": {"type": "string", "maxLength": 5}, "maxItems": 1000, "minItems": 2},
+            "b": {
+                "type": "array",
+                "items": {"type": "string", "maxLength": 5},
+                "maxItems": 1000,
+                "minItems": 2,
+            },
         },
     }
     assert expressible(schema, schema)["properties"] == {

@@ -23,7 +23,9 @@ def test_merging_keeps_every_word() -> None:
     assert merge_messages([USER]) == [USER]
 
 
-def messages(tiny_model: Path, asked: LLMRequest, *, schema_in_prompt: bool = True) -> tuple[Message, ...]:
+def messages(
+    tiny_model: Path, asked: LLMRequest, *, schema_in_prompt: bool = True
+) -> tuple[Message, ...]:
     settings = LocalProvider(model_path=tiny_model, schema_in_prompt=schema_in_prompt)
     return LocalAdapter(settings)._messages(asked)
 
@@ -40,18 +42,30 @@ def test_the_schema_is_told_after_what_the_system_says(tiny_model: Path) -> None
 
 def test_the_schema_is_not_told_where_it_is_told_already_or_not_wanted(tiny_model: Path) -> None:
     assert messages(tiny_model, request("repair", messages=(SYSTEM, USER))) == (SYSTEM, USER)
-    assert messages(tiny_model, request(messages=(SYSTEM, USER)), schema_in_prompt=False) == (SYSTEM, USER)
+    assert messages(tiny_model, request(messages=(SYSTEM, USER)), schema_in_prompt=False) == (
+        SYSTEM,
+        USER,
+    )
 
 
 @pytest.mark.parametrize("template", [NO_SYSTEM_TEMPLATE, IM_TEMPLATE, None])
-def test_a_model_answers_whatever_its_template_takes(write_model: WriteModel, template: str | None) -> None:
+def test_a_model_answers_whatever_its_template_takes(
+    write_model: WriteModel, template: str | None
+) -> None:
     path = write_model(chat_template=template)
-    schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"enum": [1, 2]}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
     settings = LocalProvider(model_path=path, n_threads=1)
     answer = LocalAdapter(settings).complete(request(messages=(SYSTEM, USER), schema=schema))
     assert json.loads(answer.text)["a"] in (1, 2)
 
 
 def test_a_template_that_is_none_is_said_with_the_file(write_model: WriteModel) -> None:
-    with pytest.raises(ProviderError, match=r"gguf: the model could not be loaded: .*unknown tag 'broken'"):
+    with pytest.raises(
+        ProviderError, match=r"gguf: the model could not be loaded: .*unknown tag 'broken'"
+    ):
         LocalModel(Loading(write_model(chat_template="{% broken"), 512, 0, 1))

@@ -31,26 +31,40 @@ COMMIT = "0" * 39 + "1"
 
 
 def overrides(model: Path, *more: str) -> list[str]:
-    given = ["provider=local", f"provider.model_path={model}", "provider.temperature=1.0", "provider.n_threads=1"]
+    given = [
+        "provider=local",
+        f"provider.model_path={model}",
+        "provider.temperature=1.0",
+        "provider.n_threads=1",
+    ]
     return [*given, "provider.n_ctx=65536", "provider.max_tokens=1500", "store=off", *more]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_run_ends_clearly_and_is_no_simulation(tiny_model: Path, tmp_path: Path, seed: int) -> None:
-    with Aeon.from_config(overrides(tiny_model, f"provider.seed={seed}", "ttl.base=5"), environ={}) as aeon:
+def test_a_run_ends_clearly_and_is_no_simulation(
+    tiny_model: Path, tmp_path: Path, seed: int
+) -> None:
+    with Aeon.from_config(
+        overrides(tiny_model, f"provider.seed={seed}", "ttl.base=5"), environ={}
+    ) as aeon:
         result = aeon.run("Say why.", directory=tmp_path)
     assert not result.synthetic
     assert result.termination_reason
     assert result.converged or result.error or result.reason_codes or result.ttl_expiration
-    assert json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["provider"]["kind"] == "local"
+    assert (
+        json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["provider"]["kind"]
+        == "local"
+    )
 
 
 @pytest.mark.slow
 def test_steps_of_a_given_plan_are_answered(tiny_model: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text(PLAN, encoding="utf-8")
-    with Aeon.from_config(overrides(tiny_model, "mode=core", f"plan_file={plan}"), environ={}) as aeon:
+    with Aeon.from_config(
+        overrides(tiny_model, "mode=core", f"plan_file={plan}"), environ={}
+    ) as aeon:
         result = aeon.run("Say something.", directory=tmp_path / "run")
     assert result.error is None
     assert result.provider.models["worker"] == [tiny_model.stem]
@@ -59,10 +73,18 @@ def test_steps_of_a_given_plan_are_answered(tiny_model: Path, tmp_path: Path) ->
 
 def aeon(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "aeon", *arguments]
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "HF_"))}
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "HF_"))
+    }
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        command, cwd=folder, env={**variables, **environment}, stdout=pipe, stderr=pipe, text=True, bufsize=1
+        command,
+        cwd=folder,
+        env={**variables, **environment},
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        bufsize=1,
     )
 
 
@@ -76,7 +98,9 @@ def test_a_file_that_is_none_ends_before_anything_is_made(tiny_model: Path, tmp_
 
 
 @pytest.mark.slow
-def test_a_file_that_breaks_off_ends_the_run_with_its_name(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_file_that_breaks_off_ends_the_run_with_its_name(
+    tiny_model: Path, tmp_path: Path
+) -> None:
     (tmp_path / "half.gguf").write_bytes(tiny_model.read_bytes()[:50_000])
     ended = aeon(tmp_path, "task=why?", *overrides(Path("half.gguf")))
     _, told = ended.communicate(timeout=60)
@@ -87,20 +111,38 @@ def test_a_file_that_breaks_off_ends_the_run_with_its_name(tiny_model: Path, tmp
 @pytest.mark.slow
 def test_control_c_abandons_the_step_that_is_written(endless_model: Path, tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN, encoding="utf-8")
-    given = overrides(endless_model, "task=why?", "mode=core", "plan_file=plan.yaml", "execution.grace_seconds=0.2")
-    running = aeon(tmp_path, *given, "provider.max_tokens=60000", "progress=plain", "hydra.run.dir=run")
+    given = overrides(
+        endless_model,
+        "task=why?",
+        "mode=core",
+        "plan_file=plan.yaml",
+        "execution.grace_seconds=0.2",
+    )
+    running = aeon(
+        tmp_path, *given, "provider.max_tokens=60000", "progress=plain", "hydra.run.dir=run"
+    )
     wait_for_call(running)
     started = time.monotonic()
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert running.returncode == 130
     assert time.monotonic() - started < 15
-    assert json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))["termination_reason"]
+    assert json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))[
+        "termination_reason"
+    ]
 
 
 @pytest.mark.slow
-def test_a_second_control_c_ends_at_once_in_the_middle_of_a_call(endless_model: Path, tmp_path: Path) -> None:
-    running = aeon(tmp_path, "task=why?", *overrides(endless_model), "provider.max_tokens=60000", "progress=plain")
+def test_a_second_control_c_ends_at_once_in_the_middle_of_a_call(
+    endless_model: Path, tmp_path: Path
+) -> None:
+    running = aeon(
+        tmp_path,
+        "task=why?",
+        *overrides(endless_model),
+        "provider.max_tokens=60000",
+        "progress=plain",
+    )
     wait_for_call(running)
     started = time.monotonic()
     running.send_signal(signal.SIGINT)
@@ -130,10 +172,18 @@ def hub(tiny_model: Path) -> Iterator[str]:
             self.do_GET()
 
         def do_GET(self) -> None:
-            known = self.path.startswith(("/owner/tiny/resolve/main/tiny.gguf", f"/owner/tiny/resolve/{COMMIT}/"))
+            known = self.path.startswith(
+                ("/owner/tiny/resolve/main/tiny.gguf", f"/owner/tiny/resolve/{COMMIT}/")
+            )
             self.send_response(200 if known else 404)
-            headers = {"ETag": '"tiny"', "X-Repo-Commit": COMMIT, "Content-Length": str(len(content) if known else 0)}
-            for name, value in (headers if known else {**headers, "X-Error-Code": "EntryNotFound"}).items():
+            headers = {
+                "ETag": '"tiny"',
+                "X-Repo-Commit": COMMIT,
+                "Content-Length": str(len(content) if known else 0),
+            }
+            for name, value in (
+                headers if known else {**headers, "X-Error-Code": "EntryNotFound"}
+            ).items():
                 self.send_header(name, value)
             self.end_headers()
             if known and self.command == "GET":
@@ -158,7 +208,11 @@ def from_hub(tmp_path: Path, hub: str, filename: str) -> tuple[int, str]:
         "hydra.run.dir=run",
         "limits.max_llm_calls=2",
     ]
-    environment = {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    environment = {
+        "HF_ENDPOINT": hub,
+        "HF_HOME": str(tmp_path / "hub"),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
     running = aeon(tmp_path, "task=why?", *given, *where, **environment)
     _, told = running.communicate(timeout=100)
     return running.returncode, told

@@ -41,7 +41,15 @@ class Server:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}/v1"
-        command = [sys.executable, "-m", "llama_cpp.server", "--model", str(model), "--port", str(port)]
+        command = [
+            sys.executable,
+            "-m",
+            "llama_cpp.server",
+            "--model",
+            str(model),
+            "--port",
+            str(port),
+        ]
         command += ["--host", "127.0.0.1", "--n_ctx", "4096", "--n_threads", "1", "--seed", "1"]
         with log.open("wb") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output)
@@ -83,8 +91,15 @@ def connect(server: Server) -> Iterator[Any]:
     made: list[OpenAIAdapter] = []
 
     def make(**given: Any) -> OpenAIAdapter:
-        settings = {"name": "llama_cpp", "model": "loaded", "base_url": server.url, "temperature": 1.0}
-        made.append(OpenAIAdapter(OpenAIProvider.model_validate({**settings, "max_tokens": 200, **given})))
+        settings = {
+            "name": "llama_cpp",
+            "model": "loaded",
+            "base_url": server.url,
+            "temperature": 1.0,
+        }
+        made.append(
+            OpenAIAdapter(OpenAIProvider.model_validate({**settings, "max_tokens": 200, **given}))
+        )
         return made[-1]
 
     yield make

@@ -19,7 +19,9 @@ def connect(openai_server: OpenAIServer) -> Iterator[Connect]:
     """Makes adapters for the server, `connect(key, headers, **settings)`, and closes them when the test ends."""
     with ExitStack() as open_adapters:
 
-        def make(key: str | None = KEY, headers: dict[str, str] | None = None, **settings: Any) -> OpenAIAdapter:
+        def make(
+            key: str | None = KEY, headers: dict[str, str] | None = None, **settings: Any
+        ) -> OpenAIAdapter:
             given = {"base_url": openai_server.url, "timeout_seconds": 5.0, **settings}
             adapter = OpenAIAdapter(OpenAIProvider(**given), key, headers)
             open_adapters.callback(adapter.close)

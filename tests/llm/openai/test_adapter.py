@@ -17,33 +17,54 @@ from tests.support.openai_server import Completion, Failure, OpenAIServer
 from tests.support.requests import SCHEMA, request
 
 
-def test_sends_a_strict_json_schema_request_and_returns_the_text(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_sends_a_strict_json_schema_request_and_returns_the_text(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = {"answer": "because"}
     response = connect(model="m-1").complete(request())
     assert response.text == '{"answer": "because"}'
-    assert (response.model, response.finish_reason, response.response_id) == ("scripted-1", "stop", "chatcmpl-1")
+    assert (response.model, response.finish_reason, response.response_id) == (
+        "scripted-1",
+        "stop",
+        "chatcmpl-1",
+    )
     assert response.synthetic is False
     [received] = openai_server.requests
     assert received.body == {
         "model": "m-1",
-        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}],
-        "response_format": {"type": "json_schema", "json_schema": {"name": "plan", "schema": SCHEMA, "strict": True}},
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Why?"},
+        ],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "plan", "schema": SCHEMA, "strict": True},
+        },
     }
     assert received.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_schema_that_is_not_strict_is_sent_as_such(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_schema_that_is_not_strict_is_sent_as_such(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["tool_arguments"] = {"anything": 1}
     connect().complete(request("tool_arguments", schema={"type": "object"}, strict=False))
     assert openai_server.requests[0].strict is False
 
 
-def test_the_requests_parameters_win_over_the_providers(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_the_requests_parameters_win_over_the_providers(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
-    adapter = connect(model="base", temperature=0.0, max_tokens=100, effort="low", extra_body={"seed": 7})
+    adapter = connect(
+        model="base", temperature=0.0, max_tokens=100, effort="low", extra_body={"seed": 7}
+    )
     adapter.complete(request(parameters=Parameters(model="better", effort="high")))
     body = openai_server.requests[0].body
-    sent = {name: body[name] for name in ("model", "temperature", "max_completion_tokens", "reasoning_effort", "seed")}
+    sent = {
+        name: body[name]
+        for name in ("model", "temperature", "max_completion_tokens", "reasoning_effort", "seed")
+    }
     assert sent == {
         "model": "better",
         "temperature": 0.0,
@@ -53,7 +74,9 @@ def test_the_requests_parameters_win_over_the_providers(openai_server: OpenAISer
     }
 
 
-def test_the_token_limit_goes_by_the_name_that_the_server_knows(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_the_token_limit_goes_by_the_name_that_the_server_knows(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     connect(max_tokens=50, max_tokens_parameter="max_tokens").complete(request())
     body = openai_server.requests[0].body
@@ -69,7 +92,10 @@ def test_extra_headers_go_with_every_request_and_win_over_the_key(
     for key in (KEY, None):
         connect(key, headers={"X-Team": "blue", name: "Basic abc"}).complete(request())
     for received in openai_server.requests:
-        assert (received.headers["x-team"], received.headers["authorization"]) == ("blue", "Basic abc")
+        assert (received.headers["x-team"], received.headers["authorization"]) == (
+            "blue",
+            "Basic abc",
+        )
 
 
 def test_without_a_key_no_authorization_is_sent_even_if_the_environment_has_one(
@@ -81,7 +107,9 @@ def test_without_a_key_no_authorization_is_sent_even_if_the_environment_has_one(
     assert "authorization" not in openai_server.requests[0].headers
 
 
-def test_text_in_any_script_arrives_as_it_was_written(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_text_in_any_script_arrives_as_it_was_written(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = lambda received: Completion({"answer": received.user})
     text = 'quotes " \\ ${x} {{ y }} \n\ttabs, 中文, עברית, 🙂, \u2028'
     response = connect().complete(request(messages=(Message("user", text),)))
@@ -89,7 +117,9 @@ def test_text_in_any_script_arrives_as_it_was_written(openai_server: OpenAIServe
     assert response.text.isascii()
 
 
-def test_usage_has_cached_and_reasoning_tokens(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_usage_has_cached_and_reasoning_tokens(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 20,
@@ -106,7 +136,10 @@ def test_usage_has_cached_and_reasoning_tokens(openai_server: OpenAIServer, conn
     [
         (None, Usage(requests=1)),
         ({}, Usage(requests=1)),
-        ({"prompt_tokens": 3, "completion_tokens": None, "prompt_tokens_details": None}, Usage(3, requests=1)),
+        (
+            {"prompt_tokens": 3, "completion_tokens": None, "prompt_tokens_details": None},
+            Usage(3, requests=1),
+        ),
         ({"prompt_tokens": "many"}, Usage(requests=1)),
     ],
 )
@@ -120,14 +153,19 @@ def test_usage_that_is_missing_or_odd_counts_as_nothing_and_costs_no_answer(
 
 def test_64_calls_are_in_flight_at_once(openai_server: OpenAIServer, connect: Connect) -> None:
     together = threading.Barrier(64, timeout=10)
-    openai_server.script["step"] = lambda received: (together.wait(), Completion({"answer": received.user}))[1]
+    openai_server.script["step"] = lambda received: (
+        together.wait(),
+        Completion({"answer": received.user}),
+    )[1]
     openai_server.script["plan"] = {"answer": "x"}
     adapter = connect(timeout_seconds=20)
     adapter.complete(request())
     asked = [request("step", messages=(Message("user", str(number)),)) for number in range(64)]
     with ThreadPoolExecutor(64) as pool:
         responses = list(pool.map(adapter.complete, asked))
-    assert [response.text for response in responses] == [f'{{"answer": "{number}"}}' for number in range(64)]
+    assert [response.text for response in responses] == [
+        f'{{"answer": "{number}"}}' for number in range(64)
+    ]
     assert openai_server.max_in_flight == 64
 
 
@@ -155,7 +193,9 @@ def test_closing_ends_a_call_under_way(openai_server: OpenAIServer, connect: Con
     release.set()
 
 
-def test_closing_ends_the_calls_that_wait_for_the_first_one_too(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_closing_ends_the_calls_that_wait_for_the_first_one_too(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     arrived, release = threading.Event(), threading.Event()
     openai_server.script["plan"] = lambda _: (arrived.set(), release.wait(5), Failure(500))[2]
     adapter = connect()
@@ -172,7 +212,9 @@ def test_closing_ends_the_calls_that_wait_for_the_first_one_too(openai_server: O
     assert len(openai_server.requests) == 1
 
 
-def test_a_closed_adapter_connects_again_when_it_is_used_again(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_closed_adapter_connects_again_when_it_is_used_again(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     adapter = connect()
     for _ in range(2):
@@ -181,7 +223,9 @@ def test_a_closed_adapter_connects_again_when_it_is_used_again(openai_server: Op
     adapter.close()
 
 
-def test_a_connection_is_kept_for_the_next_call(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_connection_is_kept_for_the_next_call(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     adapter = connect()
     for _ in range(5):
@@ -190,7 +234,9 @@ def test_a_connection_is_kept_for_the_next_call(openai_server: OpenAIServer, con
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_leaves_its_parents_connection_alone(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_forked_child_leaves_its_parents_connection_alone(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     adapter = connect()
     adapter.complete(request())
@@ -222,5 +268,7 @@ def test_a_process_that_never_closes_its_adapter_ends_silently(openai_server: Op
         "from tests.support.requests import request;"
         f"print(OpenAIAdapter(OpenAIProvider(base_url={openai_server.url!r}), 'k').complete(request()).text)"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
     assert (done.stdout.strip(), done.stderr) == ('{"answer": "x"}', "")

@@ -39,7 +39,11 @@ from tests.support.requests import request
     ],
 )
 def test_an_answer_without_a_usable_text_is_an_error_that_knows_what_was_paid(
-    answer: Completion, kind: type[AeonError], hint: str, openai_server: OpenAIServer, connect: Connect
+    answer: Completion,
+    kind: type[AeonError],
+    hint: str,
+    openai_server: OpenAIServer,
+    connect: Connect,
 ) -> None:
     openai_server.script["plan"] = answer
     with pytest.raises(kind) as failure:
@@ -50,7 +54,9 @@ def test_an_answer_without_a_usable_text_is_an_error_that_knows_what_was_paid(
     assert not failure.value.retryable
 
 
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 100}, {"prompt_tokens": 0, "completion_tokens": 0}])
+@pytest.mark.parametrize(
+    "usage", [None, {"prompt_tokens": 100}, {"prompt_tokens": 0, "completion_tokens": 0}]
+)
 @pytest.mark.parametrize("text", [None, "cut of"])
 def test_an_answer_without_a_usable_text_says_whether_its_cost_is_known(
     text: str | None, usage: dict[str, int] | None, openai_server: OpenAIServer, connect: Connect
@@ -65,7 +71,9 @@ def test_an_answer_without_a_usable_text_says_whether_its_cost_is_known(
     assert failure.value.usage_reported
 
 
-def test_a_part_of_the_tokens_is_never_more_than_the_whole(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_part_of_the_tokens_is_never_more_than_the_whole(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = Completion(
         '{"answer": "x"}',
         usage={
@@ -99,22 +107,70 @@ def test_a_refusal_is_quoted(openai_server: OpenAIServer, connect: Connect) -> N
 @pytest.mark.parametrize(
     ("failure", "kind", "retryable", "message", "hint"),
     [
-        (error(400, "temperature is not supported"), RequestRefused, False, "temperature is not supported", "model"),
-        (error(400, "too long", "context_length_exceeded"), RequestRefused, False, "too long", "larger context"),
-        (error(400, "This model's maximum context length is 9 tokens."), RequestRefused, False, "9", "larger context"),
-        (error(400, "litellm.ContextWindowExceededError: no"), RequestRefused, False, "no", "larger context"),
-        (error(400, "exceeds the available context size (9)"), RequestRefused, False, "9", "larger context"),
-        (error(500, "exceeds the available context size (9)"), RequestRefused, False, "9", "larger context"),
+        (
+            error(400, "temperature is not supported"),
+            RequestRefused,
+            False,
+            "temperature is not supported",
+            "model",
+        ),
+        (
+            error(400, "too long", "context_length_exceeded"),
+            RequestRefused,
+            False,
+            "too long",
+            "larger context",
+        ),
+        (
+            error(400, "This model's maximum context length is 9 tokens."),
+            RequestRefused,
+            False,
+            "9",
+            "larger context",
+        ),
+        (
+            error(400, "litellm.ContextWindowExceededError: no"),
+            RequestRefused,
+            False,
+            "no",
+            "larger context",
+        ),
+        (
+            error(400, "exceeds the available context size (9)"),
+            RequestRefused,
+            False,
+            "9",
+            "larger context",
+        ),
+        (
+            error(500, "exceeds the available context size (9)"),
+            RequestRefused,
+            False,
+            "9",
+            "larger context",
+        ),
         (error(401, "no such key"), AuthenticationFailed, False, "no such key", "OPENAI_API_KEY"),
         (error(403, "not yours"), AuthenticationFailed, False, "not yours", "OPENAI_API_KEY"),
         (error(404, "no such model"), RequestRefused, False, "no such model", "provider.model"),
-        (Failure(404, body={"detail": "Not Found"}), RequestRefused, False, "Not Found", "provider.base_url"),
+        (
+            Failure(404, body={"detail": "Not Found"}),
+            RequestRefused,
+            False,
+            "Not Found",
+            "provider.base_url",
+        ),
         (error(408, "late"), ServerFailed, True, "late", "fails"),
         (error(409, "busy"), ServerFailed, True, "busy", "fails"),
         (error(413, "too large"), RequestRefused, False, "too large", "model"),
         (error(422, "odd"), RequestRefused, False, "odd", "model"),
         (error(429, "slow down"), RateLimited, True, "slow down", "provider.max_concurrency"),
-        (error(429, "no credit", "insufficient_quota"), QuotaExhausted, False, "no credit", "add some at the provider"),
+        (
+            error(429, "no credit", "insufficient_quota"),
+            QuotaExhausted,
+            False,
+            "no credit",
+            "add some at the provider",
+        ),
         (error(402, "pay first"), QuotaExhausted, False, "pay first", "provider.fallbacks"),
         (error(500, "oh dear"), ServerFailed, True, "oh dear", "fails"),
         (error(503, "overloaded"), ServerFailed, True, "overloaded", "fails"),
@@ -149,7 +205,12 @@ def test_an_error_status_is_mapped_with_the_servers_words_and_a_hint(
     [
         error(400, "too long", "context_length_exceeded"),
         error(400, "litellm.ContextWindowExceededError: no"),
-        Failure(200, body={"error": {"code": 400, "message": "exceeds the available context size (9 tokens)"}}),
+        Failure(
+            200,
+            body={
+                "error": {"code": 400, "message": "exceeds the available context size (9 tokens)"}
+            },
+        ),
     ],
 )
 def test_a_prompt_too_long_is_tried_in_no_other_form_and_another_endpoint_may_have_room(
@@ -196,15 +257,27 @@ def test_what_is_no_chat_completion_names_the_base_url(
         ({"error": {"message": "no credit", "code": 429}}, RateLimited, 429),
         ({"error": {"message": "no credit", "code": 502}}, ServerFailed, 502),
         (
-            {"choices": [{"message": {"content": "half"}, "error": {"message": "no credit", "code": 503}}]},
+            {
+                "choices": [
+                    {"message": {"content": "half"}, "error": {"message": "no credit", "code": 503}}
+                ]
+            },
             ServerFailed,
             503,
         ),
-        ({"error": {"message": "no credit"}, "choices": [{"message": {"content": "{}"}}]}, RequestRefused, 200),
+        (
+            {"error": {"message": "no credit"}, "choices": [{"message": {"content": "{}"}}]},
+            RequestRefused,
+            200,
+        ),
     ],
 )
 def test_an_error_in_an_answer_that_says_all_is_well_is_that_error(
-    body: dict[str, object], kind: type[ProviderError], status: int, openai_server: OpenAIServer, connect: Connect
+    body: dict[str, object],
+    kind: type[ProviderError],
+    status: int,
+    openai_server: OpenAIServer,
+    connect: Connect,
 ) -> None:
     openai_server.script["plan"] = Failure(200, body=body)
     with pytest.raises(ProviderError, match="no credit") as raised:
@@ -213,7 +286,9 @@ def test_an_error_in_an_answer_that_says_all_is_well_is_that_error(
 
 
 @pytest.mark.parametrize("body", ['{"id": "x", "choices": [{"mess', '{"id": '])
-def test_half_a_response_can_be_tried_again(body: str, openai_server: OpenAIServer, connect: Connect) -> None:
+def test_half_a_response_can_be_tried_again(
+    body: str, openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = Failure(200, body=body)
     with pytest.raises(ConnectionFailed, match="half a response") as raised:
         connect().complete(request())
@@ -231,16 +306,24 @@ def test_a_completion_without_a_choice_is_the_servers_fault(
     assert "base_url" not in raised.value.hint
 
 
-def test_a_stream_that_nobody_asked_for_is_called_one(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_stream_that_nobody_asked_for_is_called_one(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     stream = 'data: {"choices": [{"delta": {"content": "{"}}]}\n\ndata: [DONE]\n\n'
-    openai_server.script["plan"] = Failure(200, body=stream, headers={"content-type": "text/event-stream"})
+    openai_server.script["plan"] = Failure(
+        200, body=stream, headers={"content-type": "text/event-stream"}
+    )
     with pytest.raises(NotAnAPI) as raised:
         connect().complete(request())
     assert "streams" in raised.value.hint
 
 
-def test_a_redirect_is_not_followed_and_says_where_it_leads(openai_server: OpenAIServer, connect: Connect) -> None:
-    openai_server.script["plan"] = Failure(307, headers={"location": "http://127.0.0.1:9/elsewhere"})
+def test_a_redirect_is_not_followed_and_says_where_it_leads(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Failure(
+        307, headers={"location": "http://127.0.0.1:9/elsewhere"}
+    )
     with pytest.raises(NotAnAPI, match=r"127\.0\.0\.1:9/elsewhere, which is not followed"):
         connect().complete(request())
 
@@ -263,7 +346,11 @@ def test_what_the_server_says_is_shortened(openai_server: OpenAIServer, connect:
 )
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_wait_that_the_server_asks_for_is_kept(
-    status: int, headers: dict[str, str], seconds: float | None, openai_server: OpenAIServer, connect: Connect
+    status: int,
+    headers: dict[str, str],
+    seconds: float | None,
+    openai_server: OpenAIServer,
+    connect: Connect,
 ) -> None:
     openai_server.script["plan"] = Failure(status, headers=headers)
     with pytest.raises(ProviderError) as raised:
@@ -271,8 +358,12 @@ def test_the_wait_that_the_server_asks_for_is_kept(
     assert raised.value.retry_after == seconds
 
 
-@pytest.mark.parametrize("failure", [Failure(reset=True), Failure(200, headers={"content-length": "9999"})])
-def test_a_broken_connection_can_be_retried(failure: Failure, openai_server: OpenAIServer, connect: Connect) -> None:
+@pytest.mark.parametrize(
+    "failure", [Failure(reset=True), Failure(200, headers={"content-length": "9999"})]
+)
+def test_a_broken_connection_can_be_retried(
+    failure: Failure, openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = failure
     with pytest.raises(ConnectionFailed) as raised:
         connect(timeout_seconds=0.5, timeout_per="attempt").complete(request())
@@ -311,7 +402,9 @@ def test_requests_go_through_the_proxy_of_the_environment_and_name_their_server_
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", openai_server.url)
     monkeypatch.setenv("NO_PROXY", "")
-    with pytest.raises(RequestRefused, match=r"no such path: http://models\.invalid/v1/chat/completions"):
+    with pytest.raises(
+        RequestRefused, match=r"no such path: http://models\.invalid/v1/chat/completions"
+    ):
         connect(base_url="http://models.invalid/v1").complete(request())
 
 
@@ -345,14 +438,18 @@ def test_a_server_that_is_not_there_is_named(openai_server: OpenAIServer) -> Non
     assert url in raised.value.hint
 
 
-def test_a_slow_server_ends_the_attempt_after_its_time(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_slow_server_ends_the_attempt_after_its_time(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = Failure(delay=0.6)
     with pytest.raises(ConnectionFailed, match=r"no answer within 0\.15 s") as raised:
         connect(timeout_seconds=0.15).complete(request())
     assert "provider.timeout_seconds=0.15" in raised.value.hint
 
 
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://example.org", "http://", "http://[::1", "nonsense"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "ftp://example.org", "http://", "http://[::1", "nonsense"]
+)
 def test_a_base_url_that_is_none_is_refused_before_any_call(url: str, connect: Connect) -> None:
     with pytest.raises(ConfigError, match="base_url") as raised:
         connect(base_url=url)
@@ -366,7 +463,9 @@ def test_a_prompt_that_is_not_unicode_is_refused(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 403, 200])
-@pytest.mark.parametrize("code", ["insufficient_quota", "billing_not_active", "insufficient_credits"])
+@pytest.mark.parametrize(
+    "code", ["insufficient_quota", "billing_not_active", "insufficient_credits"]
+)
 def test_an_account_without_credit_that_is_told_in_a_bare_word_is_not_asked_again(
     code: str, status: int, openai_server: OpenAIServer, connect: Connect
 ) -> None:
@@ -381,11 +480,15 @@ def test_an_account_without_credit_that_is_told_in_a_bare_word_is_not_asked_agai
     [
         error(400, "response_format: input should be 'text'"),
         error(500, "response_format: input should be 'text'"),
-        Failure(200, body={"error": {"code": 500, "message": "response_format: input should be 'text'"}}),
+        Failure(
+            200, body={"error": {"code": 500, "message": "response_format: input should be 'text'"}}
+        ),
     ],
 )
 @pytest.mark.parametrize("form", ["json_schema", "json_object"])
-def test_a_form_of_ones_own_that_is_refused_is_no_outage(form: str, says: Failure, connect: Connect) -> None:
+def test_a_form_of_ones_own_that_is_refused_is_no_outage(
+    form: str, says: Failure, connect: Connect
+) -> None:
     with AbleServer(forms={"text"}, says=says) as server:
         with pytest.raises(RequestRefused) as raised:
             connect(base_url=server.url, structured_output=form).complete(request())

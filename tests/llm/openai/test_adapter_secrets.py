@@ -19,10 +19,16 @@ def everything_said(failure: BaseException) -> str:
     return said
 
 
-@pytest.mark.parametrize("echo", [f"Incorrect API key: {KEY}", "header was team-secret", "token 0123456789abcdef"])
+@pytest.mark.parametrize(
+    "echo", [f"Incorrect API key: {KEY}", "header was team-secret", "token 0123456789abcdef"]
+)
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 200])
 def test_no_secret_is_shown_even_if_the_server_echoes_it(
-    status: int, echo: str, openai_server: OpenAIServer, connect: Connect, caplog: pytest.LogCaptureFixture
+    status: int,
+    echo: str,
+    openai_server: OpenAIServer,
+    connect: Connect,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG")
     openai_server.script["plan"] = Failure(status, body={"error": {"message": echo, "code": echo}})
@@ -43,7 +49,9 @@ def test_a_password_in_the_base_url_is_refused_without_being_shown(connect: Conn
 
 
 @pytest.mark.parametrize("key", ["sk-with\nnewline", "sk-with-é"])
-def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str, connect: Connect) -> None:
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(
+    key: str, connect: Connect
+) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY") as raised:
         connect(key)
     assert key not in everything_said(raised.value)
@@ -58,7 +66,9 @@ def test_a_header_that_cannot_be_sent_is_refused(headers: dict[str, str], connec
 def test_a_key_that_a_server_gives_for_a_model_or_an_id_is_not_kept(
     openai_server: OpenAIServer, connect: Connect
 ) -> None:
-    openai_server.script["plan"] = Completion({"answer": "x"}, model=f"m-{KEY}", id=f"id {KEY}", finish_reason=KEY)
+    openai_server.script["plan"] = Completion(
+        {"answer": "x"}, model=f"m-{KEY}", id=f"id {KEY}", finish_reason=KEY
+    )
     response = connect().complete(request())
     assert (response.model, response.response_id) == ("m-[secret]", "id [secret]")
     assert KEY not in repr(response)
@@ -87,7 +97,11 @@ AMBIENT = {
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("name", ["openai", "ollama"])
 def test_no_header_of_the_environment_goes_to_another_server_than_openais(
-    key: str | None, name: str, openai_server: OpenAIServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    key: str | None,
+    name: str,
+    openai_server: OpenAIServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for variable, value in AMBIENT.items():
         monkeypatch.setenv(variable, value)
@@ -103,8 +117,13 @@ def test_no_header_of_the_environment_goes_to_another_server_than_openais(
 def test_openai_itself_is_told_the_organisation_and_the_project_and_nothing_else(
     name: str, sent: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable, value in (AMBIENT | {"OPENAI_ORG_ID": "my-team", "OPENAI_PROJECT_ID": "my-team"}).items():
+    for variable, value in (
+        AMBIENT | {"OPENAI_ORG_ID": "my-team", "OPENAI_PROJECT_ID": "my-team"}
+    ).items():
         monkeypatch.setenv(variable, value)
     headers = Endpoint(OpenAIProvider(base_url=DEFAULT_BASE_URL, name=name), KEY).headers
     assert "other-secret" not in str(headers)
-    assert [headers.get(sent_as) for sent_as in ("OpenAI-Organization", "OpenAI-Project")] == [sent, sent]
+    assert [headers.get(sent_as) for sent_as in ("OpenAI-Organization", "OpenAI-Project")] == [
+        sent,
+        sent,
+    ]

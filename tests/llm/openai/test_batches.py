@@ -32,7 +32,11 @@ from tests.support.batch_server import BatchServer, Fate
 from tests.support.openai_server import Failure, Received, error
 from tests.support.requests import request
 
-FILES, BATCHES, CONTENT = ("POST", "/v1/files"), ("POST", "/v1/batches"), ("GET", "/v1/files/*/content")
+FILES, BATCHES, CONTENT = (
+    ("POST", "/v1/files"),
+    ("POST", "/v1/batches"),
+    ("GET", "/v1/files/*/content"),
+)
 Connect = Callable[..., BatchAdapter]
 
 
@@ -59,7 +63,9 @@ def connect(server: BatchServer) -> Iterator[Connect]:
 
         def make(**settings: Any) -> BatchAdapter:
             fast = {"batch": True, "batch_wait_seconds": 0.4, "batch_poll_seconds": 0.05}
-            adapter = BatchAdapter(OpenAIProvider(**{"base_url": server.url, **fast, **settings}), "key")
+            adapter = BatchAdapter(
+                OpenAIProvider(**{"base_url": server.url, **fast, **settings}), "key"
+            )
             open_adapters.callback(adapter.close)
             return adapter
 
@@ -70,7 +76,9 @@ def asked(text: str, **given: Any) -> Any:
     return request(messages=(Message("system", "Be brief."), Message("user", text)), **given)
 
 
-def ask_all(adapter: BatchAdapter, *requests: Any, stop: Callable[[], bool] = lambda: False) -> list[Any]:
+def ask_all(
+    adapter: BatchAdapter, *requests: Any, stop: Callable[[], bool] = lambda: False
+) -> list[Any]:
     """What each request gives, asked by a run of its own: the text of an answer, or the error."""
     runs = [adapter.of_run(stop) for _ in requests]
 
@@ -88,10 +96,14 @@ def ask_all(adapter: BatchAdapter, *requests: Any, stop: Callable[[], bool] = la
 
 def noted(path: Path = Path(".aeon/batches.sqlite")) -> list[tuple[Any, ...]]:
     with sqlite3.connect(path) as journal:
-        return journal.execute("SELECT id, owner, batch, status FROM requests ORDER BY rowid").fetchall()
+        return journal.execute(
+            "SELECT id, owner, batch, status FROM requests ORDER BY rowid"
+        ).fetchall()
 
 
-def test_requests_of_all_runs_go_together_and_each_gets_its_own_answer(server: BatchServer, connect: Connect) -> None:
+def test_requests_of_all_runs_go_together_and_each_gets_its_own_answer(
+    server: BatchServer, connect: Connect
+) -> None:
     texts = [f"number {n}" for n in range(20)]
     assert ask_all(connect(), *map(asked, texts)) == texts
     [made] = server.batches
@@ -104,19 +116,27 @@ def test_a_body_may_be_a_text(server: BatchServer, connect: Connect) -> None:
     assert ask_all(connect(), asked("a")) == ["a"]
 
 
-def test_equal_requests_are_asked_as_often_as_they_are_made(server: BatchServer, connect: Connect) -> None:
+def test_equal_requests_are_asked_as_often_as_they_are_made(
+    server: BatchServer, connect: Connect
+) -> None:
     assert ask_all(connect(), asked("same"), asked("same")) == ["same", "same"]
     assert len({line["custom_id"] for line in server.requests}) == 2
 
 
 def test_each_model_has_a_batch_of_its_own(server: BatchServer, connect: Connect) -> None:
     other = Parameters(model="other")
-    assert ask_all(connect(), asked("a"), asked("b", parameters=other), asked("c")) == ["a", "b", "c"]
+    assert ask_all(connect(), asked("a"), asked("b", parameters=other), asked("c")) == [
+        "a",
+        "b",
+        "c",
+    ]
     assert sorted(made.size for made in server.batches) == [1, 2]
 
 
 @pytest.mark.slow
-def test_a_round_waits_for_who_does_not_wait_yet_but_not_for_ever(server: BatchServer, connect: Connect) -> None:
+def test_a_round_waits_for_who_does_not_wait_yet_but_not_for_ever(
+    server: BatchServer, connect: Connect
+) -> None:
     adapter = connect(batch_wait_seconds=0.8)
     idle = adapter.of_run(lambda: False)
     began = time.monotonic()
@@ -129,7 +149,9 @@ def test_a_round_waits_for_who_does_not_wait_yet_but_not_for_ever(server: BatchS
 
 
 @pytest.mark.slow
-def test_a_full_round_goes_out_at_once(server: BatchServer, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_round_goes_out_at_once(
+    server: BatchServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(batches_round, "MAX_REQUESTS", 3)
     texts = [str(n) for n in range(7)]
     assert ask_all(connect(), *map(asked, texts)) == texts
@@ -187,7 +209,11 @@ def test_lines_that_are_missing_fail_and_lines_that_stand_twice_count_once(
 def test_too_many_tokens_at_once_go_out_as_smaller_batches_one_after_the_other(
     server: BatchServer, connect: Connect
 ) -> None:
-    limit = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "line": None}
+    limit = {
+        "code": "token_limit_exceeded",
+        "message": "Enqueued token limit reached",
+        "line": None,
+    }
     server.fates = [Fate("failed", 0.1, errors=[limit])]
     texts = [str(n) for n in range(8)]
     assert ask_all(connect(), *map(asked, texts)) == texts
@@ -195,7 +221,9 @@ def test_too_many_tokens_at_once_go_out_as_smaller_batches_one_after_the_other(
     assert server.batches[2].made >= server.batches[1].made + 0.1
 
 
-def test_lines_at_fault_are_refused_and_the_others_sent_again(server: BatchServer, connect: Connect) -> None:
+def test_lines_at_fault_are_refused_and_the_others_sent_again(
+    server: BatchServer, connect: Connect
+) -> None:
     fault = {"code": "invalid_value", "message": "no such value", "line": 2, "param": "body.effort"}
     server.fates = [Fate("failed", 0.1, errors=[fault])]
     answers = ask_all(connect(structured_output="json_schema"), *map(asked, "abc"))
@@ -205,8 +233,14 @@ def test_lines_at_fault_are_refused_and_the_others_sent_again(server: BatchServe
     assert [made.size for made in server.batches] == [3, 2]
 
 
-def test_a_batch_refused_as_a_whole_fails_each_of_its_requests(server: BatchServer, connect: Connect) -> None:
-    fault = {"code": "model_not_found", "message": "The provided model 'x' does not exist", "line": None}
+def test_a_batch_refused_as_a_whole_fails_each_of_its_requests(
+    server: BatchServer, connect: Connect
+) -> None:
+    fault = {
+        "code": "model_not_found",
+        "message": "The provided model 'x' does not exist",
+        "line": None,
+    }
     server.fates = [Fate("failed", 0.1, errors=[fault])] * 4
     answers = ask_all(connect(structured_output="json_schema"), *map(asked, "ab"))
     assert [type(one) for one in answers] == [RequestRefused, RequestRefused]
@@ -214,12 +248,17 @@ def test_a_batch_refused_as_a_whole_fails_each_of_its_requests(server: BatchServ
     assert answers[0] is not answers[1]
 
 
-def test_a_form_that_is_refused_is_found_out_in_one_round_for_all(server: BatchServer, connect: Connect) -> None:
+def test_a_form_that_is_refused_is_found_out_in_one_round_for_all(
+    server: BatchServer, connect: Connect
+) -> None:
     script = {"plan": lambda received: error(400, "response_format json_schema is not supported")}
     server.model.script.update(script)
     asks = [asked(text) for text in "abc"]
     ask_all(connect(), *asks)
-    forms = [{line["body"].get("response_format", {}).get("type") for line in made.lines} for made in server.batches]
+    forms = [
+        {line["body"].get("response_format", {}).get("type") for line in made.lines}
+        for made in server.batches
+    ]
     assert forms == [{"json_schema"}, {"json_object"}, {None}]
 
 
@@ -237,7 +276,9 @@ def test_a_provider_without_batches_says_what_to_do(
 
 
 @pytest.mark.parametrize("path", [FILES, BATCHES, CONTENT, ("GET", "/v1/batches/*")])
-@pytest.mark.parametrize("failure", [Failure(429, {"retry-after": "0.1"}), Failure(503), Failure(reset=True)])
+@pytest.mark.parametrize(
+    "failure", [Failure(429, {"retry-after": "0.1"}), Failure(503), Failure(reset=True)]
+)
 def test_an_interface_that_fails_for_a_moment_is_tried_again(
     server: BatchServer, connect: Connect, path: tuple[str, str], failure: Failure
 ) -> None:
@@ -254,7 +295,9 @@ def test_a_batch_that_was_made_though_that_seemed_to_fail_is_not_made_twice(
     assert len(server.batches) == 1
 
 
-def test_results_that_are_not_there_yet_are_waited_for(server: BatchServer, connect: Connect) -> None:
+def test_results_that_are_not_there_yet_are_waited_for(
+    server: BatchServer, connect: Connect
+) -> None:
     server.trouble[CONTENT] = [error(404, "No such File object")] * 3
     assert ask_all(connect(), asked("a")) == ["a"]
     assert len(server.batches) == 1
@@ -285,9 +328,13 @@ def stopped_while_waiting(server: BatchServer, adapter: BatchAdapter, *texts: st
     """What runs get that are asked to stop while their batch is under way."""
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        answers: Future[list[Any]] = pool.submit(ask_all, adapter, *map(asked, texts), stop=stop.is_set)
+        answers: Future[list[Any]] = pool.submit(
+            ask_all, adapter, *map(asked, texts), stop=stop.is_set
+        )
         deadline = time.monotonic() + 10
-        while not (server.batches and any(row[2] for row in noted())) and time.monotonic() < deadline:
+        while (
+            not (server.batches and any(row[2] for row in noted())) and time.monotonic() < deadline
+        ):
             time.sleep(0.02)
         stop.set()
         return answers.result(5)
@@ -299,14 +346,20 @@ def test_a_stop_ends_the_wait_and_the_batch_goes_on_for_who_asks_again(
 ) -> None:
     server.seconds = 0.8
     adapter = connect()
-    assert [type(one) for one in stopped_while_waiting(server, adapter, "a", "b")] == [StopRequested] * 2
-    assert "batch_1 (2 requests) goes on at the provider; going on takes its results." in caplog.text
+    assert [type(one) for one in stopped_while_waiting(server, adapter, "a", "b")] == [
+        StopRequested
+    ] * 2
+    assert (
+        "batch_1 (2 requests) goes on at the provider; going on takes its results." in caplog.text
+    )
     assert ask_all(adapter, *map(asked, "abc")) == ["a", "b", "c"]
     assert [made.size for made in server.batches] == [2, 1]
     assert all(call != ("POST", "/v1/batches/*/cancel") for call in server.calls)
 
 
-def test_a_stop_cancels_the_batch_where_that_is_asked_for(server: BatchServer, connect: Connect) -> None:
+def test_a_stop_cancels_the_batch_where_that_is_asked_for(
+    server: BatchServer, connect: Connect
+) -> None:
     server.seconds = 3.0
     adapter = connect(batch_cancel=True)
     stopped_while_waiting(server, adapter, "a", "b")
@@ -315,7 +368,9 @@ def test_a_stop_cancels_the_batch_where_that_is_asked_for(server: BatchServer, c
     assert len(server.batches) == 1
 
 
-def test_the_same_process_takes_no_answer_that_another_run_waits_for(server: BatchServer, connect: Connect) -> None:
+def test_the_same_process_takes_no_answer_that_another_run_waits_for(
+    server: BatchServer, connect: Connect
+) -> None:
     one, other = connect(), connect()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(ask_all, one, asked("same"))
@@ -350,13 +405,17 @@ def test_a_round_that_was_killed_before_its_batch_was_made_is_sent_again(
 
 
 @pytest.mark.slow
-def test_a_round_that_was_killed_before_its_batch_was_noted_is_found(server: BatchServer, connect: Connect) -> None:
+def test_a_round_that_was_killed_before_its_batch_was_noted_is_found(
+    server: BatchServer, connect: Connect
+) -> None:
     adapter = connect()
     assert ask_all(adapter, *map(asked, "ab")) == ["a", "b"]
     for _ in range(3):  # the list has more than one page
         ask_all(adapter, asked("other"))
     with sqlite3.connect(".aeon/batches.sqlite") as journal:
-        journal.execute("UPDATE requests SET batch = NULL, file = NULL, status = NULL, owner = 'elsewhere:1:x'")
+        journal.execute(
+            "UPDATE requests SET batch = NULL, file = NULL, status = NULL, owner = 'elsewhere:1:x'"
+        )
     before = len(server.batches)
     assert ask_all(adapter, *map(asked, "ab")) == ["a", "b"]
     assert len(server.batches) == before
@@ -430,8 +489,12 @@ def test_who_belongs_to_no_run_is_asked_at_once(server: BatchServer, connect: Co
     assert server.calls[-1] == ("POST", "/v1/chat/completions")
 
 
-def test_a_journal_that_cannot_be_opened_is_said_before_anything_is_paid(connect: Connect, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("not a journal, but a text that is long enough to be read as one" * 10)
+def test_a_journal_that_cannot_be_opened_is_said_before_anything_is_paid(
+    connect: Connect, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text(
+        "not a journal, but a text that is long enough to be read as one" * 10
+    )
     with pytest.raises(ConfigError, match=r"provider\.batch_journal=.*text: cannot be opened"):
         connect(batch_journal=tmp_path / "text")
 

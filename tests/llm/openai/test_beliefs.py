@@ -23,7 +23,11 @@ def test_of_a_server_that_does_all_it_is_asked_nothing_is_kept() -> None:
 
 def test_another_process_speaks_to_an_endpoint_as_this_one_does() -> None:
     adapter = OpenAIAdapter(OpenAIProvider(name="own", model="m", base_url=ADDRESS))
-    learned = {"schema_in_prompt": True, "schema_beside": True, "without": frozenset({"temperature"})}
+    learned = {
+        "schema_in_prompt": True,
+        "schema_beside": True,
+        "without": frozenset({"temperature"}),
+    }
     server_at("own", ADDRESS, "m").believe("stream", "was cut off", stream=True, **learned)
     beliefs, findings = adapter.beliefs(), adapter.findings()
     dialect = server_at("own", ADDRESS, "m").dialect("a schema")
@@ -35,12 +39,18 @@ def test_another_process_speaks_to_an_endpoint_as_this_one_does() -> None:
     assert (adapter.findings(), adapter.beliefs()) == (findings, beliefs)
     assert "127.0.0.1" not in str(beliefs)
     forget_servers()
-    OpenAIAdapter(OpenAIProvider(name="own", model="m", base_url="http://127.0.0.1:10/v1")).learn(beliefs)
+    OpenAIAdapter(OpenAIProvider(name="own", model="m", base_url="http://127.0.0.1:10/v1")).learn(
+        beliefs
+    )
     assert not server_at("own", "http://127.0.0.1:10/v1", "m").dialect("a schema").schema_in_prompt
 
 
-@pytest.mark.parametrize("found", [3, {"DIGEST": {"m": {"dialect": {"form": "verse"}}}}, {"DIGEST": [1]}])
-def test_beliefs_that_cannot_be_read_are_reported_as_a_store_that_cannot_be_read(found: Any) -> None:
+@pytest.mark.parametrize(
+    "found", [3, {"DIGEST": {"m": {"dialect": {"form": "verse"}}}}, {"DIGEST": [1]}]
+)
+def test_beliefs_that_cannot_be_read_are_reported_as_a_store_that_cannot_be_read(
+    found: Any,
+) -> None:
     adapter = OpenAIAdapter(OpenAIProvider(name="own", model="m", base_url=ADDRESS))
     server_at("own", ADDRESS, "m").believe("stream", "was cut off", stream=True)
     if isinstance(found, dict):

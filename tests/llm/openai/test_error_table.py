@@ -2,7 +2,14 @@
 
 import pytest
 
-from aeon.domain.errors import AuthenticationFailed, Filtered, LLMError, QuotaExhausted, RequestRefused, ServerFailed
+from aeon.domain.errors import (
+    AuthenticationFailed,
+    Filtered,
+    LLMError,
+    QuotaExhausted,
+    RequestRefused,
+    ServerFailed,
+)
 from aeon.llm.dialects.refusal import read_refusal
 from tests.llm.openai.conftest import Connect
 from tests.support.openai_server import Failure, OpenAIServer, error
@@ -10,16 +17,27 @@ from tests.support.requests import request
 
 
 def litellm(message: str, kind: str, status: int = 400) -> Failure:
-    return Failure(status, body={"error": {"message": message, "type": kind, "param": None, "code": str(status)}})
+    return Failure(
+        status,
+        body={"error": {"message": message, "type": kind, "param": None, "code": str(status)}},
+    )
 
 
 REFUSED_KEYS = {
     "LiteLLM without a database": litellm("No connected db.", "no_db_connection"),
     "LiteLLM, of the provider behind it": litellm(
-        "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided", "auth_error"
+        "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided",
+        "auth_error",
     ),
     "LiteLLM with a database": Failure(
-        401, body={"error": {"message": "Authentication Error", "type": "token_not_found_in_db", "code": "401"}}
+        401,
+        body={
+            "error": {
+                "message": "Authentication Error",
+                "type": "token_not_found_in_db",
+                "code": "401",
+            }
+        },
     ),
     "Gemini, in a list": Failure(
         400,
@@ -27,10 +45,15 @@ REFUSED_KEYS = {
         '"status": "INVALID_ARGUMENT"}}]',
     ),
     "xAI": Failure(
-        400, body={"code": "Client specified an invalid argument", "error": "Incorrect API key provided: x"}
+        400,
+        body={
+            "code": "Client specified an invalid argument",
+            "error": "Incorrect API key provided: x",
+        },
     ),
     "llama-server": Failure(
-        401, body={"error": {"code": 401, "message": "Invalid API Key", "type": "authentication_error"}}
+        401,
+        body={"error": {"code": 401, "message": "Invalid API Key", "type": "authentication_error"}},
     ),
     "llama-cpp-python": Failure(401, body={"detail": "Invalid API key"}),
     "vLLM": Failure(401, body={"error": "Unauthorized"}),
@@ -39,7 +62,9 @@ REFUSED_KEYS = {
 
 
 @pytest.mark.parametrize("said", REFUSED_KEYS.values(), ids=REFUSED_KEYS)
-def test_a_refused_key_is_one_wherever_it_is_said(said: Failure, openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_refused_key_is_one_wherever_it_is_said(
+    said: Failure, openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = said
     with pytest.raises(AuthenticationFailed) as raised:
         connect(effort="low", temperature=0.5).complete(request())
@@ -48,8 +73,12 @@ def test_a_refused_key_is_one_wherever_it_is_said(said: Failure, openai_server: 
     assert len(openai_server.requests) == 1
 
 
-def test_a_server_that_fails_without_a_word_may_want_a_key(openai_server: OpenAIServer, connect: Connect) -> None:
-    openai_server.script["plan"] = Failure(500, body="Internal Server Error", headers={"content-type": "text/plain"})
+def test_a_server_that_fails_without_a_word_may_want_a_key(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Failure(
+        500, body="Internal Server Error", headers={"content-type": "text/plain"}
+    )
     for key in ("k", None):
         with pytest.raises(ServerFailed, match="answered 500") as outage:
             connect(key, name="litellm", api_key_env="LITELLM_API_KEY").complete(request())
@@ -58,15 +87,21 @@ def test_a_server_that_fails_without_a_word_may_want_a_key(openai_server: OpenAI
 
 
 UNKNOWN_MODELS = {
-    "OpenAI": error(404, "The model `x` does not exist or you do not have access to it.", "model_not_found"),
+    "OpenAI": error(
+        404, "The model `x` does not exist or you do not have access to it.", "model_not_found"
+    ),
     "LiteLLM": litellm(
         "/chat/completions: Invalid model name passed in model=x. Call `/v1/models` to view available models for your "
         "key.",
         "invalid_request_error",
     ),
-    "OpenRouter": Failure(400, body={"error": {"message": "x is not a valid model ID", "code": 400}}),
+    "OpenRouter": Failure(
+        400, body={"error": {"message": "x is not a valid model ID", "code": 400}}
+    ),
     "DeepSeek": error(400, "Model Not Exist", "invalid_request_error"),
-    "Mistral": Failure(400, body={"object": "error", "message": "Invalid model: x", "type": "invalid_model"}),
+    "Mistral": Failure(
+        400, body={"object": "error", "message": "Invalid model: x", "type": "invalid_model"}
+    ),
     "Ollama": error(404, 'model "x" not found, try pulling it first', "api_error"),
 }
 
@@ -86,7 +121,14 @@ def test_an_unknown_model_is_asked_for_once_and_another_endpoint_may_have_one(
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        (error(400, "Your credit balance is too low to access the Anthropic API.", "invalid_request_error"), None),
+        (
+            error(
+                400,
+                "Your credit balance is too low to access the Anthropic API.",
+                "invalid_request_error",
+            ),
+            None,
+        ),
         (Failure(200, body={"error": {"message": "withheld", "code": "content_filter"}}), Filtered),
     ],
 )

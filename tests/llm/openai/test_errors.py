@@ -33,7 +33,10 @@ LIMITED = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-remaining-tokens"
     [
         ({"llm_provider-retry-after": "7"}, 7.0),
         ({"llm_provider-retry-after": "7", "retry-after": "2"}, 2.0),
-        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "9h", **LIMITED}, 360.0),
+        (
+            {"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "9h", **LIMITED},
+            360.0,
+        ),
         ({"llm_provider-x-ratelimit-reset-tokens": "12ms"}, 0.012),
         ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
         ({"x-ratelimit-reset-requests": "20", "x-ratelimit-remaining-requests": "5"}, None),

@@ -58,26 +58,50 @@ def cut(data: bytes, at: int) -> Respond:
         pytest.param(cut(response(completion()), 30), ConnectionFailed, id="reset in the headers"),
         pytest.param(cut(response(completion()), 150), ConnectionFailed, id="reset in the body"),
         pytest.param(sends(response(completion())[:-40]), ConnectionFailed, id="half a body"),
-        pytest.param(sends(response(completion()[:-40], headers={"content-length": ""})), ConnectionFailed, id="cut"),
-        pytest.param(sends(response(completion(), headers={"content-length": "50"})), ConnectionFailed, id="too short"),
         pytest.param(
-            sends(response(completion(), headers={"content-length": "9999"})), ConnectionFailed, id="too long"
+            sends(response(completion()[:-40], headers={"content-length": ""})),
+            ConnectionFailed,
+            id="cut",
         ),
-        pytest.param(sends(response(b"ZZ\r\n{}\r\n0\r\n\r\n", headers=CHUNKED)), LLMError, id="chunked rubbish"),
-        pytest.param(sends(response(b"5\r\n{\r\n", headers=CHUNKED)), ConnectionFailed, id="half a chunk"),
+        pytest.param(
+            sends(response(completion(), headers={"content-length": "50"})),
+            ConnectionFailed,
+            id="too short",
+        ),
+        pytest.param(
+            sends(response(completion(), headers={"content-length": "9999"})),
+            ConnectionFailed,
+            id="too long",
+        ),
+        pytest.param(
+            sends(response(b"ZZ\r\n{}\r\n0\r\n\r\n", headers=CHUNKED)),
+            LLMError,
+            id="chunked rubbish",
+        ),
+        pytest.param(
+            sends(response(b"5\r\n{\r\n", headers=CHUNKED)), ConnectionFailed, id="half a chunk"
+        ),
         pytest.param(sends(b"SSH-2.0-OpenSSH_9.6\r\n"), LLMError, id="not http"),
         pytest.param(sends(b"\x00\xff" * 500), LLMError, id="noise"),
-        pytest.param(sends(response(b"", headers={"x-filler": "x" * 100_000})), LLMError, id="endless header"),
+        pytest.param(
+            sends(response(b"", headers={"x-filler": "x" * 100_000})), LLMError, id="endless header"
+        ),
         pytest.param(sends(response(b"{}" * 9, headers=GZIP)), NotAnAPI, id="not packed"),
         pytest.param(sends(response(bomb(2 * MAX_BYTES), headers=GZIP)), NotAnAPI, id="bomb"),
-        pytest.param(sends(response(bomb(2 * MAX_BYTES), "500 Oh", GZIP)), LLMError, id="bomb in an error"),
         pytest.param(
-            sends(response(bomb(MEGABYTE, 2), headers={"content-encoding": "gzip, gzip"})), NotAnAPI, id="double"
+            sends(response(bomb(2 * MAX_BYTES), "500 Oh", GZIP)), LLMError, id="bomb in an error"
+        ),
+        pytest.param(
+            sends(response(bomb(MEGABYTE, 2), headers={"content-encoding": "gzip, gzip"})),
+            NotAnAPI,
+            id="double",
         ),
     ],
 )
 @pytest.mark.timeout(60)
-def test_broken_and_hostile_responses_end_in_a_clear_error(respond: Respond, kind: type[LLMError], ask: Any) -> None:
+def test_broken_and_hostile_responses_end_in_a_clear_error(
+    respond: Respond, kind: type[LLMError], ask: Any
+) -> None:
     server, adapter = ask(respond)
     with pytest.raises(kind) as raised:
         adapter.complete(request())
@@ -154,7 +178,9 @@ def test_a_refusal_counts_where_its_connection_is_closed_unsaid(ask: Any) -> Non
         Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0)).complete(request())
 
 
-def test_a_server_that_hangs_up_on_whatever_comes_next_is_asked_over_new_connections(ask: Any) -> None:
+def test_a_server_that_hangs_up_on_whatever_comes_next_is_asked_over_new_connections(
+    ask: Any,
+) -> None:
     def respond(connection: socket.socket) -> None:
         connection.sendall(response(b'{"error": {"message": "Bad request"}}', "400 Bad Request"))
         connection.recv(1)
@@ -167,7 +193,11 @@ def test_a_server_that_hangs_up_on_whatever_comes_next_is_asked_over_new_connect
 def test_half_responses_now_and_then_are_made_good_by_trying_again(ask: Any) -> None:
     closed = {"connection": "close"}
     answers = iter(
-        [response(completion())[:-9], response(b"", "503 Busy", closed), response(completion(), headers=closed)]
+        [
+            response(completion())[:-9],
+            response(b"", "503 Busy", closed),
+            response(completion(), headers=closed),
+        ]
     )
     server, adapter = ask(lambda connection: connection.sendall(next(answers)))
     patient = Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0))
@@ -178,6 +208,8 @@ def test_half_responses_now_and_then_are_made_good_by_trying_again(ask: Any) -> 
 def test_an_error_with_a_packed_reason_is_told(ask: Any) -> None:
     import gzip
 
-    _, adapter = ask(sends(response(gzip.compress(b'{"error": {"message": "oh dear"}}'), "503 Busy", GZIP)))
+    _, adapter = ask(
+        sends(response(gzip.compress(b'{"error": {"message": "oh dear"}}'), "503 Busy", GZIP))
+    )
     with pytest.raises(ServerFailed, match="oh dear"):
         adapter.complete(request())

@@ -39,10 +39,17 @@ def start() -> Iterator[Start]:
     """`start(settings, **abilities)`: a server that answers every call, and an adapter for it."""
     with ExitStack() as running:
 
-        def make(settings: dict[str, Any] | None = None, **abilities: Any) -> tuple[AbleServer, OpenAIAdapter]:
+        def make(
+            settings: dict[str, Any] | None = None, **abilities: Any
+        ) -> tuple[AbleServer, OpenAIAdapter]:
             script = {call: {"answer": "x"} for call in ("task_profile", "plan", "step", "repair")}
             server = running.enter_context(AbleServer(script, **abilities))
-            given = {"base_url": server.url, "timeout_seconds": 30.0, "model": "m", **(settings or {})}
+            given = {
+                "base_url": server.url,
+                "timeout_seconds": 30.0,
+                "model": "m",
+                **(settings or {}),
+            }
             adapter = OpenAIAdapter(OpenAIProvider(**given), "sk-a-secret")
             running.callback(adapter.close)
             return server, adapter
@@ -65,7 +72,9 @@ def test_a_refused_form_is_tried_no_more_and_said_once(start: Start) -> None:
     assert adapter.findings() == (told,)
 
 
-def test_what_is_known_is_known_to_every_adapter_of_that_address_and_model_and_to_no_other(start: Start) -> None:
+def test_what_is_known_is_known_to_every_adapter_of_that_address_and_model_and_to_no_other(
+    start: Start,
+) -> None:
     server, adapter = start(forms={"text"})
     adapter.complete(request())
     OpenAIAdapter(OpenAIProvider(base_url=server.url, model="m"), None).complete(request())
@@ -74,7 +83,9 @@ def test_what_is_known_is_known_to_every_adapter_of_that_address_and_model_and_t
     assert server.forms_asked[4:] == ["json_schema", "json_object+", "text+"]
 
 
-def test_the_schema_goes_to_the_end_of_the_system_message_and_the_request_stays_as_it_is(start: Start) -> None:
+def test_the_schema_goes_to_the_end_of_the_system_message_and_the_request_stays_as_it_is(
+    start: Start,
+) -> None:
     server, adapter = start({"structured_output": "prompt"})
     asked = request()
     adapter.complete(asked)
@@ -89,11 +100,13 @@ def test_the_schema_goes_to_the_end_of_the_system_message_and_the_request_stays_
 
 def test_a_schema_that_the_prompt_shows_already_is_not_repeated(start: Start) -> None:
     server, adapter = start({"structured_output": "json_object"})
-    shown = (
-        '{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}'
+    shown = '{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}'
+    adapter.complete(
+        request("repair", messages=(Message("system", "Mend."), Message("user", f"By {shown}")))
     )
-    adapter.complete(request("repair", messages=(Message("system", "Mend."), Message("user", f"By {shown}"))))
-    assert server.bodies[0]["messages"][0]["content"].startswith("Mend.\n\nAnswer with one JSON value that matches the")
+    assert server.bodies[0]["messages"][0]["content"].startswith(
+        "Mend.\n\nAnswer with one JSON value that matches the"
+    )
     assert str(server.bodies[0]["messages"]).count("additionalProperties") == 1
 
 
@@ -133,7 +146,12 @@ def test_where_no_form_helps_the_first_error_is_told_and_nothing_is_believed(
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [
-        (error(400, "This model's maximum context length is 9 tokens.", "context_length_exceeded"), RequestRefused),
+        (
+            error(
+                400, "This model's maximum context length is 9 tokens.", "context_length_exceeded"
+            ),
+            RequestRefused,
+        ),
         (error(401, "no such key"), AuthenticationFailed),
         (Failure(reset=True), ConnectionFailed),
     ],
@@ -150,25 +168,37 @@ def test_what_stops_the_next_form_is_told_where_the_first_was_refused_as_a_form(
 
 
 @pytest.mark.parametrize("status", [403, 406, 408, 409, 410, 412, 413, 418, 423, 431, 451, 503])
-def test_a_refusal_that_names_the_format_is_one_whatever_its_status(status: int, start: Start) -> None:
-    server, adapter = start(forms={"json_object"}, says=error(status, "response_format is not available on your tier"))
+def test_a_refusal_that_names_the_format_is_one_whatever_its_status(
+    status: int, start: Start
+) -> None:
+    server, adapter = start(
+        forms={"json_object"}, says=error(status, "response_format is not available on your tier")
+    )
     for _ in range(2):
         assert adapter.complete(request()).text == ANSWER
     assert server.forms_asked == ["json_schema", "json_object+", "json_object+"]
 
 
 @pytest.mark.parametrize("status", [401, 402, 429])
-def test_a_key_an_account_and_a_limit_are_never_the_formats_fault(status: int, start: Start) -> None:
-    server, adapter = start(forms={"json_object"}, says=error(status, "response_format is not available on your tier"))
+def test_a_key_an_account_and_a_limit_are_never_the_formats_fault(
+    status: int, start: Start
+) -> None:
+    server, adapter = start(
+        forms={"json_object"}, says=error(status, "response_format is not available on your tier")
+    )
     with pytest.raises(ProviderError):
         adapter.complete(request())
     assert len(server.bodies) == 1
 
 
 @pytest.mark.parametrize("status", [403, 409, 413])
-def test_a_refusal_that_names_the_format_is_told_as_one_and_not_tried_again(status: int, start: Start) -> None:
+def test_a_refusal_that_names_the_format_is_told_as_one_and_not_tried_again(
+    status: int, start: Start
+) -> None:
     settings = {"structured_output": "json_schema"}
-    _, adapter = start(settings, forms=set(), says=error(status, "response_format is not available on your tier"))
+    _, adapter = start(
+        settings, forms=set(), says=error(status, "response_format is not available on your tier")
+    )
     with pytest.raises(RequestRefused) as raised:
         adapter.complete(request())
     assert not raised.value.retryable
@@ -206,7 +236,8 @@ def tries(adapter: OpenAIAdapter, times: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("says", "error"), [(Failure(500, body=""), "ServerFailed"), (Failure(reset=True), "ConnectionFailed")]
+    ("says", "error"),
+    [(Failure(500, body=""), "ServerFailed"), (Failure(reset=True), "ConnectionFailed")],
 )
 def test_a_failure_that_comes_twice_is_believed_when_the_schema_in_the_prompt_works(
     says: Failure, error: str, start: Start
@@ -220,7 +251,12 @@ def test_a_failure_that_comes_twice_is_believed_when_the_schema_in_the_prompt_wo
 
 def test_a_failure_that_passes_is_no_refusal(start: Start) -> None:
     server, adapter = start()
-    server.script["plan"] = [Failure(500, body=""), error(503, "busy"), Failure(500, body=""), {"answer": "x"}]
+    server.script["plan"] = [
+        Failure(500, body=""),
+        error(503, "busy"),
+        Failure(500, body=""),
+        {"answer": "x"},
+    ]
     assert tries(adapter, 4) == ["ServerFailed"] * 3 + [ANSWER]
     assert server.forms_asked == ["json_schema"] * 4
 
@@ -234,7 +270,9 @@ def test_a_guess_that_is_refused_costs_no_answer(start: Start) -> None:
 
 
 @pytest.mark.parametrize("form", ["json_schema", "prompt"])
-def test_a_server_that_refuses_after_it_has_failed_twice_is_asked_a_few_times(form: str, start: Start) -> None:
+def test_a_server_that_refuses_after_it_has_failed_twice_is_asked_a_few_times(
+    form: str, start: Start
+) -> None:
     server, adapter = start({} if form == "json_schema" else {"structured_output": form})
     server.script["plan"] = [Failure(500, body=""), Failure(500, body=""), error(400, "odd")]
     assert tries(adapter, 3) == ["ServerFailed", "ServerFailed", "RequestRefused"]
@@ -254,7 +292,13 @@ def test_a_server_that_dies_on_one_schema_is_asked_without_that_one(start: Start
         assert "provider.structured_output=prompt" in raised.value.hint
     assert adapter.complete(request("step", schema=odd)).text == ANSWER
     adapter.complete(request())
-    assert server.forms_asked == ["json_schema", "json_schema", "json_schema", "text+", "json_schema"]
+    assert server.forms_asked == [
+        "json_schema",
+        "json_schema",
+        "json_schema",
+        "text+",
+        "json_schema",
+    ]
 
 
 def test_a_moment_of_failure_that_many_first_calls_meet_is_no_refusal(start: Start) -> None:
@@ -273,9 +317,14 @@ def test_a_moment_of_failure_that_many_first_calls_meet_is_no_refusal(start: Sta
     server, adapter = start()
     server.script["plan"] = answer
     with ThreadPoolExecutor(16) as pool:
-        failures = [asked.exception() for asked in [pool.submit(adapter.complete, request()) for _ in range(16)]]
+        failures = [
+            asked.exception()
+            for asked in [pool.submit(adapter.complete, request()) for _ in range(16)]
+        ]
         assert {type(failure) for failure in failures} == {ServerFailed}
-        assert {answered.text for answered in pool.map(adapter.complete, [request()] * 16)} == {ANSWER}
+        assert {answered.text for answered in pool.map(adapter.complete, [request()] * 16)} == {
+            ANSWER
+        }
     assert tries(adapter, 2) == [ANSWER] * 2
     assert server.forms_asked[-2:] == ["json_schema"] * 2
 
@@ -289,7 +338,9 @@ def test_the_error_of_the_way_that_is_tried_is_told_where_it_may_pass(start: Sta
     assert server.forms_asked == ["json_schema", "json_object+"] * 2
 
 
-def test_a_schema_that_a_good_server_refuses_is_said_otherwise_and_the_others_are_not(start: Start) -> None:
+def test_a_schema_that_a_good_server_refuses_is_said_otherwise_and_the_others_are_not(
+    start: Start,
+) -> None:
     odd = {**SCHEMA, "properties": {"answer": {"type": "string", "pattern": "^x"}}}
     server, adapter = start()
     adapter.complete(request())
@@ -301,7 +352,13 @@ def test_a_schema_that_a_good_server_refuses_is_said_otherwise_and_the_others_ar
     for _ in range(2):
         adapter.complete(request("step", schema=odd))
     adapter.complete(request())
-    assert server.forms_asked == ["json_schema", "json_schema", "json_object+", "json_object+", "json_schema"]
+    assert server.forms_asked == [
+        "json_schema",
+        "json_schema",
+        "json_object+",
+        "json_object+",
+        "json_schema",
+    ]
     assert "for some schemas" in str(adapter.findings()[0])
 
 
@@ -318,13 +375,17 @@ def test_first_calls_wait_for_the_first_however_long_it_takes(start: Start) -> N
     slow = Failure(400, body={"error": {"message": "no response_format here"}}, delay=1.3)
     server, adapter = start(forms={"text"}, says=slow)
     with ThreadPoolExecutor(16) as pool:
-        assert {answer.text for answer in pool.map(adapter.complete, [request("step")] * 16)} == {ANSWER}
+        assert {answer.text for answer in pool.map(adapter.complete, [request("step")] * 16)} == {
+            ANSWER
+        }
     assert sorted(server.forms_asked) == ["json_object+", "json_schema", *["text+"] * 16]
 
 
 def test_the_first_answer_sets_all_others_free_at_once(start: Start) -> None:
     together, first = threading.Barrier(7, timeout=20), iter(range(1))
-    _, adapter = start(shape=lambda answer, _: (next(first, None) is None and together.wait(), answer)[1])
+    _, adapter = start(
+        shape=lambda answer, _: (next(first, None) is None and together.wait(), answer)[1]
+    )
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(adapter.complete, [request("step")] * 8))) == 8
 
@@ -348,9 +409,12 @@ def test_first_calls_to_a_server_that_is_not_there_wait_for_one_of_them(start: S
 
 
 @pytest.mark.parametrize(
-    "answer", ["Because.", '```json\n{"answer": "x"}\n```', '{"answer": 1}', '{"answer": "x", "b": 1}']
+    "answer",
+    ["Because.", '```json\n{"answer": "x"}\n```', '{"answer": 1}', '{"answer": "x", "b": 1}'],
 )
-def test_a_server_that_does_not_hold_to_the_schema_is_shown_it_from_then_on(answer: str, start: Start) -> None:
+def test_a_server_that_does_not_hold_to_the_schema_is_shown_it_from_then_on(
+    answer: str, start: Start
+) -> None:
     server, adapter = start()
     server.script["plan"] = [answer, {"answer": "x"}]
     assert adapter.complete(request()).text == answer
@@ -372,9 +436,15 @@ def test_a_schema_that_json_object_was_not_held_to_stands_beside_it_from_then_on
     ]
 
 
-@pytest.mark.parametrize("message", ["Unknown parameter: 'response_format.schema'.", "the request is not valid"])
-def test_a_server_that_takes_no_schema_beside_json_object_is_not_sent_it_again(message: str, start: Start) -> None:
-    server, adapter = start(forms={"json_object"}, refuses={"response_format.schema": error(400, message)})
+@pytest.mark.parametrize(
+    "message", ["Unknown parameter: 'response_format.schema'.", "the request is not valid"]
+)
+def test_a_server_that_takes_no_schema_beside_json_object_is_not_sent_it_again(
+    message: str, start: Start
+) -> None:
+    server, adapter = start(
+        forms={"json_object"}, refuses={"response_format.schema": error(400, message)}
+    )
     server.script["plan"] = ["{}", {"answer": "x"}]
     for _ in range(4):
         adapter.complete(request())
@@ -402,7 +472,9 @@ def test_a_schema_that_need_not_be_held_to_proves_nothing_of_those_that_must(sta
         {"content": None, "reasoning": ANSWER},
     ],
 )
-def test_the_answer_is_found_wherever_a_message_has_it(message: dict[str, Any], start: Start) -> None:
+def test_the_answer_is_found_wherever_a_message_has_it(
+    message: dict[str, Any], start: Start
+) -> None:
     server, adapter = start()
     server.script["plan"] = with_message(message)
     assert adapter.complete(request()).text == ANSWER
@@ -410,13 +482,17 @@ def test_the_answer_is_found_wherever_a_message_has_it(message: dict[str, Any], 
 
 def test_reasoning_that_is_no_answer_is_not_taken_for_one(start: Start) -> None:
     server, adapter = start()
-    server.script["plan"] = with_message({"content": "", "reasoning_content": f"I think {ANSWER} would do"})
+    server.script["plan"] = with_message(
+        {"content": "", "reasoning_content": f"I think {ANSWER} would do"}
+    )
     with pytest.raises(EmptyAnswer) as raised:
         adapter.complete(request())
     assert "reasoning" in raised.value.hint
 
 
-def test_an_answer_that_is_whole_is_taken_though_the_server_says_that_it_was_cut(start: Start) -> None:
+def test_an_answer_that_is_whole_is_taken_though_the_server_says_that_it_was_cut(
+    start: Start,
+) -> None:
     server, adapter = start()
     server.script["plan"] = Completion(ANSWER, finish_reason="length")
     response = adapter.complete(request())
@@ -432,7 +508,12 @@ def test_a_response_names_its_endpoint_and_whether_its_cost_is_known(start: Star
     assert adapter.complete(request()).usage_reported
     told = {"prompt_tokens": 5, "completion_tokens": 5}
     untold = ({}, {"prompt_tokens": 5}, {"completion_tokens": 5})
-    unlike = ({"prompt_tokens": -5}, {"completion_tokens": -5}, {"completion_tokens": 0}, {"prompt_tokens": 0})
+    unlike = (
+        {"prompt_tokens": -5},
+        {"completion_tokens": -5},
+        {"completion_tokens": 0},
+        {"prompt_tokens": 0},
+    )
     for usage in (None, {"total_tokens": 5}, *untold, *({**told, **wrong} for wrong in unlike)):
         server.script["plan"] = Completion(ANSWER, usage=usage)
         response = adapter.complete(request())

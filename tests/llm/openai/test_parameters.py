@@ -67,16 +67,28 @@ def rules_of(preset: str) -> tuple[ModelRule, ...]:
     ],
 )
 def test_the_table_fits_parameters_to_a_model(
-    provider: str, model: str, given: tuple[float | None, str | None], fits: tuple[float | None, str | None]
+    provider: str,
+    model: str,
+    given: tuple[float | None, str | None],
+    fits: tuple[float | None, str | None],
 ) -> None:
-    fitted, _ = fit_parameters(rules_of(provider), model, Parameters(temperature=given[0], effort=given[1]))
+    fitted, _ = fit_parameters(
+        rules_of(provider), model, Parameters(temperature=given[0], effort=given[1])
+    )
     assert (fitted.temperature, fitted.effort) == fits
 
 
-def test_a_person_is_told_of_what_the_table_changes_but_not_of_an_effort_for_a_model_that_has_none() -> None:
-    _, changed = fit_parameters(rules_of("openai"), "o3", Parameters(temperature=0.5, effort="none"))
+def test_a_person_is_told_of_what_the_table_changes_but_not_of_an_effort_for_a_model_that_has_none() -> (
+    None
+):
+    _, changed = fit_parameters(
+        rules_of("openai"), "o3", Parameters(temperature=0.5, effort="none")
+    )
     assert list(changed) == ["reasoning_effort", "temperature"]
-    assert fit_parameters(rules_of("openai"), "gpt-4.1", Parameters(temperature=0.5, effort="low"))[1] == {}
+    assert (
+        fit_parameters(rules_of("openai"), "gpt-4.1", Parameters(temperature=0.5, effort="low"))[1]
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,17 +109,27 @@ def test_the_limit_of_tokens_goes_by_the_name_that_is_set_or_the_providers(
 
 
 def openai_says(name: str) -> Failure:
-    said = {"message": f"Unsupported parameter: '{name}'.", "param": name, "code": "unsupported_parameter"}
+    said = {
+        "message": f"Unsupported parameter: '{name}'.",
+        "param": name,
+        "code": "unsupported_parameter",
+    }
     return Failure(400, body={"error": said})
 
 
 def value_refused(name: str) -> Failure:
-    said = {"message": f"'{name}' does not support 0.5 with this model.", "param": name, "code": "unsupported_value"}
+    said = {
+        "message": f"'{name}' does not support 0.5 with this model.",
+        "param": name,
+        "code": "unsupported_value",
+    }
     return Failure(400, body={"error": said})
 
 
 def validation_says(name: str) -> Failure:
-    detail = [{"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}]
+    detail = [
+        {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}
+    ]
     return Failure(422, body={"detail": detail})
 
 
@@ -116,8 +138,12 @@ def plain_text_says(name: str) -> Failure:
 
 
 @pytest.mark.parametrize("says", [openai_says, value_refused, validation_says, plain_text_says])
-def test_what_a_server_refuses_by_name_is_left_out_remembered_and_said_once(says: Any, start: Start) -> None:
-    server, adapter = start(dict(ASKED), refuses={name: says(name) for name in ("temperature", "reasoning_effort")})
+def test_what_a_server_refuses_by_name_is_left_out_remembered_and_said_once(
+    says: Any, start: Start
+) -> None:
+    server, adapter = start(
+        dict(ASKED), refuses={name: says(name) for name in ("temperature", "reasoning_effort")}
+    )
     for _ in range(2):
         adapter.complete(request())
     assert [sorted(sent(body)) for body in server.bodies] == [
@@ -132,8 +158,13 @@ def test_what_a_server_refuses_by_name_is_left_out_remembered_and_said_once(says
 
 def test_a_limit_of_tokens_is_not_dropped_but_called_by_its_other_name(start: Start) -> None:
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-    refusal = Failure(400, body={"error": {"message": said, "param": "max_tokens", "code": "unsupported_parameter"}})
-    server, adapter = start({"max_tokens": 7, "max_tokens_parameter": "max_tokens"}, refuses={"max_tokens": refusal})
+    refusal = Failure(
+        400,
+        body={"error": {"message": said, "param": "max_tokens", "code": "unsupported_parameter"}},
+    )
+    server, adapter = start(
+        {"max_tokens": 7, "max_tokens_parameter": "max_tokens"}, refuses={"max_tokens": refusal}
+    )
     for _ in range(2):
         adapter.complete(request())
     assert [sent(body) for body in server.bodies] == [
@@ -149,11 +180,15 @@ def of_tokens(written: int) -> Completion:
 
 def cut(written: int, prompt: int = 100, reason: str = "length") -> Completion:
     return Completion(
-        '{"answer": "bec', finish_reason=reason, usage={"prompt_tokens": prompt, "completion_tokens": written}
+        '{"answer": "bec',
+        finish_reason=reason,
+        usage={"prompt_tokens": prompt, "completion_tokens": written},
     )
 
 
-def test_an_answer_that_is_cut_off_far_below_the_limit_says_what_may_be_the_reason(start: Start) -> None:
+def test_an_answer_that_is_cut_off_far_below_the_limit_says_what_may_be_the_reason(
+    start: Start,
+) -> None:
     server, adapter = start({"max_tokens": 900})
     server.script = {"plan": cut(16)}
     with pytest.raises(Truncated) as raised:
@@ -165,7 +200,9 @@ def test_an_answer_that_is_cut_off_far_below_the_limit_says_what_may_be_the_reas
 def test_a_context_that_was_full_says_so(start: Start) -> None:
     server, adapter = start()
     server.script = {"plan": cut(77, reason="model_length")}
-    with pytest.raises(Truncated, match="context is full: 100 tokens of prompt and these make 177") as raised:
+    with pytest.raises(
+        Truncated, match="context is full: 100 tokens of prompt and these make 177"
+    ) as raised:
         adapter.complete(request())
     assert "Raise provider.max_tokens" not in raised.value.hint
 
@@ -188,8 +225,14 @@ def test_a_limits_name_that_a_person_has_set_stays(start: Start) -> None:
 
 
 def test_a_value_out_of_its_range_is_the_persons_to_correct(start: Start) -> None:
-    said = {"message": "temperature must be at most 1", "param": "temperature", "code": "invalid_value"}
-    server, adapter = start({"temperature": 1.5}, refuses={"temperature": Failure(400, body={"error": said})})
+    said = {
+        "message": "temperature must be at most 1",
+        "param": "temperature",
+        "code": "invalid_value",
+    }
+    server, adapter = start(
+        {"temperature": 1.5}, refuses={"temperature": Failure(400, body={"error": said})}
+    )
     with pytest.raises(RequestRefused, match="at most 1"):
         adapter.complete(request())
     assert len(server.bodies) == 1

@@ -27,12 +27,20 @@ def event(choices: list[Any], **more: Any) -> str:
 
 def stream(*texts: str, end: str | None = "stop") -> str:
     """An answer in parts, with a comment that keeps the connection alive, and its usage at the end."""
-    parts = [event([{"index": 0, "delta": {"content": text}, "finish_reason": None}]) for text in texts]
-    last = [event([{"index": 0, "delta": {}, "finish_reason": end}]), event([], usage=USAGE), "data: [DONE]\n\n"]
+    parts = [
+        event([{"index": 0, "delta": {"content": text}, "finish_reason": None}]) for text in texts
+    ]
+    last = [
+        event([{"index": 0, "delta": {}, "finish_reason": end}]),
+        event([], usage=USAGE),
+        "data: [DONE]\n\n",
+    ]
     return ": waiting\n\n" + "".join(parts) + ("".join(last) if end else "")
 
 
-def test_an_answer_is_waited_for_once_as_long_as_a_call_may_take(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_an_answer_is_waited_for_once_as_long_as_a_call_may_take(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = Failure(delay=0.5)
     waits: list[float] = []
     with pytest.raises(ConnectionFailed, match=r"no answer within 0\.2 s"):
@@ -47,7 +55,9 @@ def test_the_seconds_may_be_for_each_attempt(openai_server: OpenAIServer, connec
 
 
 @pytest.mark.slow
-def test_what_attempts_before_it_took_is_not_given_to_an_attempt(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_what_attempts_before_it_took_is_not_given_to_an_attempt(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = [Failure(500, delay=0.3), Failure(delay=2.0)]
     with pytest.raises(ConnectionFailed, match=r"no answer within 1\.\d* s"):
         Retry(connect(timeout_seconds=1.6), AT_ONCE).complete(request())
@@ -66,7 +76,9 @@ def test_a_server_that_has_never_answered_is_waited_for_so_long_once(
 
 
 @pytest.mark.slow
-def test_a_server_that_has_answered_before_keeps_its_time(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_server_that_has_answered_before_keeps_its_time(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = [{"answer": "x"}, Failure(delay=0.8), Failure(delay=0.8)]
     adapter = connect(timeout_seconds=0.4)
     adapter.complete(request())
@@ -84,12 +96,16 @@ def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def streaming_only(received: Received) -> Answer:
     """A proxy that cuts connections on which nothing comes."""
     if received.body.get("stream"):
-        return Failure(200, body=stream('{"answer"', ': "x"}'), headers={"content-type": "text/event-stream"})
+        return Failure(
+            200, body=stream('{"answer"', ': "x"}'), headers={"content-type": "text/event-stream"}
+        )
     return Failure(504, html=True)
 
 
 @pytest.mark.usefixtures("no_patience")
-def test_a_request_that_was_cut_off_is_streamed_from_then_on(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_request_that_was_cut_off_is_streamed_from_then_on(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = streaming_only
     adapter = connect()
     answer = Retry(adapter, AT_ONCE).complete(request())
@@ -103,7 +119,9 @@ def test_a_request_that_was_cut_off_is_streamed_from_then_on(openai_server: Open
     assert [finding.about for finding in adapter.findings()] == ["stream"]
 
 
-def test_a_quick_failure_of_a_gateway_is_no_reason_to_stream(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_quick_failure_of_a_gateway_is_no_reason_to_stream(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = streaming_only
     with pytest.raises(ServerFailed):
         Retry(connect(), AT_ONCE).complete(request())
@@ -111,7 +129,9 @@ def test_a_quick_failure_of_a_gateway_is_no_reason_to_stream(openai_server: Open
 
 @pytest.mark.usefixtures("no_patience")
 @pytest.mark.parametrize(("wanted", "answered"), [("always", True), ("never", False)])
-def test_streaming_may_be_set(wanted: str, answered: bool, openai_server: OpenAIServer, connect: Connect) -> None:
+def test_streaming_may_be_set(
+    wanted: str, answered: bool, openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = streaming_only
     adapter = Retry(connect(stream=wanted), AT_ONCE)
     if answered:
@@ -122,7 +142,9 @@ def test_streaming_may_be_set(wanted: str, answered: bool, openai_server: OpenAI
             adapter.complete(request())
 
 
-def test_a_server_that_knows_no_options_of_streams_is_sent_none(openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_server_that_knows_no_options_of_streams_is_sent_none(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
     said = {"error": {"message": "Unknown parameter: 'stream_options'", "param": "stream_options"}}
     openai_server.script["plan"] = lambda got: (
         Failure(400, body=said) if "stream_options" in got.body else streaming_only(got)
@@ -141,9 +163,15 @@ def test_a_stream_is_the_document_that_it_would_have_been() -> None:
         "usage": USAGE,
         "choices": [{"message": {"role": "assistant", "content": "ab"}, "finish_reason": "stop"}],
     }
-    call = [{"index": 0, "delta": {"tool_calls": [{"function": {"name": "plan", "arguments": '{"a'}}]}}]
+    call = [
+        {"index": 0, "delta": {"tool_calls": [{"function": {"name": "plan", "arguments": '{"a'}}]}}
+    ]
     more = [
-        {"index": 0, "delta": {"tool_calls": [{"function": {"arguments": '": 1}'}}]}, "finish_reason": "tool_calls"}
+        {
+            "index": 0,
+            "delta": {"tool_calls": [{"function": {"arguments": '": 1}'}}]},
+            "finish_reason": "tool_calls",
+        }
     ]
     message = whole(event(call) + event(more))["choices"][0]["message"]
     assert message["tool_calls"][0]["function"] == {"name": "plan", "arguments": '{"a": 1}'}
@@ -161,9 +189,18 @@ BROKEN_IN_THE_MIDDLE = stream("a").replace("data: {", 'data: {"broken\n\ndata: {
 
 
 @pytest.mark.parametrize(
-    "text", [stream("a", end=None), BROKEN_IN_THE_MIDDLE, "data: {}\n\n", "data: 7\n\ndata: [", "data: \n\n: x\n"]
+    "text",
+    [
+        stream("a", end=None),
+        BROKEN_IN_THE_MIDDLE,
+        "data: {}\n\n",
+        "data: 7\n\ndata: [",
+        "data: \n\n: x\n",
+    ],
 )
-def test_a_stream_that_ends_early_is_half_a_response(text: str, openai_server: OpenAIServer, connect: Connect) -> None:
+def test_a_stream_that_ends_early_is_half_a_response(
+    text: str, openai_server: OpenAIServer, connect: Connect
+) -> None:
     openai_server.script["plan"] = Failure(200, body=text)
     with pytest.raises(LLMError, match="half a response") as raised:
         connect(stream="always").complete(request())

@@ -34,8 +34,24 @@ def asked(server: Any) -> list[str]:
         Failure(400, body=""),
         Failure(422, body={"detail": "the request cannot be processed"}),
         Failure(200, body={"error": "unsupported"}),
-        Failure(400, body={"error": {"message": "must be low or high", "param": "reasoning_effort", "code": "value"}}),
-        Failure(422, body={"detail": [{"loc": ["body", "reasoning_effort"], "type": "literal_error", "msg": "low"}]}),
+        Failure(
+            400,
+            body={
+                "error": {
+                    "message": "must be low or high",
+                    "param": "reasoning_effort",
+                    "code": "value",
+                }
+            },
+        ),
+        Failure(
+            422,
+            body={
+                "detail": [
+                    {"loc": ["body", "reasoning_effort"], "type": "literal_error", "msg": "low"}
+                ]
+            },
+        ),
     ],
 )
 def test_an_effort_that_is_refused_in_whatever_words_is_left_out_remembered_and_said_once(
@@ -46,12 +62,17 @@ def test_an_effort_that_is_refused_in_whatever_words_is_left_out_remembered_and_
         assert adapter.complete(request()).text == ANSWER
     assert asked(server) == ["json_schema e", "json_schema", "json_schema", "json_schema"]
     [told] = adapter.new_findings()
-    assert str(told).endswith("takes no reasoning_effort: it is left out from now on; reasoning=none spares the try")
+    assert str(told).endswith(
+        "takes no reasoning_effort: it is left out from now on; reasoning=none spares the try"
+    )
 
 
-def test_a_temperature_that_is_refused_without_a_name_is_left_out_with_the_effort(start: Start) -> None:
+def test_a_temperature_that_is_refused_without_a_name_is_left_out_with_the_effort(
+    start: Start,
+) -> None:
     server, adapter = start(
-        {"effort": "low", "temperature": 0.5}, refuses={"temperature": error(400, "Invalid request")}
+        {"effort": "low", "temperature": 0.5},
+        refuses={"temperature": error(400, "Invalid request")},
     )
     for _ in range(2):
         adapter.complete(request())
@@ -61,7 +82,8 @@ def test_a_temperature_that_is_refused_without_a_name_is_left_out_with_the_effor
 def test_a_server_that_refuses_both_without_a_name_is_sent_neither(start: Start) -> None:
     vague = error(400, "Invalid request")
     server, adapter = start(
-        {"effort": "low", "temperature": 0.5}, refuses={"temperature": vague, "reasoning_effort": vague}
+        {"effort": "low", "temperature": 0.5},
+        refuses={"temperature": vague, "reasoning_effort": vague},
     )
     adapter.complete(request())
     assert asked(server)[-1] == "json_schema"
@@ -77,12 +99,19 @@ def test_a_form_that_is_refused_without_a_name_leaves_the_parameters_alone(start
 
 
 @pytest.mark.parametrize("says", [error(400, "Invalid request"), error(404, NO_ENDPOINT)])
-def test_a_form_and_an_effort_that_are_both_refused_without_a_name_are_both_found(says: Failure, start: Start) -> None:
-    server, adapter = start({"effort": "low"}, forms={"text"}, says=says, refuses={"reasoning_effort": says})
+def test_a_form_and_an_effort_that_are_both_refused_without_a_name_are_both_found(
+    says: Failure, start: Start
+) -> None:
+    server, adapter = start(
+        {"effort": "low"}, forms={"text"}, says=says, refuses={"reasoning_effort": says}
+    )
     for _ in range(2):
         assert adapter.complete(request()).text == ANSWER
     assert asked(server) == ["json_schema e", "json_schema", "text+", "text+ e", "text+"]
-    assert [finding.about for finding in adapter.findings()] == ["reasoning_effort", "structured_output"]
+    assert [finding.about for finding in adapter.findings()] == [
+        "reasoning_effort",
+        "structured_output",
+    ]
 
 
 def test_a_parameter_is_found_out_in_a_form_that_was_set_too(start: Start) -> None:
@@ -98,7 +127,9 @@ def test_a_parameter_is_found_out_in_a_form_that_was_set_too(start: Start) -> No
 def test_where_no_trial_helps_three_requests_are_made_and_the_first_error_says_what_to_set(
     status: int, settings: dict[str, Any], start: Start
 ) -> None:
-    server, adapter = start(settings, forms=set(), says=error(status, "the model is busy being odd"))
+    server, adapter = start(
+        settings, forms=set(), says=error(status, "the model is busy being odd")
+    )
     for _ in range(2):
         with pytest.raises(RequestRefused, match="busy being odd") as raised:
             adapter.complete(request())
@@ -109,7 +140,9 @@ def test_where_no_trial_helps_three_requests_are_made_and_the_first_error_says_w
 
 
 def test_a_model_that_is_not_there_is_asked_for_with_its_effort_alone(start: Start) -> None:
-    server, adapter = start({"effort": "low"}, forms=set(), says=error(404, "no such model", "model_not_found"))
+    server, adapter = start(
+        {"effort": "low"}, forms=set(), says=error(404, "no such model", "model_not_found")
+    )
     with pytest.raises(RequestRefused) as raised:
         adapter.complete(request())
     assert asked(server) == ["json_schema e"]

@@ -22,17 +22,25 @@ def openai_adapter(server: OpenAIServer, **settings: object) -> LLMAdapter:
     return process_stack(provider, {"OPENAI_API_KEY": "k", "TEAM": "blue"})
 
 
-def test_the_key_and_secret_headers_come_from_the_variables_that_the_settings_name(openai_server: OpenAIServer) -> None:
+def test_the_key_and_secret_headers_come_from_the_variables_that_the_settings_name(
+    openai_server: OpenAIServer,
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
-    provider = OpenAIProvider(base_url=openai_server.url, api_key_env="MY_KEY", extra_headers_env={"X-Team": "TEAM"})
-    adapter = process_stack(provider, {"MY_KEY": " sk-1\n", "TEAM": "blue", "OPENAI_API_KEY": "another"})
+    provider = OpenAIProvider(
+        base_url=openai_server.url, api_key_env="MY_KEY", extra_headers_env={"X-Team": "TEAM"}
+    )
+    adapter = process_stack(
+        provider, {"MY_KEY": " sk-1\n", "TEAM": "blue", "OPENAI_API_KEY": "another"}
+    )
     adapter.complete(request())
     close(adapter)
     headers = openai_server.requests[0].headers
     assert (headers["authorization"], headers["x-team"]) == ("Bearer sk-1", "blue")
 
 
-def test_the_address_comes_from_the_environment_unless_it_is_configured(openai_server: OpenAIServer) -> None:
+def test_the_address_comes_from_the_environment_unless_it_is_configured(
+    openai_server: OpenAIServer,
+) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": openai_server.url}
     adapter = process_stack(OpenAIProvider(), environ)

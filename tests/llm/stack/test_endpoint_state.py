@@ -50,7 +50,9 @@ class Server:
 def gate(patience: float = 0.0) -> tuple[Server, Gate, EndpointState, Clock]:
     """An endpoint that has another one behind it, unless it is given time."""
     server, clock = Server(), Clock()
-    waits = RetrySettings(attempts=2 if patience else 10, initial_seconds=patience, jitter_seconds=0)
+    waits = RetrySettings(
+        attempts=2 if patience else 10, initial_seconds=patience, jitter_seconds=0
+    )
     limiter = Limiter(8, clock=clock)
     state = EndpointState("there", limiter, SETTINGS, waits, has_next=not patience, clock=clock)
     return server, Gate(server, state), state, clock
@@ -64,15 +66,23 @@ def fail(server: Server, through: Gate, failure: BaseException, times: int = 1) 
     server.failure = None
 
 
-@pytest.mark.parametrize("kind", [ConnectionFailed, ServerFailed, AuthenticationFailed, QuotaExhausted, NotAnAPI])
+@pytest.mark.parametrize(
+    "kind", [ConnectionFailed, ServerFailed, AuthenticationFailed, QuotaExhausted, NotAnAPI]
+)
 def test_failures_in_a_row_open_it_and_then_nobody_asks(kind: type[ProviderError]) -> None:
     server, through, state, _ = gate()
     fail(server, through, kind("gone", hint="Look there."), 3)
     assert state.is_cooling
-    with pytest.raises(CircuitOpen, match=r"there has failed 3 times in a row and is not asked .* gone") as raised:
+    with pytest.raises(
+        CircuitOpen, match=r"there has failed 3 times in a row and is not asked .* gone"
+    ) as raised:
         through.complete(request())
     assert server.asked == 3
-    assert (raised.value.retry_after, raised.value.retryable, raised.value.hint) == (30.0, False, "Look there.")
+    assert (raised.value.retry_after, raised.value.retryable, raised.value.hint) == (
+        30.0,
+        False,
+        "Look there.",
+    )
 
 
 @pytest.mark.parametrize("error", [RateLimited("429"), RequestRefused("400"), Truncated("cut off")])
@@ -162,10 +172,14 @@ class Chain:
         self.spare = Named("spare")
         settings = RetrySettings(attempts=3)
         limiter = Limiter(8, longest_pause=0, clock=self.clock)
-        self.state = EndpointState("busy", limiter, SETTINGS, settings, has_next=True, clock=self.clock)
+        self.state = EndpointState(
+            "busy", limiter, SETTINGS, settings, has_next=True, clock=self.clock
+        )
         gate = Gate(self.busy, self.state)
         tries = Retry(gate, settings, sleep=lambda _: None, has_next=True, state=self.state)
-        self.chain = Fallback([Endpoint("busy", tries, state=self.state), Endpoint("spare", self.spare)])
+        self.chain = Fallback(
+            [Endpoint("busy", tries, state=self.state), Endpoint("spare", self.spare)]
+        )
 
     def ask(self, times: int = 1) -> list[str]:
         return [self.chain.complete(request()).text for _ in range(times)]
@@ -197,7 +211,9 @@ def test_one_request_tries_it_after_each_cooldown_and_an_answer_ends_it(chain: C
 
 
 @pytest.mark.parametrize(("asked", "cools"), [(2.0, 2.0), (86400.0, LONGEST_COOLDOWN_SECONDS)])
-def test_it_cools_down_as_long_as_the_server_asks_but_not_for_ever(asked: float, cools: float) -> None:
+def test_it_cools_down_as_long_as_the_server_asks_but_not_for_ever(
+    asked: float, cools: float
+) -> None:
     chain = Chain(retry_after=asked)
     chain.ask()
     made = chain.busy.asked
@@ -224,7 +240,9 @@ def test_while_it_is_busy_it_says_for_how_long_and_one_call_tries_it(chain: Chai
     state = chain.state
     assert not state.admit()
     chain.ask()
-    with pytest.raises(CircuitOpen, match=r"busy is busy \(429\) and is not asked for 30 s") as raised:
+    with pytest.raises(
+        CircuitOpen, match=r"busy is busy \(429\) and is not asked for 30 s"
+    ) as raised:
         state.admit()
     assert raised.value.falls_back
     chain.clock.now += 30

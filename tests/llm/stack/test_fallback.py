@@ -25,7 +25,9 @@ from tests.support.requests import request
 
 
 def chain(*models: Scripted, heard: Heard | None = None) -> Fallback:
-    return Fallback([Endpoint(f"e{index}", model) for index, model in enumerate(models)], emit=heard or Heard())
+    return Fallback(
+        [Endpoint(f"e{index}", model) for index, model in enumerate(models)], emit=heard or Heard()
+    )
 
 
 def test_the_first_that_answers_is_named_on_the_answer() -> None:
@@ -52,9 +54,18 @@ def test_an_endpoint_of_no_use_is_followed_by_the_next(error: AeonError) -> None
 
 
 @pytest.mark.parametrize(
-    "error", [Truncated("x"), Refused("x"), Filtered("x"), EmptyAnswer("x"), RequestRefused("x", status=400)]
+    "error",
+    [
+        Truncated("x"),
+        Refused("x"),
+        Filtered("x"),
+        EmptyAnswer("x"),
+        RequestRefused("x", status=400),
+    ],
 )
-def test_an_answer_that_is_none_and_a_request_that_is_bad_stay_where_they_are(error: AeonError) -> None:
+def test_an_answer_that_is_none_and_a_request_that_is_bad_stay_where_they_are(
+    error: AeonError,
+) -> None:
     second = Scripted("b")
     with pytest.raises(type(error)) as raised:
         chain(Scripted(error), second).complete(request())
@@ -90,8 +101,12 @@ def test_a_fallback_is_told_once_for_each_endpoint_that_fails() -> None:
 
 def test_when_none_answers_the_last_error_says_what_all_of_them_said() -> None:
     last = AuthenticationFailed("no key", hint="Set it.")
-    with pytest.raises(AuthenticationFailed, match=r"e2: no key \(asked before it: e0: .*down; e1: .*busy\)") as raised:
-        chain(Scripted(ServerFailed("down")), Scripted(RateLimited("busy")), Scripted(last)).complete(request())
+    with pytest.raises(
+        AuthenticationFailed, match=r"e2: no key \(asked before it: e0: .*down; e1: .*busy\)"
+    ) as raised:
+        chain(
+            Scripted(ServerFailed("down")), Scripted(RateLimited("busy")), Scripted(last)
+        ).complete(request())
     assert raised.value.hint == "Set it."
     assert raised.value.__cause__ is last
     assert last.message == "no key"
@@ -100,7 +115,12 @@ def test_when_none_answers_the_last_error_says_what_all_of_them_said() -> None:
 def test_what_failed_endpoints_have_cost_is_counted() -> None:
     failed = ServerFailed("x", usage=Usage(requests=3))
     answered = LLMResponse("b", usage=COST)
-    assert chain(Scripted(failed), Scripted(answered)).complete(request()).usage == Usage(requests=3) + COST
+    assert (
+        chain(Scripted(failed), Scripted(answered)).complete(request()).usage
+        == Usage(requests=3) + COST
+    )
     with pytest.raises(ServerFailed) as raised:
-        chain(Scripted(failed), Scripted(ServerFailed("y", usage=Usage(requests=2)))).complete(request())
+        chain(Scripted(failed), Scripted(ServerFailed("y", usage=Usage(requests=2)))).complete(
+            request()
+        )
     assert raised.value.usage.requests == 5

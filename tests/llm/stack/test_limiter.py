@@ -80,7 +80,11 @@ def test_no_more_than_the_limit_fits_into_any_minute() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 400), st.integers(0, 400), st.floats(0.01, 40)), min_size=1, max_size=40),
+    st.lists(
+        st.tuples(st.integers(1, 400), st.integers(0, 400), st.floats(0.01, 40)),
+        min_size=1,
+        max_size=40,
+    ),
     st.integers(400, 5000),
 )
 def test_whatever_comes_the_tokens_of_a_minute_stay_within_the_limit(
@@ -218,7 +222,9 @@ def test_a_wait_for_the_next_minute_can_be_left_at_once() -> None:
 
 def test_an_endpoint_that_cools_down_meanwhile_is_not_asked() -> None:
     server, limiter = Server(), Limiter(1)
-    state = EndpointState("there", limiter, BreakerSettings(failures=1), RetrySettings(), has_next=True)
+    state = EndpointState(
+        "there", limiter, BreakerSettings(failures=1), RetrySettings(), has_next=True
+    )
     server.go.clear()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(Gate(server, state).complete, request("plan"))
@@ -250,7 +256,9 @@ def test_429_narrows_the_window_and_a_failing_server_does_not() -> None:
 
 
 @pytest.mark.parametrize(("asked", "paused"), [(20.0, True), (600.0, False), (None, False)])
-def test_a_server_that_asks_to_wait_is_left_alone_by_all_but_not_for_ever(asked: float | None, paused: bool) -> None:
+def test_a_server_that_asks_to_wait_is_left_alone_by_all_but_not_for_ever(
+    asked: float | None, paused: bool
+) -> None:
     clock = Clock()
     server, limiter = Server(), Limiter(8, clock=clock)
     server.failure = RateLimited("429", retry_after=asked)
@@ -341,9 +349,15 @@ def test_how_long_a_request_waits_is_told_until_it_does_not() -> None:
 def test_who_looks_on_is_told_of_the_wait_for_a_turn_and_nobody_else() -> None:
     seen: list[Waiting | Piece] = []
     clock = Clock()
-    gated = gate(Server(Usage(1, 1, requests=1)), Limiter(1, requests_per_minute=1, clock=clock), stop=lambda: False)
+    gated = gate(
+        Server(Usage(1, 1, requests=1)),
+        Limiter(1, requests_per_minute=1, clock=clock),
+        stop=lambda: False,
+    )
     gated.complete(request())
-    tick = threading.Thread(target=lambda: (time.sleep(0.15), setattr(clock, "now", clock.now + 61)))
+    tick = threading.Thread(
+        target=lambda: (time.sleep(0.15), setattr(clock, "now", clock.now + 61))
+    )
     tick.start()
     Watched(gated, Watcher(seen.append)).complete(request())
     tick.join()

@@ -40,7 +40,9 @@ class Model:
             self.barrier.wait()
         if self.fails:
             raise Truncated("cut off", usage=self.usage, usage_reported=self.reported)
-        return LLMResponse("{}", self.usage, self.name, endpoint=self.endpoint, usage_reported=self.reported)
+        return LLMResponse(
+            "{}", self.usage, self.name, endpoint=self.endpoint, usage_reported=self.reported
+        )
 
 
 def limited(model: Model, prices: dict[str, Price] | None = None, **caps: Any) -> RunLimits:
@@ -100,7 +102,9 @@ def test_the_cost_cap_counts_money() -> None:
 
 
 def test_the_model_of_the_request_is_the_one_that_is_paid() -> None:
-    limits = limited(Model(Usage(1_000_000), name="dear"), {"m": PRICE, "dear": Price(input=50, output=50)})
+    limits = limited(
+        Model(Usage(1_000_000), name="dear"), {"m": PRICE, "dear": Price(input=50, output=50)}
+    )
     limits.complete(request(parameters=Parameters(model="dear")))
     assert limits.spent.cost == pytest.approx(50.0)
 
@@ -211,8 +215,12 @@ def test_an_estimated_usage_is_counted_by_its_estimate() -> None:
 
 
 def test_an_answer_of_an_unnamed_model_is_priced_as_the_one_that_was_asked() -> None:
-    prices = PriceBook({"a": PriceList({"m": PRICE}, model="m"), "b": PriceList({"n": PRICE}, model="n")})
-    limits = RunLimits(Model(Usage(1), endpoint="b", name="other"), LimitSettings(max_cost=1), prices)
+    prices = PriceBook(
+        {"a": PriceList({"m": PRICE}, model="m"), "b": PriceList({"n": PRICE}, model="n")}
+    )
+    limits = RunLimits(
+        Model(Usage(1), endpoint="b", name="other"), LimitSettings(max_cost=1), prices
+    )
     assert [outcome(limits) for _ in range(2)] == ["answered", "answered"]
     assert limits.spent.cost == pytest.approx(2e-6)
 

@@ -14,13 +14,18 @@ from aeon.llm.stack.stored import ProfileMemo
 from tests.support.scripted_model import ScriptedModel, profile
 
 PHASE_A = CallSite(phase="PROFILE")
-REQUEST = LLMRequest(call="task_profile", messages=(Message("user", "make tea"),), schema={}, site=PHASE_A)
+REQUEST = LLMRequest(
+    call="task_profile", messages=(Message("user", "make tea"),), schema={}, site=PHASE_A
+)
 
 
 def test_the_answer_to_an_equal_profile_is_given_again():
     model, memo = ScriptedModel(task_profile=[profile(2), profile(5)]), dict[str, LLMResponse]()
     first = ProfileMemo(model, memo).complete(REQUEST)
-    assert ProfileMemo(model, memo).complete(replace(REQUEST, site=replace(PHASE_A, sequence=9))) == first
+    assert (
+        ProfileMemo(model, memo).complete(replace(REQUEST, site=replace(PHASE_A, sequence=9)))
+        == first
+    )
     assert len(model.requests) == 1
 
 
@@ -50,7 +55,10 @@ def test_another_sample_is_asked_for():
 
 
 def test_a_failure_is_not_kept():
-    model, memo = ScriptedModel(task_profile=[ServerFailed("503"), profile(2)]), dict[str, LLMResponse]()
+    model, memo = (
+        ScriptedModel(task_profile=[ServerFailed("503"), profile(2)]),
+        dict[str, LLMResponse](),
+    )
     with pytest.raises(ServerFailed):
         ProfileMemo(model, memo).complete(REQUEST)
     assert '"reasoning_depth": 2' in ProfileMemo(model, memo).complete(REQUEST).text

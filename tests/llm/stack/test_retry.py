@@ -49,11 +49,15 @@ class Scripted:
 class Watched:
     """A `Retry` with everything it does on record: waits and events."""
 
-    def __init__(self, inner: Any, settings: RetrySettings = PLAIN, stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, inner: Any, settings: RetrySettings = PLAIN, stop: Callable[[], bool] = lambda: False
+    ) -> None:
         self.waits: list[float] = []
         self.events: list[Event] = []
         self.sites: list[CallSite | None] = []
-        self.complete = Retry(inner, settings, emit=self.emit, stop=stop, sleep=self.waits.append).complete
+        self.complete = Retry(
+            inner, settings, emit=self.emit, stop=stop, sleep=self.waits.append
+        ).complete
 
     def emit(self, event: Event, site: CallSite | None = None) -> None:
         self.events.append(event)
@@ -96,11 +100,17 @@ def test_the_number_of_attempts_is_the_persons(attempts: int) -> None:
     watched = Watched(inner, RetrySettings(attempts=attempts, jitter_seconds=0))
     with pytest.raises(ServerFailed):
         watched.complete(request())
-    assert (inner.calls, len(watched.waits), len(watched.events)) == (attempts, attempts - 1, attempts - 1)
+    assert (inner.calls, len(watched.waits), len(watched.events)) == (
+        attempts,
+        attempts - 1,
+        attempts - 1,
+    )
 
 
 def test_the_wait_grows_by_the_factor_up_to_the_longest() -> None:
-    settings = RetrySettings(attempts=5, initial_seconds=0.5, factor=3, max_seconds=10, jitter_seconds=0)
+    settings = RetrySettings(
+        attempts=5, initial_seconds=0.5, factor=3, max_seconds=10, jitter_seconds=0
+    )
     watched = Watched(Scripted(ServerFailed("500")), settings)
     with pytest.raises(ServerFailed):
         watched.complete(request())
@@ -116,7 +126,9 @@ def test_jitter_adds_no_more_than_its_seconds() -> None:
     assert len(set(watched.waits)) > 1
 
 
-@pytest.mark.parametrize("kind", [AuthenticationFailed, RequestRefused, NotAnAPI, Truncated, ProviderError])
+@pytest.mark.parametrize(
+    "kind", [AuthenticationFailed, RequestRefused, NotAnAPI, Truncated, ProviderError]
+)
 def test_a_failure_that_will_not_pass_is_raised_at_once_and_as_it_is(kind: type[LLMError]) -> None:
     error = kind("no")
     inner = Scripted(error)
@@ -135,7 +147,9 @@ def test_a_programming_error_passes_through() -> None:
 
 
 @pytest.mark.parametrize("kind", [RateLimited, ServerFailed])
-@pytest.mark.parametrize(("asked", "waited"), [(7.0, 7.0), (0.2, 1.0), (0.0, 1.0), (None, 1.0), (60.0, 60.0)])
+@pytest.mark.parametrize(
+    ("asked", "waited"), [(7.0, 7.0), (0.2, 1.0), (0.0, 1.0), (None, 1.0), (60.0, 60.0)]
+)
 def test_the_servers_wait_is_honoured_if_it_is_longer(
     kind: type[ProviderError], asked: float | None, waited: float
 ) -> None:
@@ -157,7 +171,9 @@ def test_a_longer_wait_than_allowed_ends_it_saying_so() -> None:
 
 def test_a_wait_that_the_server_asks_for_is_no_attempt() -> None:
     busy = RateLimited("slow down", retry_after=20.0)
-    watched = Watched(Scripted(busy, busy, busy, busy, ServerFailed("500"), ServerFailed("500"), ANSWER))
+    watched = Watched(
+        Scripted(busy, busy, busy, busy, ServerFailed("500"), ServerFailed("500"), ANSWER)
+    )
     assert watched.complete(request()).text == "{}"
     assert watched.waits == [20.0] * 4 + [1.0, 2.0]
 
@@ -169,7 +185,8 @@ def test_waits_that_the_server_asks_for_without_end_come_to_one() -> None:
         watched.complete(request())
     assert watched.waits == [50.0] * 4
     moments = Watched(
-        Scripted(RateLimited("slow down", retry_after=0.001)), RetrySettings(max_wait_seconds=4, factor=1)
+        Scripted(RateLimited("slow down", retry_after=0.001)),
+        RetrySettings(max_wait_seconds=4, factor=1),
     )
     with pytest.raises(RateLimited, match="7 attempts made"):
         moments.complete(request())
@@ -186,8 +203,12 @@ def test_each_wait_is_told_with_the_calls_site() -> None:
     watched = Watched(Scripted(RateLimited("slow down"), ConnectionFailed("reset"), ANSWER))
     watched.complete(request("step", site=site))
     assert watched.events == [
-        RetryScheduled(site=site, call="step", attempt=1, seconds=1.0, error="RateLimited: slow down"),
-        RetryScheduled(site=site, call="step", attempt=2, seconds=2.0, error="ConnectionFailed: reset"),
+        RetryScheduled(
+            site=site, call="step", attempt=1, seconds=1.0, error="RateLimited: slow down"
+        ),
+        RetryScheduled(
+            site=site, call="step", attempt=2, seconds=2.0, error="ConnectionFailed: reset"
+        ),
     ]
     assert watched.sites == [site, site]
 
@@ -244,7 +265,9 @@ def test_a_stop_ends_a_wait() -> None:
 
 
 def test_the_wait_is_real() -> None:
-    retry = Retry(Scripted(ServerFailed("500"), ANSWER), RetrySettings(initial_seconds=0.05, jitter_seconds=0))
+    retry = Retry(
+        Scripted(ServerFailed("500"), ANSWER), RetrySettings(initial_seconds=0.05, jitter_seconds=0)
+    )
     begin = time.monotonic()
     retry.complete(request())
     assert time.monotonic() - begin >= 0.05

@@ -40,7 +40,14 @@ REQUEST = LLMRequest(
     site=CallSite(pass_number=2, phase="EXECUTE", cycle=7, sequence=40, step_id="boil"),
 )
 RESPONSE = LLMResponse(
-    "done", Usage(100, 20, 50, 5, 2), "own-model-2026", "id-1", "stop", False, "backup", usage_reported=False
+    "done",
+    Usage(100, 20, 50, 5, 2),
+    "own-model-2026",
+    "id-1",
+    "stop",
+    False,
+    "backup",
+    usage_reported=False,
 )
 Made = Callable[..., Stored]
 
@@ -65,7 +72,9 @@ def sessions(tmp_path: Path) -> Iterator[Callable[..., Session]]:
 
     def session(mode: str = "record", name: str = "a", **more: Any) -> Session:
         path = tmp_path / name
-        settings = StoreSettings(mode=mode, path=path if mode == "replay" else tmp_path / "shared.sqlite", **more)
+        settings = StoreSettings(
+            mode=mode, path=path if mode == "replay" else tmp_path / "shared.sqlite", **more
+        )
         made.append(open_session(settings, directory=path))
         return made[-1]
 
@@ -89,21 +98,34 @@ def test_an_answer_comes_back_as_it_was_given_and_the_model_is_asked_once(sessio
     assert model.requests == [REQUEST]
 
 
-def test_what_is_asked_is_kept_as_it_is_in_force_with_the_place_that_asks(sessions: Any, tmp_path: Path) -> None:
+def test_what_is_asked_is_kept_as_it_is_in_force_with_the_place_that_asks(
+    sessions: Any, tmp_path: Path
+) -> None:
     asking = replace(REQUEST, parameters=Parameters(model="of-the-role", effort="high"))
-    Stored(Model(), sessions(), OpenAIProvider(temperature=0.3, extra_body={"top_k": 5})).complete(asking)
+    Stored(Model(), sessions(), OpenAIProvider(temperature=0.3, extra_body={"top_k": 5})).complete(
+        asking
+    )
     asked = kept(tmp_path / "a")[0].request
     assert asked.body == {
         "model": "of-the-role",
         "parameters": {"temperature": 0.3, "effort": "high"},
         "provider": {"extra_body": {"top_k": 5}},
         "sample": 0,
-        "messages": [{"role": "system", "content": "You work."}, {"role": "user", "content": "Make tea."}],
+        "messages": [
+            {"role": "system", "content": "You work."},
+            {"role": "user", "content": "Make tea."},
+        ],
         "strict": True,
         "schema": {"type": "object"},
     }
     path = asked.path
-    assert (path.pass_number, path.phase, path.call, path.step_id, path.attempt) == (2, "EXECUTE", "step", "boil", 0)
+    assert (path.pass_number, path.phase, path.call, path.step_id, path.attempt) == (
+        2,
+        "EXECUTE",
+        "step",
+        "boil",
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +145,9 @@ def test_what_is_asked_is_kept_as_it_is_in_force_with_the_place_that_asks(sessio
     ],
     ids=lambda request: repr(request)[:200],
 )
-def test_another_request_or_another_place_is_another_answer(sessions: Any, other: LLMRequest) -> None:
+def test_another_request_or_another_place_is_another_answer(
+    sessions: Any, other: LLMRequest
+) -> None:
     Stored(Model(), sessions(), PROVIDER).complete(REQUEST)
     with pytest.raises(StoreMiss):
         Stored(Absent("x"), sessions("replay"), PROVIDER).complete(other)
@@ -146,12 +170,17 @@ def test_what_changes_no_answer_changes_no_request(sessions: Any, same: LLMReque
 
 def test_where_and_how_often_a_provider_is_reached_is_no_part_of_what_it_is_asked() -> None:
     reached = OpenAIProvider(
-        base_url="http://localhost:1/v1", api_key_env="OTHER", retry=RetrySettings(attempts=1), timeout_seconds=1
+        base_url="http://localhost:1/v1",
+        api_key_env="OTHER",
+        retry=RetrySettings(attempts=1),
+        timeout_seconds=1,
     )
     assert shaping_settings(reached) == shaping_settings(OpenAIProvider()) == {}
 
 
-def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provider_answers(tmp_path: Path) -> None:
+def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provider_answers(
+    tmp_path: Path,
+) -> None:
     scenario = tmp_path / "one.yaml"
     found = []
     for text in ("seed: 1\n", "seed: 1\n", "seed: 2\n"):
@@ -159,15 +188,24 @@ def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provide
         found.append(shaping_settings(SimulatedProvider(seed=4, scenario=scenario)))
     assert found[0] == found[1] != found[2]
     assert found[0]["seed"] == 4
-    assert shaping_settings(LocalProvider(repo_id="owner/name", filename="m.gguf"))["repo_id"] == "owner/name"
+    assert (
+        shaping_settings(LocalProvider(repo_id="owner/name", filename="m.gguf"))["repo_id"]
+        == "owner/name"
+    )
     with pytest.raises(StoreFailed, match="cannot be read"):
         shaping_settings(SimulatedProvider(scenario=tmp_path / "gone.yaml"))
 
 
 @pytest.mark.parametrize("kind", [Truncated, Refused, Filtered, EmptyAnswer])
-def test_an_answer_that_is_none_was_paid_for_and_is_raised_again(sessions: Any, kind: type[AnswerError]) -> None:
+def test_an_answer_that_is_none_was_paid_for_and_is_raised_again(
+    sessions: Any, kind: type[AnswerError]
+) -> None:
     error = kind(
-        "nothing there", hint="ask otherwise", usage=Usage(9, 8, requests=1), model="m-1", usage_reported=False
+        "nothing there",
+        hint="ask otherwise",
+        usage=Usage(9, 8, requests=1),
+        model="m-1",
+        usage_reported=False,
     )
     with pytest.raises(kind) as first:
         Stored(Model(error), sessions(), PROVIDER).complete(REQUEST)
@@ -227,15 +265,21 @@ def test_another_sample_is_another_answer_to_the_same_request(sessions: Any) -> 
     models = [Model(replace(RESPONSE, text=str(number))) for number in range(3)]
     asked = [(0, models[0]), (1, models[1]), (0, models[2]), (1, models[2])]
     texts = [
-        Stored(model, sessions("cache", f"run {n}"), PROVIDER, StoreSettings(sample=sample)).complete(REQUEST).text
+        Stored(model, sessions("cache", f"run {n}"), PROVIDER, StoreSettings(sample=sample))
+        .complete(REQUEST)
+        .text
         for n, (sample, model) in enumerate(asked)
     ]
     assert texts == ["0", "1", "0", "1"]
     assert models[2].requests == []
 
 
-def test_a_replayed_answer_takes_its_time_side_by_side_and_one_that_is_recorded_does_not(sessions: Any) -> None:
-    steps = [replace(REQUEST, site=replace(REQUEST.site, step_id=f"s{number}")) for number in range(40)]
+def test_a_replayed_answer_takes_its_time_side_by_side_and_one_that_is_recorded_does_not(
+    sessions: Any,
+) -> None:
+    steps = [
+        replace(REQUEST, site=replace(REQUEST.site, step_id=f"s{number}")) for number in range(40)
+    ]
     began = monotonic()
     for step in steps:
         Stored(Model(), sessions(), PROVIDER, StoreSettings(pace_seconds=60)).complete(step)
@@ -269,7 +313,13 @@ def test_in_the_place_of_a_provider_nothing_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"text": "t", "usage": {"input_tokens": "many"}}, {"error": "Refused"}, {"text": "t", "usage": 3}]
+    "answer",
+    [
+        {},
+        {"text": "t", "usage": {"input_tokens": "many"}},
+        {"error": "Refused"},
+        {"text": "t", "usage": 3},
+    ],
 )
 def test_an_answer_that_cannot_be_read_is_told(answer: dict[str, Any]) -> None:
     with pytest.raises(StoreFailed, match="cannot be read"):

@@ -17,10 +17,26 @@ DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
     ("schema", "value", "problems"),
     [
         ({**DRAFT_7, "properties": {"p": {"items": [{"type": "string"}]}}}, ["x", 2], []),
-        ({**DRAFT_7, "properties": {"p": {"items": [{"type": "string"}]}}}, [1], [(("p", 0), "1 is not of type")]),
-        ({"properties": {"p": {"prefixItems": [{"type": "string"}]}}}, [1], [(("p", 0), "1 is not of type")]),
-        ({"properties": {"p": {"pattern": "^(a+)+$"}}}, "a" * 40 + "b", [(("p",), "does not match")]),
-        ({"properties": {"p": {"pattern": r"^(a|a)*\1$"}}}, "a" * 40 + "b", [(("p",), "does not match")]),
+        (
+            {**DRAFT_7, "properties": {"p": {"items": [{"type": "string"}]}}},
+            [1],
+            [(("p", 0), "1 is not of type")],
+        ),
+        (
+            {"properties": {"p": {"prefixItems": [{"type": "string"}]}}},
+            [1],
+            [(("p", 0), "1 is not of type")],
+        ),
+        (
+            {"properties": {"p": {"pattern": "^(a+)+$"}}},
+            "a" * 40 + "b",
+            [(("p",), "does not match")],
+        ),
+        (
+            {"properties": {"p": {"pattern": r"^(a|a)*\1$"}}},
+            "a" * 40 + "b",
+            [(("p",), "does not match")],
+        ),
         ({"$ref": "#"}, 1, []),
     ],
 )

@@ -54,7 +54,12 @@ def test_a_workflow_becomes_a_plan_in_topological_order(tmp_path: Path) -> None:
         None,
         {"expression": "1 + 1"},
     )
-    assert (last.step_id, last.agent, last.dependencies, last.provides) == ("last", "llm", ("first",), ("summary",))
+    assert (last.step_id, last.agent, last.dependencies, last.provides) == (
+        "last",
+        "llm",
+        ("first",),
+        ("summary",),
+    )
     assert last.handoff_to_next == "the gist"
     assert [step.status for step in plan.steps] == ["pending", "pending"]
     assert [(step.step_index, step.total_steps) for step in plan.steps] == [(1, 2), (2, 2)]
@@ -64,7 +69,10 @@ def test_inputs_are_filled_into_descriptions_when_given(tmp_path: Path) -> None:
     workflow = load_workflow(written(tmp_path, FULL))
     assert workflow.plan().steps[1].description == "Sum up ${inputs.doc}"
     filled = workflow.plan(inputs={"doc": "a ${steps.x.output} story"})
-    assert [step.description for step in filled.steps] == ["costs ${5}", "Sum up a ${steps.x.output} story"]
+    assert [step.description for step in filled.steps] == [
+        "costs ${5}",
+        "Sum up a ${steps.x.output} story",
+    ]
     with pytest.raises(PlanError, match="there is no input `doc`"):
         workflow.plan(inputs={})
 
@@ -80,7 +88,9 @@ def test_inputs_are_filled_into_descriptions_when_given(tmp_path: Path) -> None:
 def test_the_task_is_what_is_given_or_what_the_file_says_or_the_goal(
     tmp_path: Path, text: str, given: str | None, task: str
 ) -> None:
-    workflow = load_workflow(written(tmp_path, text + "steps: [{id: a, description: b, agent: llm}]"))
+    workflow = load_workflow(
+        written(tmp_path, text + "steps: [{id: a, description: b, agent: llm}]")
+    )
     assert workflow.plan(given).task == task
 
 
@@ -137,7 +147,9 @@ def test_values_are_those_of_yaml_1_2(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_that_of_the_model() -> None:
-    published = json.loads((resource_root() / "schemas" / "workflow.json").read_text(encoding="utf-8"))
+    published = json.loads(
+        (resource_root() / "schemas" / "workflow.json").read_text(encoding="utf-8")
+    )
     assert published == workflow_json_schema()
     Draft202012Validator.check_schema(published)
 
@@ -148,7 +160,9 @@ def test_every_key_of_the_published_schema_is_described() -> None:
         assert all(described.get("description") for described in properties.values())
 
 
-@pytest.mark.parametrize("change", [{"tusk": 1}, {"goal": ""}, {"steps": []}, {"steps": [{"id": "a"}]}, {"task": 5}])
+@pytest.mark.parametrize(
+    "change", [{"tusk": 1}, {"goal": ""}, {"steps": []}, {"steps": [{"id": "a"}]}, {"task": 5}]
+)
 def test_schema_and_loader_refuse_the_same(tmp_path: Path, change: dict[str, object]) -> None:
     value = {"goal": "g", "steps": [{"id": "a", "description": "b"}], **change}
     assert not Draft202012Validator(workflow_json_schema()).is_valid(value)
@@ -182,7 +196,9 @@ def test_the_figures_of_the_data_question_come_out_of_its_tools() -> None:
     outputs: dict[str, object] = {}
     for step in load_workflow(path).plan().steps:
         if step.tool:
-            arguments = resolve_arguments(step.arguments or {}, {"file": "revenue.json", "target": "15"}, outputs)
+            arguments = resolve_arguments(
+                step.arguments or {}, {"file": "revenue.json", "target": "15"}, outputs
+            )
             outputs[step.step_id] = tools[step.tool].invoke(arguments)
     figures = {name: outputs[name] for name in ("north", "south", "west", "all")}
     assert figures == {"north": 16.1, "south": 5.0, "west": 26.0, "all": 12.9}

@@ -25,7 +25,9 @@ TOOLS = {
 }
 
 
-def found(folder: Path, text: str, name: str = "my.yaml", **options: Any) -> list[tuple[int, int, str, str]]:
+def found(
+    folder: Path, text: str, name: str = "my.yaml", **options: Any
+) -> list[tuple[int, int, str, str]]:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     _, problems = inspect_workflow(path, **options)
@@ -33,7 +35,11 @@ def found(folder: Path, text: str, name: str = "my.yaml", **options: Any) -> lis
 
 
 def errors(folder: Path, text: str, **options: Any) -> list[tuple[int, int, str]]:
-    return [(line, column, said) for line, column, kind, said in found(folder, text, **options) if kind == "error"]
+    return [
+        (line, column, said)
+        for line, column, kind, said in found(folder, text, **options)
+        if kind == "error"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +95,10 @@ def errors(folder: Path, text: str, **options: Any) -> list[tuple[int, int, str]
 def test_a_mistake_is_named_with_its_line_and_column(
     tmp_path: Path, text: str, line: int, column: int, said: str
 ) -> None:
-    assert any((ln, col) == (line, column) and said in message for ln, col, message in errors(tmp_path, text)), errors(
-        tmp_path, text
-    )
+    assert any(
+        (ln, col) == (line, column) and said in message
+        for ln, col, message in errors(tmp_path, text)
+    ), errors(tmp_path, text)
 
 
 def test_everything_is_said_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
@@ -111,7 +118,16 @@ steps:
         load_workflow(path, input_names=[])
     lines = caught.value.message.splitlines()
     assert all(line.startswith(f"{path}:") and ": error: " in line for line in lines)
-    assert [int(line.removeprefix(f"{path}:").split(":")[0]) for line in lines] == [1, 4, 4, 5, 6, 7, 8, 9]
+    assert [int(line.removeprefix(f"{path}:").split(":")[0]) for line in lines] == [
+        1,
+        4,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+    ]
     assert f"aeon check {path}" in caught.value.hint
 
 
@@ -128,7 +144,9 @@ steps:
         ("${inputs.doc", "no `}` ends"),
     ],
 )
-def test_a_reference_is_checked_before_anything_runs(tmp_path: Path, reference: str, said: str) -> None:
+def test_a_reference_is_checked_before_anything_runs(
+    tmp_path: Path, reference: str, said: str
+) -> None:
     text = f"""goal: g
 inputs: {{doc: a document}}
 steps:
@@ -150,21 +168,30 @@ steps:
 
 
 def test_outputs_are_not_named_in_descriptions(tmp_path: Path) -> None:
-    text = HEAD + "  - {id: a, description: x}\n  - {id: b, description: '${steps.a.output}', depends_on: [a]}"
+    text = (
+        HEAD
+        + "  - {id: a, description: x}\n  - {id: b, description: '${steps.a.output}', depends_on: [a]}"
+    )
     ((line, _, message),) = errors(tmp_path, text)
     assert line == 4
     assert "in arguments only" in message
 
 
-def test_inputs_that_are_not_given_are_named_where_they_are_declared_or_used(tmp_path: Path) -> None:
-    declared = "goal: g\ninputs:\n  a: A\n  b: B\nsteps: [{id: s, description: '${inputs.a} ${inputs.b}'}]"
+def test_inputs_that_are_not_given_are_named_where_they_are_declared_or_used(
+    tmp_path: Path,
+) -> None:
+    declared = (
+        "goal: g\ninputs:\n  a: A\n  b: B\nsteps: [{id: s, description: '${inputs.a} ${inputs.b}'}]"
+    )
     assert errors(tmp_path, declared) == []
     assert errors(tmp_path, declared, input_names=["a", "c"]) == [
         (4, 3, "the input 'b' is not given: inputs.b=\"...\" or input_files.b=path")
     ]
     used = "goal: g\nsteps: [{id: s, description: 'see ${inputs.b}'}]"
     assert errors(tmp_path, used) == []
-    assert [(line, column) for line, column, _ in errors(tmp_path, used, input_names=[])] == [(2, 30)]
+    assert [(line, column) for line, column, _ in errors(tmp_path, used, input_names=[])] == [
+        (2, 30)
+    ]
 
 
 def test_size_and_ending_are_held_to_what_is_configured(tmp_path: Path) -> None:
@@ -185,13 +212,17 @@ def test_size_and_ending_are_held_to_what_is_configured(tmp_path: Path) -> None:
         ("{id: a, description: b, tool: calculator, arguments: {expression: 5}}", 71, "5 is not of type 'string'"),
     ],
 )  # fmt: skip
-def test_what_the_engine_can_work_around_is_a_warning(tmp_path: Path, step: str, column: int, said: str) -> None:
+def test_what_the_engine_can_work_around_is_a_warning(
+    tmp_path: Path, step: str, column: int, said: str
+) -> None:
     ((line, at, severity, message),) = found(tmp_path, f"{HEAD}  - {step}", tool_names=TOOLS)
     assert (line, at, severity) == (3, column, "warning")
     assert said in message
 
 
-def test_arguments_that_wait_for_a_reference_are_not_held_against_their_schema_yet(tmp_path: Path) -> None:
+def test_arguments_that_wait_for_a_reference_are_not_held_against_their_schema_yet(
+    tmp_path: Path,
+) -> None:
     text = """goal: g
 steps:
   - {id: a, description: b, agent: llm}
@@ -215,7 +246,8 @@ def test_json_is_checked_with_lines_and_columns_too(tmp_path: Path) -> None:
     assert found(tmp_path, '{"goal": "g",\n "steps": [}', "my.json")[0][:2] == (2, 12)
     assert "NaN is no JSON value" in found(tmp_path, '{"goal": NaN}', "my.json")[0][3]
     twice = (
-        json.dumps({"goal": "g", "steps": [{"id": "a", "description": "b", "agent": "llm"}]})[:-1] + ', "goal": "h"}'
+        json.dumps({"goal": "g", "steps": [{"id": "a", "description": "b", "agent": "llm"}]})[:-1]
+        + ', "goal": "h"}'
     )
     assert "stands here again" in found(tmp_path, twice, "my.json")[0][3]
 

@@ -59,7 +59,9 @@ def test_a_reference_is_exchanged_for_what_it_names(given_text: str, value: Any)
 
 
 def test_what_is_filled_in_is_not_read_again() -> None:
-    assert resolve_arguments({"x": "${inputs.a} "}, {"a": "${inputs.b} $${"}, {}) == {"x": "${inputs.b} $${ "}
+    assert resolve_arguments({"x": "${inputs.a} "}, {"a": "${inputs.b} $${"}, {}) == {
+        "x": "${inputs.b} $${ "
+    }
 
 
 def test_values_that_are_no_text_and_keys_stay_as_they_are() -> None:
@@ -95,7 +97,11 @@ def test_what_names_nothing_says_where_and_what_there_is(text: str, said: str) -
 def test_everything_that_cannot_be_resolved_is_said_at_once() -> None:
     with pytest.raises(PlanError) as caught:
         resolve_arguments({"a": "${x}", "b": "${inputs.y}", "c": "fine"}, {}, {})
-    assert [part.split(":")[0] for part in caught.value.message.split("; ") if part.startswith("arguments")] == [
+    assert [
+        part.split(":")[0]
+        for part in caught.value.message.split("; ")
+        if part.startswith("arguments")
+    ] == [
         "arguments.a",
         "arguments.b",
     ]

@@ -48,7 +48,11 @@ LIKE_OTHER_TYPES = st.sampled_from(
 LONG = st.lists(ODD, min_size=8, max_size=20).map(" ".join)
 TEXT = st.one_of(ODD, LIKE_OTHER_TYPES, LONG).filter(str.strip)
 JSON: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
@@ -80,7 +84,9 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @hypothesis.example(Plan(goal="g\x85", task="\r\nx ", steps=(BREAKS,)), [])
 @given(plans(), st.lists(ODD, max_size=3))
 def test_any_plan_reads_back_as_it_was(tmp_path: Path, plan: Plan, header: list[str]) -> None:
@@ -90,7 +96,9 @@ def test_any_plan_reads_back_as_it_was(tmp_path: Path, plan: Plan, header: list[
     back = load_workflow(path).plan(inputs={})
     outputs = dict.fromkeys((step.step_id for step in plan.steps), "")
     resolved = [
-        s if s.arguments is None else s.model_copy(update={"arguments": resolve_arguments(s.arguments, {}, outputs)})
+        s
+        if s.arguments is None
+        else s.model_copy(update={"arguments": resolve_arguments(s.arguments, {}, outputs)})
         for s in back.steps
     ]
     assert back.model_copy(update={"steps": tuple(resolved)}) == plan
@@ -141,21 +149,35 @@ steps:
 
 
 def test_valid_references_stay_and_anything_else_is_escaped(tmp_path: Path) -> None:
-    plan = example(arguments={"x": "${inputs.doc} ${inputs.other} ${steps.a.output.k} ${steps.b.output} ${HOME}"})
+    plan = example(
+        arguments={
+            "x": "${inputs.doc} ${inputs.other} ${steps.a.output.k} ${steps.b.output} ${HOME}"
+        }
+    )
     path = tmp_path / "plan.yaml"
     path.write_text(workflow_text(plan, inputs={"doc": "a document"}), encoding="utf-8")
     arguments = load_workflow(path).plan().steps[1].arguments
-    assert arguments == {"x": "${inputs.doc} $${inputs.other} ${steps.a.output.k} $${steps.b.output} $${HOME}"}
+    assert arguments == {
+        "x": "${inputs.doc} $${inputs.other} ${steps.a.output.k} $${steps.b.output} $${HOME}"
+    }
 
 
 def test_what_happened_to_a_step_is_left_out(tmp_path: Path) -> None:
-    done = PlanStep(step_id="a", description="b", status="complete", step_output="secret", agent="llm")
+    done = PlanStep(
+        step_id="a", description="b", status="complete", step_output="secret", agent="llm"
+    )
     assert "secret" not in workflow_text(Plan(goal="g", steps=(done,)))
 
 
-@pytest.mark.parametrize(("answer", "said"), [(None, "# Assumed: red"), ("blue", "# Answered: blue")])
-def test_questions_become_comments_that_nothing_gets_out_of(tmp_path: Path, answer: str | None, said: str) -> None:
-    question = FollowUpQuestion(question="Which?\ngoal: x\u2028steps: []", assumption="red", step_id="a", answer=answer)
+@pytest.mark.parametrize(
+    ("answer", "said"), [(None, "# Assumed: red"), ("blue", "# Answered: blue")]
+)
+def test_questions_become_comments_that_nothing_gets_out_of(
+    tmp_path: Path, answer: str | None, said: str
+) -> None:
+    question = FollowUpQuestion(
+        question="Which?\ngoal: x\u2028steps: []", assumption="red", step_id="a", answer=answer
+    )
     text = workflow_text(example().model_copy(update={"questions": (question,)}))
     assert "# Asked (step a): Which? goal: x steps: []\n" in text
     assert said in text

@@ -37,7 +37,9 @@ def test_fifty_runs_take_little_space(fifty: Path) -> None:
 
 def test_each_parameter_has_its_mean_by_value(fifty: Path) -> None:
     page = render_comparison(compare_runs([fifty]), fifty).decode()
-    table = page.partition('aria-label="Effect of convergence.completeness"')[2].partition("</table>")[0]
+    table = page.partition('aria-label="Effect of convergence.completeness"')[2].partition(
+        "</table>"
+    )[0]
     assert '<th scope="row" dir="auto">0.8</th><td class="number">25</td>' in table
     assert ">25.0<svg" in table.replace("</span>", "")
     assert "fastest" in page
@@ -58,7 +60,9 @@ def test_links_lead_from_the_page_to_the_runs(fifty: Path, tmp_path: Path) -> No
     assert 'href="../2"' in page
 
 
-def test_what_goes_wrong_with_the_page_of_a_multirun_is_a_warning(fifty: Path, tmp_path: Path) -> None:
+def test_what_goes_wrong_with_the_page_of_a_multirun_is_a_warning(
+    fifty: Path, tmp_path: Path
+) -> None:
     said: list[str] = []
     (tmp_path / "compare.html").mkdir()
     compare_jobs(tmp_path, said.append, lambda text: said.append(f"Warning: {text}"))

@@ -19,7 +19,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     broken = folder / "broken.yaml"
     broken.write_text("calls:\n  plan:\n    - fail: auth\n", encoding="utf-8")
-    made = {"a": "provider.seed=1", "b": "provider.seed=2", "c": f"provider.scenario={broken}", "d": "ttl.base=2"}
+    made = {
+        "a": "provider.seed=1",
+        "b": "provider.seed=2",
+        "c": f"provider.scenario={broken}",
+        "d": "ttl.base=2",
+    }
     for name, override in made.items():
         with Aeon.from_config(["provider=simulated", override]) as aeon:
             aeon.run("plan a move", directory=folder / name)
@@ -40,12 +45,18 @@ def test_only_parameters_that_differ_are_columns(runs: Path) -> None:
     assert [run.parameters["provider.seed"] for run in comparison.runs] == [1, 2]
 
 
-def test_the_settings_of_another_kind_of_provider_are_no_parameters(runs: Path, tmp_path: Path) -> None:
+def test_the_settings_of_another_kind_of_provider_are_no_parameters(
+    runs: Path, tmp_path: Path
+) -> None:
     for name in ("b", "d"):
         path = copied(runs / name, tmp_path / name) / "result.json"
         result = json.loads(path.read_bytes())
         if name == "d":
-            result["configuration"]["provider"] = {"kind": "openai", "model": "m", "timeout_seconds": 1.0}
+            result["configuration"]["provider"] = {
+                "kind": "openai",
+                "model": "m",
+                "timeout_seconds": 1.0,
+            }
         path.write_text(json.dumps(result), encoding="utf-8")
     assert compare_runs([tmp_path]).parameters == ("provider.kind", "provider.model", "ttl.base")
 
@@ -62,7 +73,9 @@ def test_figures_are_those_of_the_result(runs: Path) -> None:
     assert run.converged is False
     assert run.figures["completeness"] == result["scores"]["completeness_score"]
     assert run.figures["tokens"] == result["usage"]["total"]["total_tokens"]
-    assert run.thresholds == {name: result["configuration"]["convergence"][name] for name in run.thresholds}
+    assert run.thresholds == {
+        name: result["configuration"]["convergence"][name] for name in run.thresholds
+    }
 
 
 def test_a_replay_is_told_from_a_run(runs: Path, tmp_path: Path) -> None:
@@ -79,7 +92,9 @@ def test_a_failed_run_has_its_error(runs: Path) -> None:
     assert run.figures["completeness"] is None
 
 
-def test_a_run_that_was_cut_off_says_so_with_the_figures_of_its_journal(runs: Path, tmp_path: Path) -> None:
+def test_a_run_that_was_cut_off_says_so_with_the_figures_of_its_journal(
+    runs: Path, tmp_path: Path
+) -> None:
     directory = copied(runs / "a", tmp_path / "cut", "result.json", "history.json", "answer.md")
     (whole,), (run,) = compare_runs([runs / "a"]).runs, compare_runs([directory]).runs
     assert run.end == "cut off"
@@ -91,7 +106,9 @@ def test_a_run_that_was_cut_off_says_so_with_the_figures_of_its_journal(runs: Pa
 
 def test_a_run_under_way_is_not_called_cut_off(tmp_path: Path) -> None:
     journal = JsonLines(tmp_path / "events.jsonl")
-    journal.write({"sequence": 1, "part": 0, "time": "2026-11-22T17:37:47+00:00", "event": "run_started"})
+    journal.write(
+        {"sequence": 1, "part": 0, "time": "2026-11-22T17:37:47+00:00", "event": "run_started"}
+    )
     assert compare_runs([tmp_path]).runs[0].end == "running"
     journal.close()
     assert compare_runs([tmp_path]).runs[0].end == "cut off"
@@ -127,10 +144,14 @@ def made(name: str, *, passes: int = 1, **parameters: Any) -> Run:
 
 def test_runs_are_grouped_by_value_in_the_order_of_numbers() -> None:
     runs = tuple(
-        made(str(n), base=base, model=model) for n, (base, model) in enumerate([(10, "x"), (9, "y"), (10, "y")])
+        made(str(n), base=base, model=model)
+        for n, (base, model) in enumerate([(10, "x"), (9, "y"), (10, "y")])
     )
     first, second = effects(Comparison(runs, ("base", "model")))
-    assert [(text, [run.name for run in of]) for text, of in first.groups] == [("9", ["1"]), ("10", ["0", "2"])]
+    assert [(text, [run.name for run in of]) for text, of in first.groups] == [
+        ("9", ["1"]),
+        ("10", ["0", "2"]),
+    ]
     assert [text for text, _ in second.groups] == ["x", "y"]
 
 
@@ -158,4 +179,6 @@ def test_a_change_is_told_with_its_share() -> None:
     first = made("a", passes=4)
     assert format_change("passes", first, made("b", passes=5)) == "+1 (+25%)"
     assert format_change("passes", first, replace(first, name="c")) == "same"
-    assert format_change("cost", first, replace(first, figures={**first.figures, "cost": 1.0})) == ""
+    assert (
+        format_change("cost", first, replace(first, figures={**first.figures, "cost": 1.0})) == ""
+    )

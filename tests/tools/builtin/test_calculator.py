@@ -131,17 +131,24 @@ def test_what_is_refused_is_said_in_words_and_at_once(expression: str, said: str
         ("0.3 % 0.1", 0),
     ],
 )
-def test_whole_quotients_and_remainders_are_exact_whatever_the_size(expression: str, value: float) -> None:
+def test_whole_quotients_and_remainders_are_exact_whatever_the_size(
+    expression: str, value: float
+) -> None:
     assert evaluate(expression) == value
 
 
 @given(st.integers(-(10**60), 10**60), st.integers(1, 10**45), st.integers(0, 20))
-def test_quotient_and_remainder_of_decimals_are_those_of_whole_numbers_scaled(a: int, b: int, digits: int) -> None:
+def test_quotient_and_remainder_of_decimals_are_those_of_whole_numbers_scaled(
+    a: int, b: int, digits: int
+) -> None:
     assert evaluate(f"({a}e-{digits}) // ({b}e-{digits})") == a // b
     assert evaluate(f"(({a}e-{digits}) % ({b}e-{digits})) * 1e{digits}") == a % b
 
 
-@given(st.decimals(min_value=-(10**9), max_value=10**9, places=4), st.decimals(-(10**9), 10**9, places=4))
+@given(
+    st.decimals(min_value=-(10**9), max_value=10**9, places=4),
+    st.decimals(-(10**9), 10**9, places=4),
+)
 def test_decimal_numbers_are_exact(a: object, b: object) -> None:
     assert evaluate(f"({a}) + ({b}) - ({b})") == evaluate(f"{a}")
 

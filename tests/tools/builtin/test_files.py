@@ -140,7 +140,8 @@ def test_a_long_list_is_cut_and_says_so(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"), [("..", "leads out"), ("/", "leads out"), ("missing", "no such"), ("a.txt", "no such")]
+    ("path", "said"),
+    [("..", "leads out"), ("/", "leads out"), ("missing", "no such"), ("a.txt", "no such")],
 )
 def test_nothing_else_is_listed(root: Path, path: str, said: str) -> None:
     assert said in str(call(root, "list_files", path=path).error)

@@ -28,7 +28,9 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/missing":
             self.answer(404, b"nothing here")
         elif self.path == "/latin":
-            self.answer(200, "é".encode("latin-1"), **{"Content-Type": "text/plain; charset=latin-1"})
+            self.answer(
+                200, "é".encode("latin-1"), **{"Content-Type": "text/plain; charset=latin-1"}
+            )
         elif self.path == "/odd":
             self.answer(200, "é".encode(), **{"Content-Type": "text/plain; charset=no-such"})
         elif self.path == "/binary":
@@ -36,8 +38,12 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/large":
             self.answer(200, b"x" * 100_000)
         else:
-            headers = {name: self.headers[name] for name in ("Accept-Encoding", "Authorization", "Cookie")}
-            self.answer(200, repr(headers).encode(), **{"Content-Type": "text/plain", "Set-Cookie": "a=b"})
+            headers = {
+                name: self.headers[name] for name in ("Accept-Encoding", "Authorization", "Cookie")
+            }
+            self.answer(
+                200, repr(headers).encode(), **{"Content-Type": "text/plain", "Set-Cookie": "a=b"}
+            )
 
     def answer(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -83,7 +89,9 @@ def get(url: str, *allowed: str, seconds: float = 10, max_bytes: int = 1_000) ->
     return calls.invoke("http_get", {"url": url})
 
 
-def test_text_is_fetched_from_an_allowed_host_without_any_credential(server: ThreadingHTTPServer) -> None:
+def test_text_is_fetched_from_an_allowed_host_without_any_credential(
+    server: ThreadingHTTPServer,
+) -> None:
     result = get(f"http://{host(server)}/page", host(server))
     assert result.error is None
     assert result.output == {
@@ -137,9 +145,14 @@ def test_a_redirect_is_followed_within_the_list(server: ThreadingHTTPServer) -> 
     assert (output["status"], output["url"]) == (200, f"http://{host(server)}/page")
 
 
-@pytest.mark.parametrize("target", ["http://localhost:PORT/page", "//evil.example/", "file:///etc/passwd", "http://["])
+@pytest.mark.parametrize(
+    "target", ["http://localhost:PORT/page", "//evil.example/", "file:///etc/passwd", "http://["]
+)
 def test_no_redirect_leads_off_the_list(server: ThreadingHTTPServer, target: str) -> None:
-    result = get(f"http://{host(server)}/to/{target.replace('PORT', str(server.server_address[1]))}", host(server))
+    result = get(
+        f"http://{host(server)}/to/{target.replace('PORT', str(server.server_address[1]))}",
+        host(server),
+    )
     assert result.error_kind == "raised"
     assert len(server.RequestHandlerClass.asked) == 1  # type: ignore[attr-defined]
 

@@ -56,7 +56,9 @@ def open_tools() -> Iterator[Open]:
     opened: list[McpTools] = []
     before = descendants()
 
-    def open_them(environ: Mapping[str, str] | None = None, **servers: Mapping[str, Any]) -> McpTools:
+    def open_them(
+        environ: Mapping[str, str] | None = None, **servers: Mapping[str, Any]
+    ) -> McpTools:
         tools = McpTools(McpSettings.model_validate({"servers": servers}), environ or {})
         opened.append(tools)
         return tools
@@ -82,7 +84,10 @@ def served() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
     def serve(port: int, *command: str, **environ: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            command, env={**os.environ, **environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            env={**os.environ, **environ},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         running.append(process)
         _wait_for(port, process)
@@ -100,4 +105,6 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 20) 
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         time.sleep(0.05)
-    raise AssertionError(f"{process.args!r} does not listen on {port}; exit status {process.returncode}")
+    raise AssertionError(
+        f"{process.args!r} does not listen on {port}; exit status {process.returncode}"
+    )

@@ -76,13 +76,21 @@ class SessionServer:
                 self.calls += 1
                 if self.failing:
                     return 200, _error(said, -32603, "it broke"), {}
-                return 200, _result(said, {"content": [{"type": "text", "text": str(self.calls)}]}), {}
+                return (
+                    200,
+                    _result(said, {"content": [{"type": "text", "text": str(self.calls)}]}),
+                    {},
+                )
             return 200, _error(said, -32601, "Method not found"), {}
 
 
 def _initialized(said: dict[str, Any]) -> dict[str, Any]:
     version = said["params"]["protocolVersion"]
-    return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    return {
+        "protocolVersion": version,
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "s", "version": "1"},
+    }
 
 
 def _result(said: dict[str, Any], result: Any) -> dict[str, Any]:

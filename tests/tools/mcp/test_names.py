@@ -34,7 +34,9 @@ def test_all_tools_are_wanted_unless_it_is_said_otherwise() -> None:
 
 def test_allow_narrows_and_deny_wins() -> None:
     server = McpServer(command=("x",), allow=("read_*", "list"), deny=("read_secret",))
-    assert [name for name in ("read_a", "read_secret", "list", "lists") if is_wanted(name, server)] == [
+    assert [
+        name for name in ("read_a", "read_secret", "list", "lists") if is_wanted(name, server)
+    ] == [
         "read_a",
         "list",
     ]
@@ -50,7 +52,9 @@ def test_a_pattern_that_matches_nothing_is_found() -> None:
 
 
 def servers(**options: dict[str, object]) -> dict[str, McpServer]:
-    return {name: McpServer.model_validate({"command": "x", **more}) for name, more in options.items()}
+    return {
+        name: McpServer.model_validate({"command": "x", **more}) for name, more in options.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["git.log", "git_log", "git-log", "git.a.b"])
@@ -72,7 +76,9 @@ def test_of_two_prefixes_the_longer_one_is_meant() -> None:
 
 def test_what_the_server_would_not_be_asked_for_is_of_nobody() -> None:
     narrow = servers(git={"allow": ["read_*"], "deny": ["read_secret"]})
-    assert [find_owner(name, narrow) for name in ("git.read_it", "git.read_secret", "git.push")] == ["git", None, None]
+    assert [
+        find_owner(name, narrow) for name in ("git.read_it", "git.read_secret", "git.push")
+    ] == ["git", None, None]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +91,8 @@ def test_what_the_server_would_not_be_asked_for_is_of_nobody() -> None:
         ({"prefix": "", "allow": ["x", "read_*"], "deny": ["x"]}, ("read_it",)),
     ],
 )
-def test_another_prefix_or_none_is_looked_for_instead(options: dict[str, object], names: tuple[str, ...]) -> None:
+def test_another_prefix_or_none_is_looked_for_instead(
+    options: dict[str, object], names: tuple[str, ...]
+) -> None:
     candidates = ("fs.x", "my.fs.x", "my.fs.read_it", "x", "read_it")
     assert tuple(name for name in candidates if find_owner(name, servers(fs=options))) == names

@@ -31,7 +31,11 @@ def shared() -> Iterator[McpTools]:
 
 def test_all_pages_of_tools_are_listed_in_order(shared: McpTools) -> None:
     tools = named(shared)
-    expected = [re.sub(r"[^A-Za-z0-9_.-]", "_", f"own.{tool.name}") for tool in LISTED if tool.name != "malformed"]
+    expected = [
+        re.sub(r"[^A-Za-z0-9_.-]", "_", f"own.{tool.name}")
+        for tool in LISTED
+        if tool.name != "malformed"
+    ]
     assert list(tools) == expected
 
 
@@ -85,7 +89,9 @@ def test_texts_are_joined_and_anything_else_is_described(shared: McpTools) -> No
         ("vanished", "^Unknown tool: vanished$"),
     ],
 )
-def test_every_kind_of_error_is_a_failure_in_the_servers_words(shared: McpTools, tool: str, said: str) -> None:
+def test_every_kind_of_error_is_a_failure_in_the_servers_words(
+    shared: McpTools, tool: str, said: str
+) -> None:
     tools = named(shared)
     with pytest.raises(ToolFailed, match=said):
         tools[f"own.{tool}"].invoke({})
@@ -104,7 +110,9 @@ def test_a_call_that_takes_too_long_fails_and_the_server_stays(open_tools: Open)
 def test_a_server_that_dies_fails_the_call_and_is_back_for_the_next(open_tools: Open) -> None:
     tools = named(open_tools(own=own()))
     pid = tools["own.pid"].invoke({})
-    with pytest.raises(ToolFailed, match=r"went away during the call.*it wrote: these are my last words"):
+    with pytest.raises(
+        ToolFailed, match=r"went away during the call.*it wrote: these are my last words"
+    ):
         tools["own.die"].invoke({})
     assert tools["own.pid"].invoke({}) != pid
     assert gone({int(pid)})
@@ -129,7 +137,9 @@ def test_a_server_is_restarted_within_limits(open_tools: Open) -> None:
     for _ in range(2):
         with pytest.raises(ToolFailed, match="went away during the call"):
             tools["own.die"].invoke({})
-    with pytest.raises(ToolFailed, match=r"not available: it went away, and max_restarts \(1\) is used up"):
+    with pytest.raises(
+        ToolFailed, match=r"not available: it went away, and max_restarts \(1\) is used up"
+    ):
         tools["own.two_texts"].invoke({})
 
 
@@ -179,7 +189,9 @@ def test_a_server_that_does_not_start_is_a_problem_and_not_the_end(open_tools: O
     assert list(named(tools)) == ["own.pid"]
     said = dict(
         re.findall(
-            r"^MCP server '(\w+)' is not available, and neither are its tools: (.*)$", "\n".join(tools.problems()), re.M
+            r"^MCP server '(\w+)' is not available, and neither are its tools: (.*)$",
+            "\n".join(tools.problems()),
+            re.M,
         )
     )
     assert list(said) == ["missing", "crashing", "silent", "unreachable", "unset"]
@@ -212,8 +224,12 @@ def test_no_servers_need_no_thread_and_no_package(open_tools: Open) -> None:
 
 
 def test_two_servers_may_not_have_a_tool_of_one_name(open_tools: Open) -> None:
-    tools = open_tools(one=own(prefix="x", allow=["pid", "add"]), two=own(prefix="x", allow=["pid"]))
-    with pytest.raises(ConfigError, match=r"'one' and 'two' both have a tool that would be 'x\.pid'"):
+    tools = open_tools(
+        one=own(prefix="x", allow=["pid", "add"]), two=own(prefix="x", allow=["pid"])
+    )
+    with pytest.raises(
+        ConfigError, match=r"'one' and 'two' both have a tool that would be 'x\.pid'"
+    ):
         tools.tools()
 
 
@@ -228,7 +244,9 @@ def test_a_list_without_an_end_ends(open_tools: Open) -> None:
     assert len(named(tools)) == 3
 
 
-def test_what_a_server_prints_disturbs_nobody(open_tools: Open, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_a_server_prints_disturbs_nobody(
+    open_tools: Open, capfd: pytest.CaptureFixture[str]
+) -> None:
     tools = named(open_tools(own=own("--chatter")))
     assert tools["own.two_texts"].invoke({}) == "one\ntwo"
     assert capfd.readouterr() == ("", "")
@@ -279,7 +297,9 @@ def test_closing_during_a_call_fails_the_call(open_tools: Open) -> None:
 
 
 def test_configuration_makes_them_tools_like_any_other() -> None:
-    settings = ToolSettings.model_validate({"mcp": {"servers": {"own": own(), "bad": {"command": "no-such-program"}}}})
+    settings = ToolSettings.model_validate(
+        {"mcp": {"servers": {"own": own(), "bad": {"command": "no-such-program"}}}}
+    )
     reported: list[str] = []
     registry = build(settings, {}, report=reported.append)
     invoker = ToolInvoker(registry, settings)
@@ -309,6 +329,8 @@ tools = {{tool.name: tool for tool in McpTools(McpSettings.model_validate({serve
 print(tools["own.pid"].invoke({{}}), flush=True)
 {end}
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert gone({int(ended.stdout)})
     assert ("Traceback" in ended.stderr) == (end == "raise ValueError"), ended.stderr

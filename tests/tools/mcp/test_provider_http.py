@@ -13,7 +13,9 @@ Serve = Callable[..., subprocess.Popen[bytes]]
 
 
 @pytest.mark.slow
-def test_an_http_server_is_used_like_any_other_and_found_again_after_a_restart(open_tools: Open, served: Serve) -> None:
+def test_an_http_server_is_used_like_any_other_and_found_again_after_a_restart(
+    open_tools: Open, served: Serve
+) -> None:
     port = free_port()
     server = served(port, sys.executable, str(SERVER), "--http", str(port))
     tools = named(

@@ -16,7 +16,10 @@ from tests.tools.mcp.mcp_fixtures import Open, free_port, named, open_tools, ser
 
 __all__ = ["open_tools", "served"]
 
-EVERYTHING = Path(__file__).parents[2] / "mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+EVERYTHING = (
+    Path(__file__).parents[2]
+    / "mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+)
 NODE = shutil.which("node") or "node"
 
 needs_everything = pytest.mark.skipif(
@@ -26,7 +29,9 @@ needs_everything = pytest.mark.skipif(
 
 
 def test_the_time_server_tells_and_converts_the_time(open_tools: Open) -> None:
-    tools = open_tools(clock={"command": [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]})
+    tools = open_tools(
+        clock={"command": [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]}
+    )
     assert sorted(named(tools)) == ["clock.convert_time", "clock.get_current_time"]
     assert tools.problems() == ()
     invoker = ToolInvoker(ToolRegistry(tools.tools()))
@@ -34,7 +39,8 @@ def test_the_time_server_tells_and_converts_the_time(open_tools: Open) -> None:
     assert told.error is None
     assert told.output["timezone"] == "Asia/Tokyo"
     converted = invoker.invoke(
-        "clock.convert_time", {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+        "clock.convert_time",
+        {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"},
     )
     assert "T21:00:00+09:00" in converted.text
     assert invoker.invoke("clock.convert_time", {}).error_kind == "invalid_arguments"
@@ -51,7 +57,9 @@ def everything_works(tools: McpTools) -> None:
     weather = by_name["all.get-structured-content"].invoke({"location": "New York"})
     assert set(weather) == {"temperature", "conditions", "humidity"}
     assert "[image image/png, " in by_name["all.get-tiny-image"].invoke({})
-    assert "[link to resource demo://resource" in by_name["all.get-resource-links"].invoke({"count": 2})
+    assert "[link to resource demo://resource" in by_name["all.get-resource-links"].invoke(
+        {"count": 2}
+    )
     assert "[resource demo://resource" in by_name["all.get-resource-reference"].invoke(
         {"resourceType": "Text", "resourceId": 1}
     )

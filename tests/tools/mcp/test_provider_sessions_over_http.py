@@ -14,7 +14,9 @@ __all__ = ["open_tools"]
 
 
 @pytest.mark.parametrize("status", [404, 400])
-def test_a_call_to_a_server_that_forgot_the_session_is_made_once_more(open_tools: Open, status: int) -> None:
+def test_a_call_to_a_server_that_forgot_the_session_is_made_once_more(
+    open_tools: Open, status: int
+) -> None:
     with SessionServer(unknown=status) as server:
         count = named(open_tools(web={"url": server.url}))["web.count"]
         assert count.invoke({}) == "1"
@@ -23,7 +25,9 @@ def test_a_call_to_a_server_that_forgot_the_session_is_made_once_more(open_tools
         assert (server.calls, server.refused, len(server.sessions)) == (2, 1, 1)
 
 
-def test_calls_that_are_turned_away_at_the_same_time_share_the_new_session(open_tools: Open) -> None:
+def test_calls_that_are_turned_away_at_the_same_time_share_the_new_session(
+    open_tools: Open,
+) -> None:
     with SessionServer() as server:
         count = named(open_tools(web={"url": server.url, "max_restarts": 1}))["web.count"]
         server.sessions.clear()
