@@ -18,13 +18,15 @@ BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and requests; `cached_tokens` are a part of `input_tokens`, `reasoning_tokens` of `output_tokens`."""
+    """Tokens and requests; `cached_tokens` (read from a cache) and `cache_write_tokens` (written to one) are parts of
+    `input_tokens`, `reasoning_tokens` of `output_tokens`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     requests: int = 0
+    cache_write_tokens: int = 0
 
     @classmethod
     def of_unanswered(cls, request: LLMRequest) -> Usage:

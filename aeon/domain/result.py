@@ -31,6 +31,7 @@ class TokenUsage(Value):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     total_tokens: int = 0
     cost: float | None = None

@@ -138,10 +138,18 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 def cost(usage: Usage, price: Price) -> float:
     """What usage costs at a configured price. Reasoning tokens are a part of the output."""
-    cached = price.input if price.cached is None else price.cached
-    from_cache = min(usage.cached_tokens, usage.input_tokens)
-    fresh = usage.input_tokens - from_cache
-    return (fresh * price.input + from_cache * cached + usage.output_tokens * price.output) / PER
+    read_price = price.input if price.cached is None else price.cached
+    write_price = price.input if price.cache_write is None else price.cache_write
+    read, written = _cache_tokens(usage)
+    fresh = usage.input_tokens - read - written
+    input_money = fresh * price.input + read * read_price + written * write_price
+    return (input_money + usage.output_tokens * price.output) / PER
+
+
+def _cache_tokens(usage: Usage) -> tuple[int, int]:
+    """The input tokens that were read from a cache, and those written to one; together never more than the input."""
+    read = min(usage.cached_tokens, usage.input_tokens)
+    return read, min(usage.cache_write_tokens, usage.input_tokens - read)
 
 
 @lru_cache(maxsize=1024)
@@ -149,9 +157,12 @@ def compute_published_cost(usage: Usage, model: str, address: str) -> float | No
     """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none."""
     import genai_prices
 
-    cached, output = min(usage.cached_tokens, usage.input_tokens), usage.output_tokens
+    read, written = _cache_tokens(usage)
     counted = genai_prices.Usage(
-        input_tokens=usage.input_tokens, cache_read_tokens=cached, output_tokens=output
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=usage.output_tokens,
     )
     try:
         return float(genai_prices.calc_price(counted, model, provider_api_url=address).total_price)

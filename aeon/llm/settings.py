@@ -43,11 +43,13 @@ SIMULATED_RETRY = RetrySettings(
 
 
 class Price(Value):
-    """Money per million tokens, in one currency of the person's choice."""
+    """Money per million tokens, in one currency of the person's choice. `cached` is of those read from a cache,
+    `cache_write` of those written to one; None: as `input`."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     cached: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
 
 
 class BreakerSettings(Value):

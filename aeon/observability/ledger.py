@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
@@ -28,15 +28,21 @@ _Key = Callable[[CallAnswered | CallFailed], Any]
 
 class Ledger:
     """A subscriber that totals the usage of a run, in whatever order parallel calls end. `prices` are a book, or prices
-    by model; `seconds_by_phase` is wall time over all passes."""
+    by model; `seconds_by_phase` is the time by `clock`, which never goes back, over all passes."""
 
-    def __init__(self, prices: PriceBook | Mapping[str, Price] | None = None) -> None:
+    def __init__(
+        self,
+        prices: PriceBook | Mapping[str, Price] | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._prices = (
             prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})
         )
         self._requests: list[tuple[CallAnswered | CallFailed, float | None]] = []
         self.seconds_by_phase: defaultdict[str, float] = defaultdict(float)
-        self._phases: dict[tuple[str, str, int], datetime] = {}
+        self._phases: dict[tuple[str, str, int], float] = {}
         self._repairs: list[RepairRecord] = []
         self._unpriced: set[str] = set()
         self._unreported: set[str] = set()
@@ -51,14 +57,11 @@ class Ledger:
             case RepairFinished(record=record):
                 self._repairs.append(record)
             case PhaseStarted() as event:
-                self._phases[event.stage, event.phase, event.pass_number] = datetime.fromisoformat(
-                    recorded.time
-                )
+                self._phases[event.stage, event.phase, event.pass_number] = self._clock()
             case PhaseFinished() as event:
                 started = self._phases.pop((event.stage, event.phase, event.pass_number), None)
                 if started is not None:
-                    took = datetime.fromisoformat(recorded.time) - started
-                    self.seconds_by_phase[event.phase] += took.total_seconds()
+                    self.seconds_by_phase[event.phase] += self._clock() - started
 
     def _book(self, event: CallAnswered | CallFailed, asked: str, *, free: bool = False) -> None:
         cost = self._prices.cost(

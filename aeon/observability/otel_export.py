@@ -43,6 +43,7 @@ _TOKENS = {
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
     "cached_tokens": "cache_read.input_tokens",
+    "cache_write_tokens": "cache_write.input_tokens",
     "reasoning_tokens": "reasoning.output_tokens",
 }
 
@@ -186,10 +187,9 @@ class Call:
         call, model = self._invocation, self._asked.model or ""
         if usage.total_tokens:
             call.input_tokens, call.output_tokens = usage.input_tokens, usage.output_tokens
-            call.cache_read_input_tokens, call.thinking_tokens = (
-                usage.cached_tokens,
-                usage.reasoning_tokens,
-            )
+            call.cache_read_input_tokens = usage.cached_tokens
+            call.cache_write_input_tokens = usage.cache_write_tokens
+            call.thinking_tokens = usage.reasoning_tokens
         same = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": self._provider,

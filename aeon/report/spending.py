@@ -16,7 +16,7 @@ from aeon.report.record import Call, Record
 TOOL = "tool"
 """What stands among the names of calls for calls of tools."""
 _PLACES = ("pass", "phase", "step", "call")
-_COUNTS = ("requests", "input_tokens", "output_tokens", "cached_tokens")
+_COUNTS = ("requests", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 
 
 class Spending(Value):
@@ -28,6 +28,7 @@ class Spending(Value):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     seconds: float = 0.0
     cost: float | None = 0.0
 

@@ -52,6 +52,25 @@ def test_cost_is_per_million_tokens_and_cached_input_has_its_own_price(
     assert cost(usage, price) == pytest.approx(money)
 
 
+def test_what_is_written_to_a_cache_has_its_own_price() -> None:
+    written = Usage(input_tokens=10_000, cache_write_tokens=10_000)
+    assert cost(written, Price(input=4, output=8)) == pytest.approx(0.04)
+    assert cost(written, Price(input=4, output=8, cache_write=5)) == pytest.approx(0.05)
+    mixed = Usage(input_tokens=10_000, cached_tokens=6_000, cache_write_tokens=9_000)
+    price = Price(input=4, output=8, cached=1, cache_write=5)
+    assert cost(mixed, price) == pytest.approx(0.006 + 0.02)
+
+
+def test_what_is_written_to_a_cache_has_its_published_price() -> None:
+    prices = PriceList(address="https://api.anthropic.com")
+    fresh = prices.cost(Usage(input_tokens=10_000), "claude-sonnet-4-5")
+    written = prices.cost(
+        Usage(input_tokens=10_000, cache_write_tokens=10_000), "claude-sonnet-4-5"
+    )
+    assert fresh == pytest.approx(0.03)
+    assert written == pytest.approx(0.0375)
+
+
 def test_a_dated_version_has_the_price_of_its_own_model() -> None:
     small, large = Price(input=1, output=1), Price(input=9, output=9)
     prices = {"gpt-5": large, "gpt-5-mini": small}

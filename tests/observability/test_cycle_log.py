@@ -56,6 +56,7 @@ def test_every_cycle_is_one_line_with_what_the_specification_names(tmp_path: Pat
             "output_tokens": 200,
             "cached_tokens": 400,
             "reasoning_tokens": 50,
+            "cache_write_tokens": 0,
             "requests": 1,
         },
         "models": ["model-1"],

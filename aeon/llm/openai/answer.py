@@ -142,10 +142,26 @@ def _usage_of(reported: Any) -> tuple[Usage, bool]:
     reasoning = min(
         written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0
     )
-    return Usage(read or 0, written or 0, cached, reasoning, requests=1), None not in (
-        read,
-        written,
+    usage = Usage(
+        input_tokens=read or 0,
+        output_tokens=written or 0,
+        cached_tokens=cached,
+        reasoning_tokens=reasoning,
+        requests=1,
+        cache_write_tokens=min((read or 0) - cached, _cache_writes(reported)),
     )
+    return usage, None not in (read, written)
+
+
+def _cache_writes(reported: Any) -> int:
+    """The input tokens that were written to a cache: as OpenRouter reports them, and as LiteLLM does."""
+    details = "prompt_tokens_details"
+    found = (
+        _count(reported, details, "cache_write_tokens"),
+        _count(reported, details, "cache_creation_tokens"),
+        _count(reported, "cache_creation_input_tokens"),
+    )
+    return next(filter(None, found), 0)
 
 
 def _count(value: Any, *names: str) -> int | None:

@@ -200,7 +200,7 @@ function answerOf(call) {
 
 function bodyOf(call) {
   const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? secondsOf(call.at) : null, took: data.timed ? secondsOf(call.s) : null,
-    "tokens in": call.in, cached: call.cached, "tokens out": call.out, reasoning: call.reasoning, cost: call.cost,
+    "tokens in": call.in, cached: call.cached, "written to cache": call.cache_write, "tokens out": call.out, reasoning: call.reasoning, cost: call.cost,
     "characters cut": call.cut, repair: call.repair ? `attempt ${call.repair}` : null, ...call.parameters };
   const body = element("div", { class: "body" }, element("dl", { class: "facts" }, ...Object.entries(facts)
     .filter(([, value]) => value != null && value !== "")

@@ -192,6 +192,7 @@ def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
     used, request = call.usage, call.request or {}
     known = {
         "cached": used.cached_tokens,
+        "cache_write": used.cache_write_tokens,
         "reasoning": used.reasoning_tokens,
         "repair": call.attempt,
         "endpoint": call.endpoint,

@@ -132,6 +132,23 @@ def test_usage_has_cached_and_reasoning_tokens(
 
 
 @pytest.mark.parametrize(
+    "written",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 10, "cache_write_tokens": 80}},
+        {"prompt_tokens_details": {"cached_tokens": 10, "cache_creation_tokens": 80}},
+        {"prompt_tokens_details": {"cached_tokens": 10}, "cache_creation_input_tokens": 80},
+        {"prompt_tokens_details": {"cached_tokens": 20, "cache_write_tokens": 99}},
+    ],
+)
+def test_usage_has_the_tokens_that_were_written_to_a_cache(
+    openai_server: OpenAIServer, connect: Connect, written: dict[str, Any]
+) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, **written}
+    openai_server.script["plan"] = Completion({"answer": "x"}, usage=usage)
+    assert connect().complete(request()).usage.cache_write_tokens == 80
+
+
+@pytest.mark.parametrize(
     ("usage", "read"),
     [
         (None, Usage(requests=1)),
