@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from aeon import __version__
-from aeon.cli.job.syntax import COMMANDS
+from aeon.cli.job.syntax import COMMANDS, NO_PROJECT, READS_PROJECT
 from aeon.cli.terminal.status import DONE, run_guarded
 from aeon.cli.terminal.streams import own_streams, put, say, stderr
 
@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    given = _put_command_first(given)
     command = given[0] if given and given[0] in COMMANDS else ""
     rest = given[1:] if command else given
     flags = set(rest[: rest.index("--")] if "--" in rest else rest)
@@ -51,3 +52,14 @@ def _run(given: list[str]) -> int:
         say("Aeon is starting ...")
     module = import_module(f"aeon.cli.commands.{COMMANDS.get(command, command)}")
     return int(getattr(module, command)(rest))
+
+
+def _put_command_first(given: list[str]) -> list[str]:
+    """The arguments with `--no-project` behind the command that it stands before; a command that reads no project file
+    is not given it."""
+    flag, *others = given or [""]
+    if flag != NO_PROJECT or not others or others[0] not in COMMANDS:
+        return given
+    is_subcommand = others[:2] in (["batch", "merge"], ["batch", "record"])
+    reads_project = others[0] in READS_PROJECT and not is_subcommand
+    return [*others, flag] if reads_project else others

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,14 @@ def resource_root() -> Path:
     if (checkout / "pyproject.toml").is_file() and (checkout / "conf").is_dir():
         return checkout
     return Path(str(files("aeon") / "_resources"))
+
+
+def find_meant(folder: Path, name: str, is_usable: Callable[[Path], bool]) -> Path | None:
+    """The folder that was probably meant by one that holds nothing of use: `name` in it, the folder around it, or
+    `name` beside it, whichever is usable first; None when none is."""
+    around = Path(os.path.normpath(folder / ".."))
+    places = (folder / name, around, around / name)
+    return next((place for place in places if place.is_dir() and is_usable(place)), None)
 
 
 def digest_of_files(files: Mapping[str, Path]) -> str:

@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
-from aeon.files.resources import digest_of_files, resource_root
+from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
@@ -292,9 +292,12 @@ def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]
     packaged = resource_root() / "prompts"
     own = _sets(directory) if directory is not None else []
     if directory is not None and not own:
+        meant = find_meant(directory, "prompts", lambda place: bool(_sets(place)))
         raise PromptError(
             f"prompts.dir={directory}: it holds no prompt set (a folder of *.j2 files)",
-            hint="`aeon init DIR` copies the packaged set to DIR/prompts.",
+            hint=f"Did you mean prompts.dir={meant}?"
+            if meant
+            else "`aeon init DIR` copies the packaged set to DIR/prompts.",
         )
     # A person's folder without a default is of use for its own sets only.
     sets = sorted({*own, *_sets(packaged)}) if not own or "default" in own else own

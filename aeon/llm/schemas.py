@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
-from aeon.files.resources import digest_of_files, resource_root
+from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.fit import drop_extras, misfits, relax_extras
 from aeon.schema.json_schema import (
     change_at,
@@ -59,12 +59,14 @@ class SchemaLibrary:
         levels: Mapping[str, Collection[str]] | None = None,
         dimensions: Mapping[str, Schema] | None = None,
     ) -> None:
-        own = {call: directory / f"{call}.json" for call in NAMES if directory is not None}
-        self._own = {call: path for call, path in own.items() if path.is_file()}
+        self._own = _own_schemas(directory) if directory is not None else {}
         if directory is not None and not self._own:
+            meant = find_meant(directory, "schemas", lambda place: bool(_own_schemas(place)))
             raise SchemaFileError(
                 f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{c}.json' for c in CALLS)})",
-                hint="`aeon init DIR` copies the packaged schemas to DIR/schemas.",
+                hint=f"Did you mean schemas.dir={meant}?"
+                if meant
+                else "`aeon init DIR` copies the packaged schemas to DIR/schemas.",
             )
         self._levels, self._dimensions = levels or {}, dimensions or {}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
@@ -190,6 +192,11 @@ class SchemaLibrary:
             "properties": properties,
             "required": [*document["required"], *self._dimensions],
         }
+
+
+def _own_schemas(directory: Path) -> dict[SchemaName, Path]:
+    paths = {call: directory / f"{call}.json" for call in NAMES}
+    return {call: path for call, path in paths.items() if path.is_file()}
 
 
 @cache

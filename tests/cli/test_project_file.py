@@ -56,6 +56,26 @@ def test_a_project_file_is_used_shown_and_can_be_left_out(aeon: RunAeon, tmp_pat
     assert without.err == ""
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tools"],
+        ["ask", "x", "provider=simulated"],
+        ["render", "plan", "task=x"],
+        ["runs"],
+        ["docs", "ttl"],
+    ],
+    ids=" ".join,
+)
+def test_no_project_may_stand_before_a_command(
+    aeon: RunAeon, tmp_path: Path, words: list[str]
+) -> None:
+    project(tmp_path, "ttl.base: nothing")
+    ended = aeon("--no-project", *words)
+    assert ended.status == 0, ended.err
+    assert "ttl.base=nothing" not in ended.err
+
+
 def test_the_command_line_wins_over_the_project(aeon: RunAeon, tmp_path: Path) -> None:
     project(tmp_path, "ttl.base: 7, provider: ollama, provider.model: mine, limits.max_passes: 4")
     values = composed(aeon, "ttl=small", "provider=simulated", "limits.max_passes=2")

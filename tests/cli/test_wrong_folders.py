@@ -1,4 +1,4 @@
-"""A folder that holds nothing Aeon looks for is a mistake, refused before anything runs."""
+"""A folder that holds nothing Aeon looks for is a mistake, refused with the folder that was meant."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ def copies(aeon: RunAeon, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "meant"),
     [
-        *(["prompts.dir=mine"], ["prompts.dir=mine/prompts/default"], ["prompts.dir=mine/schemas"]),
-        *(
-            ["schemas.dir=mine"],
-            ["schemas.dir=mine/schemas/artefacts"],
-            ["schemas.dir=mine/prompts"],
-        ),
-        *(
-            ["--config-dir", "mine"],
-            ["--config-dir", "mine/conf/ttl"],
-            ["--config-dir", "mine/empty"],
-        ),
-        *(["prompts.dir=empty"], ["schemas.dir=empty"], ["--config-dir", "empty"]),
+        (["prompts.dir=mine"], "prompts.dir=mine/prompts?"),
+        (["prompts.dir=mine/prompts/default"], "prompts.dir=mine/prompts?"),
+        (["prompts.dir=mine/schemas"], "prompts.dir=mine/prompts?"),
+        (["prompts.dir=empty"], "`aeon init DIR` copies"),
+        (["schemas.dir=mine"], "schemas.dir=mine/schemas?"),
+        (["schemas.dir=mine/schemas/artefacts"], "schemas.dir=mine/schemas?"),
+        (["schemas.dir=mine/prompts"], "schemas.dir=mine/schemas?"),
+        (["schemas.dir=empty"], "`aeon init DIR` copies"),
+        (["--config-dir", "mine"], "--config-dir mine/conf?"),
+        (["--config-dir", "mine/conf/ttl"], "--config-dir mine/conf?"),
+        (["--config-dir", "mine/empty"], "--config-dir mine/conf?"),
+        (["--config-dir", "empty"], "`aeon init DIR` copies"),
     ],
-    ids=" ".join,
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
-def test_a_wrong_folder_is_refused_with_what_to_do(
-    aeon: RunAeon, copies: Path, wrong: list[str]
+def test_a_wrong_folder_is_refused_with_the_one_that_was_meant(
+    aeon: RunAeon, copies: Path, wrong: list[str], meant: str
 ) -> None:
     ended = aeon(*RUN, *wrong)
+    shown = ended.err.replace(f"{copies}/", "")
     assert ended.status == 2
-    assert " ".join(wrong) in ended.err.replace(f"{copies}/", "")
-    assert "`aeon init DIR` copies" in ended.err
+    assert " ".join(wrong) in shown
+    assert meant in shown
     assert not (copies / "outputs").exists()
 
 
@@ -64,6 +65,7 @@ def test_a_wrong_folder_is_refused_where_only_something_is_shown(
     ended = aeon("--cfg", "job", "--config-dir", "mine")
     assert ended.status == 2
     assert "it holds no configuration" in ended.err
+    assert "mine/conf?" in ended.err
 
 
 def test_a_folder_without_the_set_that_is_chosen_names_one_that_it_has(

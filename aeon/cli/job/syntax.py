@@ -38,6 +38,12 @@ COMMANDS = {
 }
 """The subcommands, each with the module in `commands/` whose function of that name runs it and returns its status."""
 
+NO_PROJECT = "--no-project"
+READS_PROJECT = frozenset(
+    {"ask", "batch", "check", "docs", "doctor", "help", "plan", "render", "tools", "verify"}
+)
+"""The subcommands that read the project file, unless they are given `--no-project`."""
+
 FLAGS = (
     *(
         "--cfg",
@@ -49,7 +55,7 @@ FLAGS = (
         "--info",
         "--multirun",
     ),
-    *("--no-project", "--package", "--resolve", "--run", "--shell-completion", "--version"),
+    *(NO_PROJECT, "--package", "--resolve", "--run", "--shell-completion", "--version"),
 )
 """Every long flag of a run."""
 
@@ -64,7 +70,7 @@ def config_folders(arguments: Sequence[str]) -> list[Path]:
         for flag, text in pairwise(arguments)
         if flag in ("--config-dir", "-cd", "--config-path", "-cp")
     ]
-    found = None if named or "--no-project" in arguments else find_project(Path.cwd())
+    found = None if named or NO_PROJECT in arguments else find_project(Path.cwd())
     with suppress(ConfigError):
         own = read_project(found).config_dir if found else None
         return [own] if own else [Path(text).expanduser() for text in named]

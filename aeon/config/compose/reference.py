@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from aeon.domain.errors import ConfigError
-from aeon.files.resources import resource_root
+from aeon.files.resources import find_meant, resource_root
 
 _GLOBAL = "@package _global_"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -70,19 +70,33 @@ def top_entries(own: Sequence[Path] = ()) -> list[Entry]:
 
 
 def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
-    """ConfigError when a person's own folder of configuration is not there, or holds nothing that is looked for."""
+    """ConfigError when a person's own folder of configuration is not there, or holds nothing that is looked for; it
+    names the folder that was meant, if there is one."""
     if config_dir is None:
         return
-    folder, hint = (
-        Path(config_dir).expanduser(),
-        "`aeon init DIR` copies the packaged one to DIR/conf.",
-    )
+    folder = Path(config_dir).expanduser()
+    copy_hint = "`aeon init DIR` copies the packaged one to DIR/conf."
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: there is no such configuration folder", hint=hint)
+        raise ConfigError(f"{folder}: there is no such configuration folder", hint=copy_hint)
+    if _holds_options(folder, config_name):
+        return
+    packaged = {*groups(), "hydra"}
+
+    def is_usable(place: Path) -> bool:
+        # Any folder of YAML files looks like a group: the one that was meant has a group of Aeon's.
+        names = {path.parent.name for path in place.glob("*/*.yaml")}
+        return (place / f"{config_name}.yaml").is_file() or bool(names & packaged)
+
+    meant = find_meant(folder, "conf", is_usable)
+    raise ConfigError(
+        f"--config-dir {config_dir}: it holds no configuration ({config_name}.yaml, or GROUP/OPTION.yaml)",
+        hint=f"Did you mean --config-dir {meant}?" if meant else copy_hint,
+    )
+
+
+def _holds_options(folder: Path, config_name: str) -> bool:
     options = (path for path in folder.glob("*/*.yaml") if path.stem != config_name)
-    if not (folder / f"{config_name}.yaml").is_file() and not any(options):
-        problem = f"it holds no configuration ({config_name}.yaml, or GROUP/OPTION.yaml)"
-        raise ConfigError(f"--config-dir {config_dir}: {problem}", hint=hint)
+    return (folder / f"{config_name}.yaml").is_file() or any(options)
 
 
 def _defaults(path: Path) -> list[Any]:
