@@ -118,7 +118,7 @@ def _not_shown(prompts: PromptLibrary, request: LLMRequest) -> Iterator[str]:
         needed.append(("the step", "{{ step.description }}", _SENTINEL_GOAL))
     for what, variable, sentinel in needed:
         if sentinel not in text:
-            where = shown_path(prompts.files(request.call)["user"])
+            where = shown_path(prompts.file_to_correct(request.call))
             yield f"{where}: a prompt of the call {request.call!r} does not show {what}: {variable}"
 
 

@@ -160,6 +160,15 @@ class PromptLibrary:
         """The file that each part (`system`, `user`) of a call comes from."""
         return {part: self._path(f"{call}.{part}.j2") for part in PARTS}
 
+    def file_to_correct(self, call: CallName) -> Path:
+        """The file to correct where the user message of a call is wrong: a person's own, if there is one, since the
+        packaged ones are right; of several, the template itself before what it includes."""
+        name = f"{call}.user.j2"
+        included = sorted(self._reachable([name]) - {name})
+        files = [self._path(part) for part in (name, *included)]
+        own = [file for file in files if self._own and file.is_relative_to(self._own)]
+        return own[0] if own else files[0]
+
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
         Raises PromptError naming, with file and line, variables that a call does not have, and files of no call."""

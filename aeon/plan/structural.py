@@ -45,9 +45,13 @@ def check_steps(
             message = f"step_id '{step.step_id}' is used by {counts[step.step_id]} steps: ids must be unique"
             faults.append(("step_id", message))
         seen.add(step.step_id)
-        if any(islice(ancestors(known, step.step_id), max_nesting_depth, None)):
+        around = list(islice(ancestors(known, step.step_id), max_nesting_depth + 1))
+        if len(around) > max_nesting_depth:
             message = f"is nested in more than {max_nesting_depth} subplans, the most there may be"
             faults.append(("parent_step_id", f"step '{step.step_id}' {message}"))
+        outermost = known.get(around[-1]) if around else step
+        if outermost is not None and outermost.parent_step_id == step.step_id:
+            faults.append(("parent_step_id", f"step '{step.step_id}' is nested in itself"))
         pointer = f"/steps/{index}/"
         found += (
             StructuralFinding(pointer=pointer + at, step_id=step.step_id, message=said)

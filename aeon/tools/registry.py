@@ -13,7 +13,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.plan import PlanStep
 from aeon.schema.examples import NoExample, make_example
 from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
-from aeon.tools.settings import Approval
+from aeon.tools.settings import MOST_TIMEOUT_SECONDS, Approval
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -137,6 +137,7 @@ def _check_tool(tool: Tool) -> RegisteredTool:
     named = f"tool {tool.name!r}"
     if not _NAME.fullmatch(tool.name):
         raise ConfigError(f"{named}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
+    _check_limits(tool, named)
     inputs = compile_schema(tool.input_schema, f"{named}: input_schema")
     outputs = compile_schema(tool.output_schema, f"{named}: output_schema")
     if tool.input_schema.get("type", "object") != "object":
@@ -151,6 +152,16 @@ def _check_tool(tool: Tool) -> RegisteredTool:
             made = make_example(tool.input_schema)
             tool = replace(tool, examples=(made,)) if isinstance(made, Mapping) else tool
     return RegisteredTool(tool, inputs, outputs)
+
+
+def _check_limits(tool: Tool, named: str) -> None:
+    seconds = tool.timeout_seconds
+    if seconds is not None and not 0 < seconds <= MOST_TIMEOUT_SECONDS:
+        allowed = f"more than 0 and at most {MOST_TIMEOUT_SECONDS} seconds"
+        raise ConfigError(f"{named}: timeout_seconds={seconds}: {allowed}")
+    characters = tool.max_output_characters
+    if characters is not None and characters < 1:
+        raise ConfigError(f"{named}: max_output_characters={characters}: at least 1")
 
 
 asking_step: ContextVar[PlanStep | None] = ContextVar("asking_step", default=None)

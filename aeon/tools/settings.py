@@ -20,8 +20,12 @@ Approval = Literal["never", "ask", "always"]
 Word = Annotated[str, StringConstraints(min_length=1)]
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
 Prefix = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,32}$")]
-Host = Annotated[str, StringConstraints(pattern=r"^[^/@*?#\s]+$")]
+Host = Annotated[
+    str, StringConstraints(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^/@*?#\s:\[\]]+)(:[0-9]{1,5})?$")
+]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+MOST_TIMEOUT_SECONDS = 86_400
 
 _URL: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
@@ -98,5 +102,5 @@ class ToolSettings(Value):
     mcp: McpSettings | None = None
     functions: dict[str, str] = Field(default_factory=dict)
     approval: Taken[dict[str, Approval]] = Field(default_factory=dict)
-    timeout_seconds: Taken[float] = Field(default=30, gt=0, le=86_400)
+    timeout_seconds: Taken[float] = Field(default=30, gt=0, le=MOST_TIMEOUT_SECONDS)
     max_output_characters: Taken[int] = Field(default=20_000, ge=1)

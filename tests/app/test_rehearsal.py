@@ -142,6 +142,17 @@ def test_a_prompt_that_does_not_show_the_task_is_refused_with_its_file(tmp_path:
     assert raised.value.message.splitlines()[0].startswith(expected)
 
 
+def test_an_included_template_that_hides_the_task_is_the_file_that_is_named(tmp_path: Path):
+    own = tmp_path / "own" / "default"
+    own.mkdir(parents=True)
+    (own / "_task.j2").write_text("")
+    with pytest.raises(PromptError) as raised:
+        Aeon.from_config([SIMULATED, f"prompts.dir={tmp_path / 'own'}"], environ={})
+    lines = raised.value.message.splitlines()
+    assert {line.split(": ")[0] for line in lines} == {str(own / "_task.j2")}
+    assert len(lines) == len(ABOUT_A_TASK)
+
+
 @pytest.mark.parametrize("call", ["step", "tool_arguments"])
 @pytest.mark.parametrize(
     "words",

@@ -105,6 +105,15 @@ def test_nesting_deeper_than_five_levels() -> None:
     assert "in more than 5 subplans" in check_steps(steps)[0].message
 
 
+def test_steps_nested_in_each_other_are_found_at_each_of_them() -> None:
+    around = [step("a", parent_step_id="b"), step("b", parent_step_id="a")]
+    pointers = [pointer for pointer, _ in found(check_steps(around))]
+    assert pointers == ["/steps/0/parent_step_id", "/steps/1/parent_step_id"]
+    assert [
+        pointer for pointer, _ in found(check_steps([step("a", parent_step_id="a")]))
+    ] == pointers[:1]
+
+
 def test_everything_that_is_wrong_is_found_at_once_in_the_same_order_every_time() -> None:
     steps = [
         step("a", "b"),

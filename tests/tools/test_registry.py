@@ -1,4 +1,5 @@
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,21 @@ def test_a_malformed_schema_is_refused_with_its_path(kind: str, schema: Any, pla
 
 def test_arguments_cannot_be_anything_but_an_object() -> None:
     assert "input_schema#/type" in refusal(inputs={"type": "string"})
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"timeout_seconds": -1}, "timeout_seconds=-1: more than 0 and at most 86400 seconds"),
+        ({"timeout_seconds": 1e10}, "timeout_seconds=10000000000.0: more than 0"),
+        ({"timeout_seconds": float("nan")}, "timeout_seconds=nan: more than 0"),
+        ({"max_output_characters": 0}, "max_output_characters=0: at least 1"),
+    ],
+)
+def test_limits_that_no_call_could_keep_are_refused(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        ToolRegistry([replace(a_tool(), **limits)])
+    assert f"tool 'probe': {message}" in refused.value.message
 
 
 def test_an_example_that_its_own_schema_refuses_is_refused() -> None:

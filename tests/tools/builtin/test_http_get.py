@@ -6,11 +6,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from aeon.domain.tool_result import ToolResult
 from aeon.tools.builtin.http_get import http_get_tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
+from aeon.tools.settings import BuiltinSettings
 from tests.support.timing import SOON
 
 
@@ -65,6 +67,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         return
+
+
+@pytest.mark.parametrize("host", ["[", "a:b:c", "example.com:http", "https://example.com"])
+def test_an_allowed_host_that_is_none_is_refused(host: str) -> None:
+    with pytest.raises(ValidationError, match="allowed_hosts"):
+        BuiltinSettings.model_validate({"allowed_hosts": [host]})
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "example.com:8080", "[::1]:80", "[::1]", "127.0.0.1"]
+)
+def test_a_host_may_have_a_port(host: str) -> None:
+    assert BuiltinSettings.model_validate({"allowed_hosts": [host]}).allowed_hosts == (host,)
 
 
 @pytest.fixture
