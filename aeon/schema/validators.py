@@ -62,9 +62,8 @@ class SchemaValidator:
         from referencing import Registry
 
         kind = validator_for(self.schema, default=Draft202012Validator)
-        made: Validator = extend(kind, validators={"pattern": _pattern})(
-            self.schema, registry=Registry()
-        )  # type: ignore[no-untyped-call]
+        bounded = extend(kind, validators={"pattern": _pattern})  # type: ignore[no-untyped-call]
+        made: Validator = bounded(self.schema, registry=Registry())
         return made
 
 
