@@ -109,9 +109,11 @@ class AnswerError(LLMError):
 
 
 class Truncated(AnswerError):
-    """The answer was cut off at the token limit, or because the context is full (`context_full`)."""
+    """The answer was cut off at the limit of tokens."""
 
-    context_full = False
+
+class ContextFull(Truncated):
+    """The answer was cut off because the model's context has no more room."""
 
 
 class Refused(AnswerError):

@@ -67,6 +67,11 @@ class Wire:
         is_short = (self.settings.max_tokens_parameter == "max_tokens") != dialect.renamed
         return "max_tokens" if is_short else "max_completion_tokens"
 
+    def limit(self, dialect: Dialect) -> int | None:
+        """The most tokens of an answer, as sent; None where no limit is sent."""
+        most: int | None = self.parameters(dialect).get(self.token_parameter(dialect))
+        return most
+
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
         """The generation parameters by the names they are sent under; those that are not set are left out."""
         given, streams = self._given, self.settings.stream

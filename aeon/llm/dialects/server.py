@@ -49,6 +49,7 @@ class Server:
         self._lock = threading.RLock()
         self._first, self._first_is_done = threading.Lock(), threading.Event()
         self._reported: set[str] = set()
+        self._limit_name_tried = False
 
     def dialect(self, digest: str) -> Dialect:
         """The believed dialect for a request with the schema of this digest."""
@@ -97,6 +98,18 @@ class Server:
         with self._lock:
             found = {about: message, **self.beliefs.findings} if message else self.beliefs.findings
             self._change(dialect=replace(self.beliefs.dialect, **changes), findings=found)
+
+    def may_try_other_limit_name(self) -> bool:
+        """Whether the limit's other name was not tried yet for an answer that was cut off; True only once."""
+        with self._lock:
+            is_first = not self._limit_name_tried
+            self._limit_name_tried = True
+            return is_first
+
+    def rename_limit(self, message: str) -> None:
+        """Send the limit of tokens by its other name from now on."""
+        with self._lock:
+            self.believe("max_tokens", message, renamed=not self.beliefs.dialect.renamed)
 
     def learn(self, other: Beliefs) -> None:
         """Believe, beside what is believed here, what another process has found out."""

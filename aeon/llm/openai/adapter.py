@@ -12,6 +12,7 @@ from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.server import Beliefs, Outcome, Server, negotiate, server_at, servers_at
+from aeon.llm.dialects.token_limit import learn_limit_name
 from aeon.llm.openai.answer import assemble, follows_schema, read_answer
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
@@ -65,9 +66,9 @@ class OpenAIAdapter:
         """
         wire = Wire(request, self._settings, stream=wants_stream())
         server, closings = server_at(*self._place, wire.model), self._transport.closings
-        outcome, dialect = negotiate(
-            wire, server, lambda dialect: self._attempt(wire, dialect, server, closings)
-        )
+        attempt = lambda dialect: self._attempt(wire, dialect, server, closings)  # noqa: E731
+        outcome, dialect = negotiate(wire, server, attempt)
+        outcome, dialect = learn_limit_name(outcome, dialect, wire, server, attempt)
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")
         if not follows_schema(

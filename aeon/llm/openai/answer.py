@@ -12,6 +12,7 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain.errors import (
     AnswerError,
     ConnectionFailed,
+    ContextFull,
     EmptyAnswer,
     Filtered,
     LLMError,
@@ -193,7 +194,7 @@ def _fault_of(
     )
     if reason in _CONTEXT_FULL:
         said += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
-        return Truncated, said, _CONTEXT_HINT
+        return ContextFull, said, _CONTEXT_HINT
     if reason == "length":
         return Truncated, said, _LIMIT_HINT
     if text.strip():

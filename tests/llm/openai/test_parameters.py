@@ -8,7 +8,7 @@ import pytest
 
 from aeon.config.load import compose
 from aeon.domain.errors import RequestRefused, Truncated
-from aeon.domain.request import Parameters
+from aeon.domain.request import Parameters, Usage
 from aeon.llm.dialects.dialect import fit_parameters
 from aeon.llm.settings import EndpointSettings, ModelRule
 from tests.llm.openai.test_negotiation import Start, start
@@ -195,6 +195,62 @@ def test_an_answer_that_is_cut_off_far_below_the_limit_says_what_may_be_the_reas
         adapter.complete(request())
     assert "its context is full" in raised.value.hint
     assert "provider.max_tokens_parameter" in raised.value.hint
+
+
+def test_an_answer_cut_off_far_below_the_limit_is_asked_for_by_the_limits_other_name(
+    start: Start,
+) -> None:
+    server, adapter = start({"max_tokens": 900})
+    server.script = {"plan": [cut(16), of_tokens(400), of_tokens(7)]}
+    assert adapter.complete(request()).usage == Usage(200, 416, requests=2)
+    adapter.complete(request())
+    names = [sorted(sent(body)) for body in server.bodies]
+    assert names == [["max_completion_tokens"], ["max_tokens"], ["max_tokens"]]
+    assert [finding.about for finding in adapter.findings()] == ["max_tokens"]
+
+
+def test_a_server_that_cuts_off_by_either_name_is_asked_by_the_other_only_once(
+    start: Start,
+) -> None:
+    server, adapter = start({"max_tokens": 900})
+    server.script = {"plan": cut(16)}
+    for _ in range(3):
+        with pytest.raises(Truncated) as raised:
+            adapter.complete(request())
+    assert len(server.bodies) == 4
+    assert "provider.max_tokens_parameter" in raised.value.hint
+    assert adapter.findings() == ()
+
+
+def test_a_limit_that_a_server_ignores_goes_by_its_other_name_from_then_on(start: Start) -> None:
+    server, adapter = start({"max_tokens": 7})
+    server.script = {"plan": [of_tokens(7), of_tokens(400), of_tokens(7), of_tokens(400)]}
+    for _ in range(4):
+        adapter.complete(request())
+    names = [name for body in server.bodies for name in sent(body)]
+    assert names == ["max_completion_tokens", "max_completion_tokens", "max_tokens", "max_tokens"]
+    [finding] = adapter.findings()
+    assert "ignores max_completion_tokens" in finding.message
+    assert adapter.new_findings() == (finding,)
+    assert adapter.new_findings() == ()
+
+
+def test_an_answer_that_was_cut_off_shows_an_ignored_limit_too(start: Start) -> None:
+    server, adapter = start({"max_tokens": 7})
+    server.script = {"plan": [cut(400), of_tokens(7)]}
+    with pytest.raises(Truncated):
+        adapter.complete(request())
+    adapter.complete(request())
+    names = [name for body in server.bodies for name in sent(body)]
+    assert names == ["max_completion_tokens", "max_tokens"]
+
+
+def test_a_full_context_is_not_asked_again_by_the_limits_other_name(start: Start) -> None:
+    server, adapter = start({"max_tokens": 900})
+    server.script = {"plan": cut(16, reason="model_length")}
+    with pytest.raises(Truncated):
+        adapter.complete(request())
+    assert len(server.bodies) == 1
 
 
 def test_a_context_that_was_full_says_so(start: Start) -> None:

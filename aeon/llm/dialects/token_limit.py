@@ -1,0 +1,78 @@
+"""The name of the limit of tokens, learned from answers that do not keep to it or that are cut off far below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from aeon.domain.errors import ContextFull, Truncated
+from aeon.domain.request import Usage
+from aeon.llm.dialects.dialect import Dialect, Wire
+from aeon.llm.dialects.server import Outcome, Server
+
+_UNCOUNTED_TOKENS = 8
+"""Servers count marks of the end, and such, that no limit is for."""
+_FAR_BELOW = 0.9
+"""An answer shorter than this share of the limit was cut off by something else."""
+
+
+def learn_limit_name(
+    outcome: Outcome,
+    dialect: Dialect,
+    wire: Wire,
+    server: Server,
+    attempt: Callable[[Dialect], Outcome],
+) -> tuple[Outcome, Dialect]:
+    """Learn from an answer whether the server knows the limit of tokens by the name that was sent.
+
+    A longer answer shows that it does not. One that was cut off far below the limit may: the request is made once
+    more by the other name, once for each server and model, and the usage of both attempts is added up. Returns the
+    outcome to use and its dialect. Where a person has set the name, nothing is learned.
+    """
+    limit = wire.limit(dialect)
+    usage = _usage_of(outcome)
+    if wire.settings.max_tokens_parameter is not None or limit is None or usage is None:
+        return outcome, dialect
+    name = wire.token_parameter(dialect)
+    if usage.output_tokens > limit + _UNCOUNTED_TOKENS:
+        if not dialect.renamed:
+            server.rename_limit(f"ignores {name}: the limit is sent by its other name from now on")
+        return outcome, dialect
+    cut = outcome.failure
+    is_cut_early = 0 < usage.output_tokens < _FAR_BELOW * limit
+    if not isinstance(cut, Truncated) or isinstance(cut, ContextFull) or not is_cut_early:
+        return outcome, dialect
+    if wire.settings.batch or not server.may_try_other_limit_name():
+        return outcome, dialect
+    return _ask_by_other_name(outcome, usage, dialect, name, server, attempt)
+
+
+def _ask_by_other_name(
+    first: Outcome,
+    spent: Usage,
+    dialect: Dialect,
+    name: str,
+    server: Server,
+    attempt: Callable[[Dialect], Outcome],
+) -> tuple[Outcome, Dialect]:
+    renamed = replace(dialect, renamed=not dialect.renamed)
+    again = attempt(renamed)
+    usage = _usage_of(again)
+    if usage is None:
+        return first, dialect
+    if usage.output_tokens > spent.output_tokens:
+        message = f"cuts answers off below {name}: the limit is sent by its other name from now on"
+        server.rename_limit(message)
+    both = spent + usage
+    if again.response is not None:
+        return replace(again, response=replace(again.response, usage=both)), renamed
+    if again.failure is not None:
+        again.failure.usage = both
+    return again, renamed
+
+
+def _usage_of(outcome: Outcome) -> Usage | None:
+    """The usage of an answer, whole or cut off; None where there is no answer."""
+    if outcome.response is not None:
+        return outcome.response.usage
+    return outcome.failure.usage if isinstance(outcome.failure, Truncated) else None
