@@ -26,26 +26,24 @@ from pydantic import BaseModel
 
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
+from aeon.files.fences import name_fence
 from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
 CALLS: tuple[CallName, ...] = get_args(CallName)
-_CLOSING = re.compile(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def fence(value: Any, label: str, **attributes: Any) -> str:
-    """Data between tags that it cannot close, `<label attr="..">` and `</label>`, on lines of its own; the label gets
-    the first of the suffixes -2, -3, ... that the text does not close. None is empty text, other values but text JSON;
-    attributes that are None are left out."""
+    """Data between tags that it cannot close, on lines of its own: `<label-CODE attr="..">` and `</label-CODE>`. CODE
+    is twelve letters of the data's SHA-256, so that nobody who writes the data can name it, and equal data are equal
+    text. None is empty text, other values but text JSON; attributes that are None are left out. ValueError for a label
+    that is no name of a tag."""
     if not _LABEL.fullmatch(label):
         raise ValueError(f"{label!r} cannot be the label of a fence")
     text = value if isinstance(value, str) else "" if value is None else to_json(value)
-    # `</ TASK >` may pass for a closing tag.
-    closed = {name.lower() for name in _CLOSING.findall(text)} if "<" in text else set()
-    tags = itertools.chain([label], (f"{label}-{number}" for number in itertools.count(2)))
-    tag = next(tag for tag in tags if tag.lower() not in closed)
+    tag = name_fence(label, text)
     given = "".join(f' {name}="{_attribute(v)}"' for name, v in attributes.items() if v is not None)
     return f"<{tag}{given}>\n{text}\n</{tag}>"
 

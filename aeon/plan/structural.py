@@ -80,6 +80,10 @@ def _faults_of(
     name = f"step '{step.step_id[:_MAX_ID]}'"  # else a long id in many messages costs the square of its length
     if not step.step_id.strip():
         yield "step_id", "a step has a blank step_id: give it one"
+    elif not step.step_id.isprintable():
+        # Prompts name steps in their own sentences, outside of fences.
+        message = f"step {step.step_id[:_MAX_ID]!r} has line breaks or control characters in its id"
+        yield "step_id", f"{message}: leave them out"
     if not step.description.strip():
         yield "description", f"{name} has no description: say what it does"
     if tool_names is not None and step.tool is not None and step.tool not in tool_names:

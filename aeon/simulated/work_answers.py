@@ -11,6 +11,8 @@ from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
 from aeon.simulated.situation import MARK, Situation, excerpt
 
 _ATTEMPT = re.compile(r"attempt (\d{1,3})")
+_OPENING = re.compile(r'^<(\w+)-[a-z2-7]{12} step="([^"\n]*)">$', re.MULTILINE)
+_CLOSING = re.compile(r"^</\w+-[a-z2-7]{12}>$", re.MULTILINE)
 
 
 def task_profile(situation: Situation) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def step(situation: Situation) -> dict[str, Any]:
     else:
         place = f" ({index} of {total})" if total else ""
         goal = excerpt((goal or situation.task).removeprefix(MARK).strip(), 100)
-        incoming = excerpt(shown.get("incoming_context") or "nothing", 200)
+        incoming = excerpt(_without_tags(shown.get("incoming_context") or "nothing"), 200)
         output = f"{MARK} Output of step {name}{place}: {goal}\nWhat came in: {incoming}"
         if index == total:
             output += f"\nHere a model would have written the answer to: {situation.task}"
@@ -71,6 +73,11 @@ def step(situation: Situation) -> dict[str, Any]:
         "clarity_reason": reason,
         "handoff_to_next": handoff,
     }
+
+
+def _without_tags(context: str) -> str:
+    opened = _OPENING.sub(lambda tag: f"{tag[1].capitalize()} of step {tag[2]}:", context)
+    return _CLOSING.sub("", opened)
 
 
 def semantic_validation(situation: Situation) -> dict[str, Any]:

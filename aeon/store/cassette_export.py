@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from aeon.domain.errors import StoreFailed
+from aeon.files.fences import change_fenced
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
 from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
 _LEAST_LENGTH = 6  # a shorter value may be ordinary text, and is not looked for
+_LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider"})
 _GIVEN = ("task", "inputs", "context")
 _SECRET_ENDINGS = (
@@ -39,8 +42,8 @@ _USAGE: Mapping[tuple[bool, ...], UsageOrigin] = {
 
 
 class Scrubber:
-    """Replaces the values of variables by `[value of NAME]`: as they are, in JSON, in JSON inside that, and in URLs.
-    `found` counts them by name."""
+    """Replaces the values of variables by `[value of NAME]`: as they are, in JSON, in JSON inside that, in URLs,
+    and in base64. `found` counts them by name."""
 
     def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
         values = {name: environ.get(name, "").strip() for name in sorted(names)}
@@ -68,6 +71,10 @@ class Scrubber:
                 text = text.replace(form, f"[value of {name}]")
         return text
 
+    def prompt(self, text: str) -> str:
+        """Replace the secrets in a prompt, and name its fences as a replay will that is given what replaces them."""
+        return change_fenced(text, self.text) if self.has_secret(text) else text
+
     def value(self, value: Any) -> Any:
         """Replace the secrets in a JSON value, in keys of objects too."""
         return _map_texts(value, self.text)
@@ -76,9 +83,8 @@ class Scrubber:
         """Replace the secrets in an answer and its request; what was found out about a server is left out."""
         path = entry.request.path
         path = path.model_copy(update={"step_id": path.step_id and self.text(path.step_id)})
-        request = StoreRequest(
-            kind=entry.request.kind, path=path, body=self.value(entry.request.body)
-        )
+        body = _map_texts(entry.request.body, self.prompt)
+        request = StoreRequest(kind=entry.request.kind, path=path, body=body)
         answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
         return Entry(request=request, answer=self.value(answer), time=entry.time)
 
@@ -91,7 +97,19 @@ def _forms(value: str) -> set[str]:
             for form in forms
             for ascii_only in (True, False)
         }
-    return forms | {quote(value), quote(value, safe=""), quote_plus(value)}
+    forms |= {quote(value), quote(value, safe=""), quote_plus(value)}
+    return forms | set(_base64_forms(value.encode("utf-8", "surrogatepass")))
+
+
+def _base64_forms(value: bytes) -> Iterator[str]:
+    """The value alone, and what is the same of it wherever it begins in a longer text: a character is 6 bits."""
+    for encode in (b64encode, urlsafe_b64encode):
+        yield encode(value).decode()
+        for before in range(3):
+            whole = encode(b"\0" * before + value).decode().rstrip("=")
+            piece = whole[-(-before * 8 // 6) : (before + len(value)) * 8 // 6]
+            if len(piece) >= _LEAST_BASE64:
+                yield piece
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:

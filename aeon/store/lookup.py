@@ -11,6 +11,7 @@ from difflib import unified_diff
 from typing import Any, Literal
 
 from aeon.domain.errors import StoreFailed, StoreMiss
+from aeon.files.fences import without_codes
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry, StoreRequest
 
@@ -176,10 +177,9 @@ def _to_lines(request: dict[str, Any]) -> Iterator[str]:
     for name in sorted(sorted(request), key=("schema", "messages").count):
         if name == "messages":
             for message in request[name]:
-                yield from (
-                    f"--- {message['role']} message ---",
-                    *str(message["content"]).split("\n"),
-                )
+                yield f"--- {message['role']} message ---"
+                # The codes of tags follow from the texts between them, which are shown.
+                yield from without_codes(str(message["content"])).split("\n")
         else:
             yield from f"{name}: {json.dumps(request[name], indent=1, sort_keys=True, ensure_ascii=False)}".split(
                 "\n"

@@ -32,6 +32,7 @@ from tests.contract.components import (
     an_issue,
     script,
 )
+from tests.support.fences import texts_in
 from tests.support.scripted_model import ScriptedModel, planned, report
 
 every_method = pytest.mark.parametrize("method", METHODS, ids=str)
@@ -133,7 +134,7 @@ def test_a_tool_that_does_not_exist_is_pointed_out_to_the_model():
     plan = RecursivePlanner(model, kettle()).generate_plan("make tea")
     SemanticValidator(model, kettle()).validate("plan", plan)
     (prompt,) = model.prompts("semantic_validation")
-    assert "samovar" in prompt.split("<structural_findings>")[1].split("</structural_findings>")[0]
+    assert "samovar" in texts_in(prompt, "structural_findings")[0]
 
 
 def test_a_subplan_deeper_than_five_levels_is_a_plan_error_and_asks_nothing():

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from aeon.domain.request import LLMRequest
+from aeon.llm.prompts import fence
 from tests.integration.artefacts import run
 from tests.integration.test_artefacts_of_runs import converging
 from tests.support.scripted_model import ScriptedModel, assessment, unfinished
@@ -113,7 +114,7 @@ def test_what_changes_least_comes_first(usual: list[LLMRequest], call: str, labe
 
 
 def test_the_task_and_its_inputs_open_every_prompt_but_a_repairs(usual: list[LLMRequest]):
-    opening = '<task>\nmake tea\n</task>\n<input name="note">\nmind the milk\n</input>\n'
+    opening = f"{fence('make tea', 'task')}\n{fence('mind the milk', 'input', name='note')}\n"
     for request in usual:
         if request.call not in ("repair", "task_profile"):
             assert request.messages[1].content.startswith(opening), request.call
@@ -125,4 +126,5 @@ def test_a_second_assessment_repeats_the_first_ones_opening(tmp_path: Path):
     )
     run(tmp_path, "refinement.when=always", model=model)
     prompts = model.prompts("convergence")
-    assert prompts[0].split("<plan>")[0] == prompts[-1].split("<plan>")[0]
+    openings = {prompt.split("<plan-")[0] for prompt in prompts}
+    assert len(openings) == 1

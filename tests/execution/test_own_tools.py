@@ -13,6 +13,7 @@ import aeon
 from aeon import Aeon, ConfigError, tool
 from aeon.files.jsonl import read_lines
 from aeon.kernel.control import RunControl
+from tests.support.fences import texts_in
 from tests.support.fixtures import StartServer
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
 from tests.tools.builders import a_tool
@@ -109,7 +110,7 @@ def test_thought_tool_thought_over_the_wire(start_server: StartServer, tmp_path:
     assert set(asked.schema["properties"]) == {"left", "right"}
     assert '"name":"add"' in server.of("plan")[0].system + server.of("plan")[0].user
     assert '"left":5' in server.of("plan")[0].system + server.of("plan")[0].user
-    assert "Output of step sum:\n15" in server.of("step")[0].user
+    assert texts_in(server.of("step")[0].user, "output") == ["15"]
     line = next(
         line for line in read_lines(tmp_path / "out" / "cycles.jsonl") if line["step_id"] == "sum"
     )

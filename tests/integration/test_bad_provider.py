@@ -8,6 +8,7 @@ import pytest
 
 from aeon import Aeon, ArtefactError, ConfigError, read_history
 from tests.integration.wire import TASK, overrides, run, script, worked
+from tests.support.fences import texts_in
 from tests.support.openai_server import Failure
 from tests.support.scripted_model import plan, planned, unfinished
 
@@ -55,7 +56,7 @@ def test_errors_for_ever_end_the_run_after_three_attempts_a_call(start_server):
 
 def test_what_was_done_before_the_provider_failed_is_kept(start_server, tmp_path):
     def step(request):
-        return Failure(500) if "do b" in request.user.split("Your goal")[1] else worked(request)
+        return Failure(500) if "do b" in texts_in(request.user, "step_goal") else worked(request)
 
     server = start_server(
         script(plan=plan("a", planned("b", "a")), step=step, convergence=unfinished())

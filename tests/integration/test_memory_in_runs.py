@@ -15,6 +15,7 @@ from aeon.domain.result import RunResult
 from aeon.memory.run_memory import InMemory
 from aeon.tools.registry import ApprovalRequest
 from tests.integration.test_artefacts_of_runs import converging
+from tests.support.fences import texts_in
 from tests.support.scripted_model import ScriptedModel, assessment, plan, planned, unfinished
 
 NOTE = '{"key":"guest","value":"Ada, who likes <milk>"}'
@@ -55,7 +56,9 @@ def test_what_memory_holds_is_shown_fenced_in_every_call_that_plans_works_and_ju
     reasoning = ("plan", "subplan", "refinement", "step", "semantic_validation", "convergence")
     assert {call: told[call] for call in reasoning} == {call: {True} for call in reasoning}
     for call in reasoning:
-        assert all(f"<memory>\n[\n{NOTE}\n]\n</memory>" in prompt for prompt in model.prompts(call))
+        assert all(
+            texts_in(prompt, "memory") == [f"[\n{NOTE}\n]"] for prompt in model.prompts(call)
+        )
 
 
 def test_a_run_sees_what_earlier_runs_of_its_namespace_wrote_but_not_the_results_of_their_steps(
@@ -76,17 +79,14 @@ def test_a_run_sees_what_earlier_runs_of_its_namespace_wrote_but_not_the_results
         "tools.approval.memory_write=always",
     )
     assert '"value":"Grace"' not in first.prompts("plan")[0]
-    assert '<memory>\n[\n{"key":"guest","value":"Grace"}\n]\n</memory>' in first.prompts("step")[0]
+    remembered = '[\n{"key":"guest","value":"Grace"}\n]'
+    assert texts_in(first.prompts("step")[0], "memory") == [remembered]
     look = planned("look", tool="memory_search", arguments='{"prefix": ""}')
     second = ScriptedModel(plan=plan(look))
     result = run(tmp_path / "2", second, *shared, "tools=builtin")
     assert '{"key":"guest","value":"Grace"}' in second.prompts("plan")[0]
-    assert (
-        "step/"
-        not in second.prompts("semantic_validation")[1]
-        .partition("<memory>")[2]
-        .partition("</memory>")[0]
-    )
+    (shown_to_the_judge,) = texts_in(second.prompts("semantic_validation")[1], "memory")
+    assert "step/" not in shown_to_the_judge
     assert result.history.passes[1].execution_results["look"].step_output == '{"guest": "Grace"}'
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from aeon import Aeon, RunResult
 from tests.support import scripted_model as scripted
+from tests.support.fences import texts_in
 from tests.support.openai_server import OpenAIServer, Received, Script
 from tests.support.raw_server import RawServer
 
@@ -15,9 +16,7 @@ TASK = "design a web application with user authentication"
 
 def worked(request: Received) -> dict[str, Any]:
     """A step done well: its output repeats its goal."""
-    goal = request.user.split("Your goal for this step: <step_goal>\n")[1].split("\n</step_goal>")[
-        0
-    ]
+    (goal,) = texts_in(request.user, "step_goal")
     return scripted.clear(f"Work on: {goal}")
 
 

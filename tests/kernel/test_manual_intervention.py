@@ -7,6 +7,7 @@ import pytest
 from aeon.domain.errors import Truncated
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import advisories, phases, run, statuses
+from tests.support.fences import texts_in
 from tests.support.scripted_model import (
     ScriptedModel,
     action,
@@ -41,10 +42,9 @@ def test_dependents_of_a_blocked_step_that_is_left_to_a_person_run_with_its_outp
     assert outcome.converged
     assert [c for c in model.calls if c.startswith("step")] == ["step:a"] * 4 + ["step:b"]
     prompt = model.prompts("step")[-1]
-    assert "Step a is unfinished and left to a person (which tea?)." in prompt
-    fenced = prompt.partition("<context>")[2].partition("</context>")[0]
-    assert "unfinished" in fenced
-    assert "half of a" in fenced
+    assert "Step a is unfinished and left to a person." in prompt
+    assert texts_in(prompt, "reason") == ["which tea?"]
+    assert texts_in(prompt, "output") == ["half of a"]
     assert outcome.answer == "b done"
     assert outcome.state.manual_intervention == ("a",)
     assert outcome.history.final_result.metadata["manual_intervention"] == ["a"]
@@ -60,11 +60,10 @@ def test_dependents_of_a_failed_step_that_is_left_to_a_person_are_told_that_it_h
     )
     outcome = run(model, refinement=ONCE)
     assert outcome.converged
-    assert (
-        "Step a is unfinished and left to a person (Truncated: too long)."
-        in model.prompts("step")[-1]
-    )
-    assert "It has no output" in model.prompts("step")[-1]
+    prompt = model.prompts("step")[-1]
+    assert "Step a is unfinished and left to a person." in prompt
+    assert texts_in(prompt, "reason") == ["Truncated: too long"]
+    assert "It has no output" in prompt
 
 
 def test_a_parent_runs_without_a_substep_that_is_left_to_a_person():

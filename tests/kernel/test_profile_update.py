@@ -7,6 +7,7 @@ import re
 
 from aeon.domain.errors import Truncated
 from tests.kernel.build import run
+from tests.support.fences import texts_in
 from tests.support.scripted_model import (
     ScriptedModel,
     action,
@@ -48,7 +49,7 @@ def test_the_update_is_told_of_refinements_refusals_subplans_and_questions():
     assert len(outcome.history.profile_transitions) == 1
     first, update = model.prompts("task_profile")
     assert "planning" not in first
-    observed = json.loads(re.findall(r"<observed>\n(.*?)\n</observed>", update, re.S)[0])
+    observed = json.loads(texts_in(update, "observed")[0])
     assert observed["planning"] == {
         "refinements": 2,
         "refinements_by_step": {"a": 1, "nowhere": 1, "a.x": 1},

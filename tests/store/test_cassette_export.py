@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -8,6 +10,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from aeon.domain.errors import StoreFailed
+from aeon.llm.prompts import fence
 from aeon.store.cassette import Cassette, encode
 from aeon.store.cassette_export import (
     Scrubber,
@@ -83,6 +86,30 @@ def test_a_key_in_a_url_or_in_json_inside_json_is_replaced(form: str) -> None:
     text = encode(exported(entry(f"see {form}"), environ={"SHOP_TOKEN": KEY}))
     assert "sk-live" not in text
     assert "1234" not in text.partition("answers:")[2]
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc", "user:"])
+@pytest.mark.parametrize("after", ["", "!", "\n", "xyz"])
+@pytest.mark.parametrize("encode_bytes", [b64encode, urlsafe_b64encode])
+def test_a_key_in_base64_is_replaced_wherever_it_begins(
+    before: str, after: str, encode_bytes: Callable[[bytes], bytes]
+) -> None:
+    scrubber = Scrubber(frozenset({"A_KEY"}), {"A_KEY": KEY})
+    text = scrubber.text(f"Basic {encode_bytes(f'{before}{KEY}{after}'.encode()).decode()}.")
+    assert "[value of A_KEY]" in text
+    rest = text.replace("[value of A_KEY]", "")
+    assert len(rest) <= len("Basic .") + 4 + 2 * len(before + after)
+
+
+def test_a_fence_with_a_secret_is_named_after_what_replaces_it() -> None:
+    scrubber = Scrubber(frozenset({"A_KEY"}), {"A_KEY": KEY})
+    parts = [
+        fence(f"it is {KEY}", "output", step="a"),
+        fence("tea", "task"),
+        "<task-abcdefgh2345>\nx",
+    ]
+    cleaned = [fence("it is [value of A_KEY]", "output", step="a"), *parts[1:]]
+    assert scrubber.prompt("\n".join(parts)) == "\n".join(cleaned)
 
 
 def test_a_key_of_several_lines_is_replaced_in_json_inside_json() -> None:

@@ -20,6 +20,7 @@ from aeon.domain.errors import (
     ValidationError,
 )
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Parameters, Usage, at_site
+from aeon.files.fences import without_codes
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.prompts import PromptLibrary, fence
 from aeon.llm.schemas import SchemaLibrary
@@ -80,7 +81,7 @@ def test_a_call_renders_sends_checks_and_parses(make: MakeCaller) -> None:
     assert request.schema == PLAN
     assert [message.content for message in request.messages] == [
         "Plan. 0 tools.",
-        "<task>\ndo it\n</task>",
+        fence("do it", "task"),
     ]
 
 
@@ -89,7 +90,8 @@ def test_a_calls_variables_win_over_shared_ones(make: MakeCaller) -> None:
     caller = make(llm, shared={"tools": (), "extra": "shared", "task": "t"})
     caller.call("plan", {}, goal, role="planner")
     caller.call("plan", {"extra": "own"}, goal, role="planner")
-    assert [r.messages[1].content.rpartition("\n</task>")[2] for r in llm.requests] == [
+    prompts = [without_codes(request.messages[1].content) for request in llm.requests]
+    assert [prompt.rpartition("\n</task>")[2] for prompt in prompts] == [
         "shared",
         "own",
     ]

@@ -7,9 +7,11 @@ import re
 from typing import Any
 
 _FENCE = re.compile(
-    r"^(?:.*: )?<([a-z_]+)(-\d+|)(?: [^>\n]*)?>\n(.*?)\n</\1\2>", re.MULTILINE | re.DOTALL
+    r"^(?:.*: )?<([a-z_]+)(-[a-z2-7]{12})(?: [^>\n]*)?>\n(.*?)\n</\1\2>",
+    re.MULTILINE | re.DOTALL,
 )
 _POSITION = re.compile(r"You are executing step (\d+) of (\d+)\.")
+_CONTEXT = re.compile(r"^Incoming context from previous steps: (<.*>)\.$", re.MULTILINE | re.DOTALL)
 _CLOSED = re.compile(r"changes to them are not applied: ([^\n]*)\.\n")
 _REPAIRED = re.compile(r'The JSON is the answer to the call "(\w+)"')
 # Variables by the label of their fence, where the two differ.
@@ -34,7 +36,7 @@ def rendered_values(prompt: str) -> dict[str, Any]:
             "step_index": int(position[1]),
             "total_steps": int(position[2]),
             "description": values.get("step_goal", ""),
-            "incoming_context": values.get("context", ""),
+            "incoming_context": context[1] if (context := _CONTEXT.search(prompt)) else "",
         }
     if closed := _CLOSED.search(bare):
         values["closed_steps"] = closed[1].split(", ")

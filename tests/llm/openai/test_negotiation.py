@@ -26,6 +26,7 @@ from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.settings import OpenAIProvider
 from tests.support import able_server as servers
 from tests.support.able_server import AbleServer, with_message
+from tests.support.fences import texts_in
 from tests.support.openai_server import Completion, Failure, error
 from tests.support.requests import SCHEMA, request
 
@@ -91,7 +92,7 @@ def test_the_schema_goes_to_the_end_of_the_system_message_and_the_request_stays_
     adapter.complete(asked)
     system, user = server.bodies[0]["messages"]
     assert system["content"].startswith("Be brief.\n\nAnswer with one JSON value")
-    assert '<json_schema>\n{"type":"object","properties"' in system["content"]
+    assert texts_in(system["content"], "json_schema")[0].startswith('{"type":"object","properties"')
     assert user == {"role": "user", "content": "Why?"}
     assert asked.messages == (Message("system", "Be brief."), Message("user", "Why?"))
     adapter.complete(request(messages=(Message("user", "Why?"),)))
