@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -20,5 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("CI", "JPY_PARENT_PID", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))  # type: ignore[union-attr]
+    # Commands are printed as they can be typed where this Python is the first on the PATH.
+    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -50,8 +50,6 @@ KNOTS = frozenset(
         "report/compare/page.py:render_comparison",
         "report/compare/parting.py:find_parting",
         "report/compare/rows.py:_differing",
-        "report/ending.py:next_commands",
-        "report/ending.py:open_points",
         "report/page/build.py:explain_end",
         "report/page/causes.py:_causes",
         "report/page/causes.py:_of_answers",

@@ -68,6 +68,7 @@ def build_components(
         inputs=inputs if shared.workflow else None,
         emit=stream.emit,
         outline_steps=settings.prompts.outline_steps,
+        needs_tools=settings.tools.missing == "fail",
         **both,
     )
     thresholds = {

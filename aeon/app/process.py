@@ -82,6 +82,8 @@ def build_process(
     warnings: list[str] = []
     registry = tools.build(settings.tools, environ, report=warnings.append)
     try:
+        if settings.tools.missing == "fail":
+            tools.require_servers(registry)
         for made in own_tools:
             registry.register(made)
         workflow = _load_workflow(settings, registry)
@@ -110,13 +112,16 @@ def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | Non
     if settings.plan_file is None:
         return None
     of_run = tools.build_run_registry(registry, InMemory(), settings=settings.tools)
-    return load_workflow(
+    workflow = load_workflow(
         settings.plan_file,
         tool_names={tool.name: tool.input_schema for tool in of_run.list()},
         max_steps=settings.execution.max_steps,
         one_final_step=settings.answer.json_schema is not None,
         unavailable=of_run.unavailable,
     )
+    if settings.tools.missing == "fail":
+        tools.require_tools(workflow.content.steps, settings.tools, of_run)
+    return workflow
 
 
 def close_process(shared: Process) -> None:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from aeon.app import tools
 from aeon.app.parent import Parent
 from aeon.app.process import Process
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.recompose import select_recordable
 from aeon.config.settings import Settings, named_file
-from aeon.domain.history import Outcome
+from aeon.domain.history import Advisory, Outcome, RunState
 from aeon.domain.outcome import latest_assessed
-from aeon.domain.plan import Plan
+from aeon.domain.plan import Plan, PlanStep, StepState
 from aeon.domain.request import Usage
 from aeon.domain.result import (
+    Degradation,
     Hashes,
     ParentRun,
     ProviderReport,
@@ -35,6 +37,8 @@ from aeon.llm.stack import build as stack
 from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
 from aeon.store.session import Session
+from aeon.tools.registry import ToolRegistry
+from aeon.tools.settings import ToolSettings
 
 _ASKED_BY = (
     "plan_file",
@@ -43,6 +47,7 @@ _ASKED_BY = (
     "answer.schema",
     "provider.scenario",
 )
+_REVIEW = "Resume the run with `store.retry_unusable=all`: it asks for the review again."
 _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
 
@@ -172,6 +177,9 @@ def make_result(
         advisories=state.advisories,
         follow_up_questions=state.plan.questions if state.plan else (),
         refused_actions=state.refused,
+        degraded=find_degraded(state, shared.settings.tools, shared.registry),
+        steps_left=_steps_left(state.plan),
+        self_judged=not shared.synthetic and _is_self_judged(ledger.models()),
         timings=timings,
         versions=versions(),
         provider=_provider_report(shared, ledger),
@@ -179,6 +187,79 @@ def make_result(
         configuration=shared.settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
         history=outcome.history,
     )
+
+
+def _steps_left(plan: Plan | None) -> dict[str, StepState]:
+    steps = plan.steps if plan else ()
+    states = {step.step_id: step.state for step in steps}
+    done = ("complete", "replaced")
+    return {step_id: state for step_id, state in states.items() if state not in done}
+
+
+def _is_self_judged(models: Mapping[str, Sequence[str]]) -> bool:
+    workers = models.get("worker", ())
+    return any(model in workers for model in models.get("grader", ()))
+
+
+def find_degraded(
+    state: RunState, settings: ToolSettings, registry: ToolRegistry
+) -> tuple[Degradation, ...]:
+    """What a run that ended in this state did without; `registry` holds the tools of its process."""
+    return (
+        *_missing_tools(state, settings, registry),
+        *_servers_down(registry),
+        *_lost_reviews(state.advisories),
+    )
+
+
+def _missing_tools(
+    state: RunState, settings: ToolSettings, registry: ToolRegistry
+) -> Iterator[Degradation]:
+    """The steps whose tool was not there; a step that another one replaced is none of the answer's."""
+    lacking = {one.step_id for one in state.advisories if one.kind == "unknown_tool"}
+    by_model = {one.step_id for one in state.advisories if one.kind == "fallback_step"}
+    for step in state.plan.steps if state.plan else ():
+        if step.tool is None or step.replaced_by is not None or step.step_id not in lacking:
+            continue
+        if step.step_id in by_model and step.status == "complete":
+            outcome = "the model did the step"
+        elif step.status == "failed":
+            outcome = "the step failed"
+        else:
+            continue
+        yield _missing_tool(step, step.tool, outcome, settings, registry)
+
+
+def _missing_tool(
+    step: PlanStep, tool: str, outcome: str, settings: ToolSettings, registry: ToolRegistry
+) -> Degradation:
+    overrides = tools.how_to_register(tool, settings, registry)
+    return Degradation(
+        kind="tool_missing",
+        step=step.step_id,
+        message=f"{registry.describe_missing(tool)}: {outcome}",
+        remedy=tools.describe_remedy(tool, overrides, registry),
+        overrides=overrides,
+    )
+
+
+def _servers_down(registry: ToolRegistry) -> Iterator[Degradation]:
+    for name in registry.servers_down:
+        yield Degradation(
+            kind="server_down",
+            message=tools.describe_server_down(name, registry),
+            remedy=tools.server_remedy(name),
+        )
+
+
+def _lost_reviews(advisories: Sequence[Advisory]) -> Iterator[Degradation]:
+    for one in advisories:
+        if one.kind == "evaluation_unavailable":
+            yield Degradation(
+                kind="review_lost",
+                message=f"Pass {one.pass_number} lacks a review: {one.message}",
+                remedy=_REVIEW,
+            )
 
 
 def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:

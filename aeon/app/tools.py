@@ -1,15 +1,16 @@
-"""ToolSettings -> a registry: the tools of a process, and over them those of a run."""
+"""ToolSettings -> a registry: the tools of a process, and over them those of a run; what registers a missing tool."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 
 from aeon.domain.errors import ConfigError
 from aeon.files.reference import load_object
 from aeon.memory.interface import Memory
+from aeon.plan.workflow.models import WorkflowStep
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import BuiltinSettings, ToolSettings
 
@@ -29,6 +30,12 @@ BUILTIN = {
 A module is imported when one of its tools is wanted.
 """
 MEMORY_TOOLS = ("memory_read", "memory_search", "memory_write")
+_NEEDED = {
+    "read_file": ("tools.builtin.root=DIR",),
+    "list_files": ("tools.builtin.root=DIR",),
+    "http_get": ("tools.builtin.allowed_hosts=[HOST]",),
+}
+"""What a built-in tool needs beside `tools=builtin`."""
 
 
 def build(
@@ -54,6 +61,7 @@ def build(
             for problem in servers.problems():
                 report(problem)
             registry.explain_missing_with(servers.unavailable)
+            registry.servers_down |= servers.down()
     except BaseException:
         registry.close()
         raise
@@ -72,6 +80,57 @@ def build_run_registry(
     return ToolRegistry(
         [made for made in memory_tools(memory) if _is_wanted(made.name, offered)], parent=registry
     )
+
+
+def require_servers(registry: ToolRegistry) -> None:
+    """Raise ConfigError for an MCP server that did not start."""
+    for name in registry.servers_down:
+        problem = f"tools.missing=fail: {describe_server_down(name, registry)}"
+        raise ConfigError(problem, hint=server_remedy(name))
+
+
+def require_tools(
+    steps: Iterable[WorkflowStep], settings: ToolSettings, registry: ToolRegistry
+) -> None:
+    """Raise ConfigError for a step of a person's plan whose tool is not in `registry`, the tools of a run."""
+    for step in steps:
+        if step.tool is not None and registry.get(step.tool) is None:
+            overrides = how_to_register(step.tool, settings, registry)
+            raise ConfigError(
+                f"tools.missing=fail: step {step.id}: {registry.describe_missing(step.tool)}",
+                hint=describe_remedy(step.tool, overrides, registry),
+            )
+
+
+def how_to_register(tool: str, settings: ToolSettings, registry: ToolRegistry) -> tuple[str, ...]:
+    """The overrides that register a tool; none where its server has to be started."""
+    if registry.unavailable(tool):
+        return ()
+    if tool not in BUILTIN and tool not in MEMORY_TOOLS:
+        return (f"tools.functions.{tool}=MODULE:FUNCTION",)
+    if settings.builtin is None:
+        group = "tools=[builtin,mcp]" if settings.mcp else "tools=builtin"
+        return (group, *_NEEDED.get(tool, ()))
+    left_out = settings.builtin.only is not None and tool not in settings.builtin.only
+    only = ("tools.builtin.only=null",) if left_out else ()
+    return (*only, *_NEEDED.get(tool, ()))
+
+
+def describe_remedy(tool: str, overrides: Sequence[str], registry: ToolRegistry) -> str:
+    """What a person can do about a missing tool that `overrides` register, if any do."""
+    if overrides:
+        return f"Register it: {' '.join(overrides)}"
+    return f"Start that server, or correct `tools.mcp.servers`. {registry.unavailable(tool)}"
+
+
+def describe_server_down(name: str, registry: ToolRegistry) -> str:
+    """The message for a server that did not start."""
+    return f"The MCP server {name!r} did not start: {registry.servers_down[name]}"
+
+
+def server_remedy(name: str) -> str:
+    """What a person can do about a server that did not start."""
+    return f"Start it, or correct `tools.mcp.servers.{name}`."
 
 
 def _make_builtin(settings: BuiltinSettings) -> list[Tool]:

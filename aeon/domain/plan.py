@@ -13,6 +13,7 @@ from aeon.domain.values import Value
 StepStatus = Literal["pending", "running", "complete", "failed", "invalid"]
 ClarityState = Literal["CLEAR", "PARTIALLY_CLEAR", "BLOCKED"]
 Standing = Literal[StepStatus, "BLOCKED"]
+StepState = Literal[StepStatus, "blocked", "replaced"]
 
 EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 
@@ -80,6 +81,13 @@ class PlanStep(Value):
     def standing(self) -> Standing:
         """Its status, or BLOCKED."""
         return "BLOCKED" if self.blocked else self.status
+
+    @property
+    def state(self) -> StepState:
+        """Its status, or `blocked`, or `replaced` where another step stands in its place."""
+        if self.replaced_by is not None:
+            return "replaced"
+        return "blocked" if self.blocked else self.status
 
     @property
     def blocked(self) -> bool:

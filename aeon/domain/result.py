@@ -15,7 +15,7 @@ from pydantic import Field
 
 from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpirationResponse
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
-from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.plan import FollowUpQuestion, StepState
 from aeon.domain.refinement import RefusedAction, RepairRecord
 from aeon.domain.values import Address, Frame, Value, as_frame
 
@@ -110,9 +110,23 @@ class ParentRun(Value):
     differing: int = 0
 
 
+class Degradation(Value):
+    """Something that a run did without. `tool_missing`: the tool that `step` names was not registered, and the model
+    did the step, or it failed for that; `server_down`: an MCP server did not start; `review_lost`: a review, or an
+    assessment, could not be had. `remedy` says what a person can do, `overrides` what to type for it, if anything."""
+
+    kind: Literal["tool_missing", "server_down", "review_lost"]
+    step: str | None = None
+    message: str
+    remedy: str
+    overrides: tuple[str, ...] = ()
+
+
 class RunResult(Value):
     """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores` are those of the
-    latest pass that a model assessed, `assessed_pass`; `reason_codes` and `explanation` are of the last evaluation."""
+    latest pass that a model assessed, `assessed_pass`; `reason_codes` and `explanation` are of the last evaluation.
+    `degraded` is what the run did without, `steps_left` the state of each step that is not complete, by its id;
+    `self_judged`: a model that did the work also judged it."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str
@@ -136,6 +150,9 @@ class RunResult(Value):
     advisories: tuple[Advisory, ...] = ()
     follow_up_questions: tuple[FollowUpQuestion, ...] = ()
     refused_actions: tuple[RefusedAction, ...] = ()
+    degraded: tuple[Degradation, ...] = ()
+    steps_left: dict[str, StepState] = Field(default_factory=dict)
+    self_judged: bool = False
     timings: Timings
     versions: dict[str, str]
     provider: ProviderReport

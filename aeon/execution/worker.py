@@ -47,7 +47,8 @@ class Situation:
 
 class StepWorker:
     """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of that schema. With
-    `inputs`, for plans that a person wrote, `${...}` in tool arguments are references."""
+    `inputs`, for plans that a person wrote, `${...}` in tool arguments are references. With `needs_tools`, a step whose
+    tool is not registered fails (`tools.missing=fail`)."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class StepWorker:
         emit: Emit = ignore,
         memory: ShownMemory | None = None,
         outline_steps: int = 20,
+        needs_tools: bool = False,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = registry or ToolRegistry()
@@ -70,6 +72,7 @@ class StepWorker:
         self._emit = emit
         self._memory = memory or ShownMemory()
         self._outline_steps = outline_steps
+        self._needs_tools = needs_tools
 
     def recall(self) -> Mapping[str, Any]:
         """What memory holds now, as far as it is shown to steps."""
@@ -223,6 +226,9 @@ class StepWorker:
         remarks: list[tuple[AdvisoryKind, str]] = [
             ("unknown_tool", f"Step {step.step_id}: {missing}")
         ]
+        if step.tool and self._needs_tools:
+            worked = fail_with(step, f"{missing}, and tools.missing=fail")
+            return replace(worked, remarks=tuple(remarks))
         try:
             repaired = self._repair_step(step, situation)
         except LLMError as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.plan import FollowUpQuestion, PlanStep
@@ -14,39 +16,110 @@ from aeon.report.words import (
     count_noun,
     list_names,
     one_line,
+    quote_override,
     relative_to_here,
     round_down,
 )
 
 Points = list[tuple[str, str]]
+_Way = tuple[str, list[str]]
+REPORT = "report.html"
+"""The page of a run, in its directory."""
 _MOST, _LONGEST = 8, 300
+SMALL_GAP = 0.05
+"""How far below its threshold a score may be for what there is to be offered as good enough."""
 _VERDICTS = {
-    "converged": "Converged.",
-    "completed": "Completed.",
-    "failed": "Failed.",
-    "interrupted": "Interrupted.",
-    "step_failed": "Finished, but not every step is complete.",
+    "converged": "Converged",
+    "completed": "Completed",
+    "failed": "Failed",
+    "interrupted": "Interrupted",
+    "step_failed": "Finished, but not every step is complete",
 }
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
+_LACKS = {
+    "tool_missing": "missing tool",
+    "server_down": "server down",
+    "review_lost": "lost review",
+}
+_ONLY_SCORES = {*SCORE_CODES, "question", "for you"}
 
 
 def ending(result: RunResult, directory: Path, *, ways: bool = True) -> str:
-    """What went wrong, how the run ended and where its artefacts are, what is open, and, with `ways`, each
-    command that would help."""
+    """What went wrong, how the run ended and where its artefacts and its page are, what is open, and, with `ways`,
+    each command that would help."""
     error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
-    line = f"{verdict(result)} {describe_spent(result)} Artefacts: {directory}"
+    line = f"{headline(result)} {describe_spent(result)} Artefacts: {directory}"
+    page = find_page(directory)
+    pages = [f"Page: {page}"] if page else []
     points = [f"  {name}: {text}" for name, text in open_points(result)]
     commands = [
         f"{purpose}: {command}" for purpose, command in next_commands(result, directory) if ways
     ]
-    return "\n".join((*filter(None, error), line, *points, *commands))
+    return "\n".join((*filter(None, error), line, *pages, *points, *commands))
+
+
+def find_page(directory: Path) -> Path | None:
+    """The page in a run's directory, as it can be typed here; None where there is none."""
+    page = directory / REPORT
+    return relative_to_here(page) if page.is_file() else None
+
+
+def headline(result: RunResult) -> str:
+    """How the run ended, and what it did without, as the sentence that every screen begins with."""
+    said = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
+    if result.converged and result.self_judged:
+        said.append("judged by the model that did the work")
+    return f"{'; '.join(said)}."
 
 
 def verdict(result: RunResult) -> str:
-    """How the run ended, as a sentence."""
-    reason, verb = result.termination_reason, "completing" if _is_core(result) else "converging"
-    unfinished = f"Finished without {verb}: {_REASONS.get(reason, f'limits.{reason} was reached')} ({reason})."
-    return _VERDICTS.get(reason, unfinished)
+    """How the run ended, as a sentence, without what it did without."""
+    reason = result.termination_reason
+    verb = "completing" if _is_core(result) else "converging"
+    why = _REASONS.get(reason, f"limits.{reason} was reached")
+    return f"{_VERDICTS.get(reason, f'Finished without {verb}: {why} ({reason})')}."
+
+
+def tone(result: RunResult) -> Literal["good", "warn", "bad"]:
+    """How an end is to be shown: `good` (green) only where the run did without nothing, `bad` where it failed."""
+    if result.exit_status == 1:
+        return "bad"
+    return "good" if result.exit_status == 0 and not result.degraded else "warn"
+
+
+def _steps_not_done(result: RunResult) -> list[str]:
+    """The steps that a run which converged left; of other ends, what is open says it."""
+    if not result.converged:
+        return []
+    total = sum(step.replaced_by is None for step in _steps(result))
+    left = list(result.steps_left.values())
+    pending, failed = left.count("pending"), left.count("failed")
+    counted = {
+        "not needed and did not run": pending,
+        "not completed: failed": failed,
+        "not completed: blocked or invalid": len(left) - pending - failed,
+    }
+    return [f"{_of_steps(number, total)} {what}" for what, number in counted.items() if number]
+
+
+def _fallbacks(result: RunResult) -> list[str]:
+    counted = Counter(
+        one.kind for one in result.degraded if one.step is None or one.step not in result.steps_left
+    )
+    said = []
+    if number := counted["tool_missing"]:
+        tools = "its tool" if number == 1 else "their tools"
+        total = sum(step.replaced_by is None for step in _steps(result))
+        said.append(f"{_of_steps(number, total)} done by the model instead of {tools}")
+    if number := counted["server_down"]:
+        said.append(f"{count_noun(number, 'MCP server')} did not start")
+    if number := counted["review_lost"]:
+        said.append(f"{count_noun(number, 'review')} could not be had")
+    return said
+
+
+def _of_steps(number: int, total: int) -> str:
+    return f"{number} of {count_noun(total, 'step')} {'was' if number == 1 else 'were'}"
 
 
 def describe_spent(result: RunResult) -> str:
@@ -90,13 +163,6 @@ def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
     return "; ".join(f"{what} {', '.join(sorted(models))}" for what, models in named if models)
 
 
-def state_of(step: PlanStep) -> str:
-    """pending, running, complete, failed, invalid, blocked or replaced."""
-    if step.replaced_by is not None:
-        return "replaced"
-    return "blocked" if step.blocked else step.status
-
-
 def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
     """The questions without an answer, each once, with the assumption made meanwhile."""
     texts = (
@@ -108,38 +174,46 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
 
 
 def open_points(result: RunResult) -> Points:
-    """What a run leaves open, as names and texts: scores below their threshold, unmet criteria, issues, steps that lack
-    something, and the questions that only a person can answer; at most 8 of each kind."""
-    questions = [("question", text) for text in open_questions(result.follow_up_questions)]
-    steps = [(state_of(step), step) for step in _steps(result)]
-    unreached = [step.step_id for state, step in steps if state == "pending"]
-    assessed = result.history.final_convergence
-    kinds: list[Points] = [
-        [
-            (name, f"{round_down(score):.2f}, needs {bar:.2f}")
-            for name, score, bar in scores(result)
-            if score < bar
-        ],
-        [
-            (f"not met, {one.name}", one.reason)
-            for one in (assessed.criteria if assessed else ())
-            if not one.met
-        ],
-        [("issue", text) for text in (assessed.blocking_issues if assessed else ())],
-        [
-            (state, _lack(step))
-            for state, step in steps
-            if state in ("failed", "blocked", "invalid")
-        ],
-        [("not reached", list_names(unreached))] if unreached else [],
-        [
-            ("for you", one.message)
-            for one in result.advisories
-            if one.kind == "manual_intervention"
-        ],
+    """What a run leaves open, as names and texts: what it did without, scores below their threshold, unmet criteria,
+    issues, steps that lack something, and the questions that only a person can answer; at most 8 of each kind."""
+    kinds = [[(_LACKS[one.kind], f"{one.message}. {one.remedy}") for one in result.degraded]]
+    if result.exit_status:
+        kinds += _gaps(result)
+    kinds.append([("question", text) for text in open_questions(result.follow_up_questions)])
+    return [(name, one_line(text, _LONGEST)) for kind in kinds for name, text in kind[:_MOST]]
+
+
+def _gaps(result: RunResult) -> list[Points]:
+    """What kept a run from its end, by kind."""
+    left = [one for one in result.advisories if one.kind == "manual_intervention"]
+    low = [
+        (name, f"{round_down(score):.2f}, needs {threshold:.2f}")
+        for name, score, threshold in _low_scores(result)
     ]
-    shown = [*kinds, questions] if result.exit_status else [questions]
-    return [(name, one_line(text, _LONGEST)) for kind in shown for name, text in kind[:_MOST]]
+    for_person = [("for you", one.message) for one in left]
+    return [low, *_objections(result), *_open_steps(_steps(result)), for_person]
+
+
+def _objections(result: RunResult) -> tuple[Points, Points]:
+    """The criteria that were not met, and the issues that blocked."""
+    assessed = result.history.final_convergence
+    if assessed is None:
+        return [], []
+    unmet = [one for one in assessed.criteria if not one.met]
+    issues = [("issue", text) for text in assessed.blocking_issues]
+    return [(f"not met, {one.name}", one.reason) for one in unmet], issues
+
+
+def _open_steps(steps: Sequence[PlanStep]) -> tuple[Points, Points]:
+    """The steps that lack something, and those that were not reached."""
+    lacking = [step for step in steps if step.state in ("failed", "blocked", "invalid")]
+    unreached = [step.step_id for step in steps if step.state == "pending"]
+    names = [("not reached", list_names(unreached))] if unreached else []
+    return [(step.state, _lack(step)) for step in lacking], names
+
+
+def _low_scores(result: RunResult) -> list[tuple[str, float, float]]:
+    return [one for one in scores(result) if one[1] < one[2]]
 
 
 def _lack(step: PlanStep) -> str:
@@ -152,59 +226,71 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     """What to type next, each with its purpose; nothing for a replay, where no model answers."""
     if is_replay(result):
         return []
-    reason, more, resumable = (
-        result.termination_reason,
-        _raised_limits(result),
-        is_resumable(result),
-    )
-    names = {name for name, _ in open_points(result)}
-    ways: list[tuple[str, list[str]]] = []
-    stays = reason == "step_failed" and "blocked" in names <= {
-        "blocked",
-        "question",
-    }  # its answer is stored
-    if more or (reason in ("failed", "interrupted", "step_failed") and not stays):
-        # In core mode the prompts name the budget that is left, so with another one all is asked again.
-        is_reused = resumable and not (more and _is_core(result))
-        ways.append(
-            ("To go on from what was answered" if is_reused else "To let it go further", more)
-        )
-    if (
-        reason != "interrupted"
-        and names & {*SCORE_CODES}
-        and names <= {*SCORE_CODES, "question", "for you"}
-    ):
-        lower = [
-            f"convergence.{name}={round_down(score):g}"
-            for name, score, bar in scores(result)
-            if score < bar
-        ]
-        ways.append(("To accept what there is", lower))
-    if "question" in names and result.configuration["interaction"]["kind"] == "none":
-        ways.append(("To answer the questions", [*more, "interaction=ask"]))
-    if "blocked" in names:
-        ways.append(
-            (
-                "To give what a blocked step misses (all is asked again)",
-                [*more, 'inputs.NAME="..."'],
-            )
-        )
-    if not resumable:
-        return [
-            (purpose, f"run it again with {' '.join(overrides)}")
-            for purpose, overrides in ways
-            if overrides
-        ]
+    more, names = _raised_limits(result), {name for name, _ in open_points(result)}
+    ways = [
+        *_ways_on(result, more, names),
+        *_ways_to_tools(result),
+        *_ways_to_tell(result, more, names),
+        *_ways_to_accept(result, names),
+    ]
+    if is_resumable(result):
+        start = resume_command(directory)
+        return [(purpose, " ".join((start, *overrides))) for purpose, overrides in ways]
     return [
-        (purpose, " ".join((resume_command(directory), *overrides))) for purpose, overrides in ways
+        (purpose, f"run it again with {' '.join(overrides)}")
+        for purpose, overrides in ways
+        if overrides
     ]
 
 
+def _ways_on(result: RunResult, more: list[str], names: set[str]) -> Iterator[_Way]:
+    """To go on with raised limits, or from where the run was cut off."""
+    reason = result.termination_reason
+    # What a blocked step was answered is stored: asked again, it would be answered the same.
+    stays = reason == "step_failed" and "blocked" in names <= {"blocked", "question"}
+    if not more and (reason not in ("failed", "interrupted", "step_failed") or stays):
+        return
+    # In core mode the prompts name the budget that is left, so with another one all is asked again.
+    is_reused = is_resumable(result) and not (more and _is_core(result))
+    yield "To go on from what was answered" if is_reused else "To let it go further", more
+
+
+def _ways_to_tools(result: RunResult) -> Iterator[_Way]:
+    missing = [one for one in result.degraded if one.kind == "tool_missing"]
+    overrides = list(dict.fromkeys(text for one in missing for text in one.overrides))
+    if overrides:
+        yield "To register the missing tools", [quote_override(text) for text in overrides]
+
+
+def _ways_to_tell(result: RunResult, more: list[str], names: set[str]) -> Iterator[_Way]:
+    """To answer what was asked, and to give what a step misses."""
+    if "question" in names and result.configuration["interaction"]["kind"] == "none":
+        yield "To answer the questions", [*more, "interaction=ask"]
+    if "blocked" in names:
+        purpose = "To give what a blocked step misses (all is asked again)"
+        yield purpose, [*more, 'inputs.NAME="..."']
+
+
+def _ways_to_accept(result: RunResult, names: set[str]) -> Iterator[_Way]:
+    """To lower the thresholds to the scores, where nothing else is open and little is missing."""
+    low = _low_scores(result)
+    is_close = all(threshold - score <= SMALL_GAP + 1e-9 for _, score, threshold in low)
+    if not low or not is_close or not result.exit_status:
+        return
+    if result.termination_reason == "interrupted" or not names <= _ONLY_SCORES:
+        return
+    lower = [f"convergence.{name}={round_down(score):g}" for name, score, _ in low]
+    yield "To accept what there is", lower
+
+
 def ask_for_more(result: RunResult, directory: Path) -> Points:
-    """After a run that leaves nothing to do, the command for a higher threshold."""
-    if not result.scores or not is_resumable(result):
+    """After a run that converged and leaves nothing to do, the command for a threshold above the score that it has."""
+    if not result.converged or not result.scores or not is_resumable(result):
         return []
-    higher = math.ceil(50 * (1 + result.configuration["convergence"]["completeness"])) / 100
+    completeness = result.scores.completeness_score or 0.0
+    higher = math.ceil(50 * (1 + completeness) - 1e-9) / 100
+    if higher <= completeness or higher >= 1:
+        return []
     more = f"{resume_command(directory)} convergence.completeness={higher:g}"
     return [("To ask for more, from these answers on", more)]
 

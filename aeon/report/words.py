@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -32,18 +34,34 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def program() -> str:
+    """What to type here for this program: `python -m aeon`, or with the path of this Python where another, or none, is
+    on the PATH."""
+    own = Path(sys.executable)
+    python, script = shutil.which("python"), shutil.which("aeon")
+    if python and Path(python).absolute().parent == own.parent:
+        return "python -m aeon"
+    if script and Path(script).resolve().parent == own.parent:
+        return "aeon"
+    return f"{shlex.quote(str(relative_to_here(own)))} -m aeon"
+
+
 def command_of(arguments: Sequence[str]) -> str:
-    """The command line of a run with these arguments, on one line: values are quoted for a shell, and what cannot be
-    printed is escaped as bash and zsh read it."""
-    words = ["python -m aeon"]
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or shlex.quote(key) != key:
-            key, equals, value = "", "", argument
-        escaped = json.dumps(value, ensure_ascii=False)[1:-1].replace("'", r"\'")
-        quoted = shlex.quote(value) if value.isprintable() else f"$'{escaped}'"
-        words.append(f"{key}{equals}{quoted if value else ''}")
-    return " ".join(words)
+    """The command line of a run with these arguments, on one line, as it can be typed here."""
+    return " ".join((program(), *map(quote_override, arguments)))
+
+
+def quote_override(argument: str) -> str:
+    """An argument with its value quoted for a shell; what cannot be printed is escaped as bash and zsh read it."""
+    key, equals, value = argument.partition("=")
+    if not equals or shlex.quote(key) != key:
+        key, equals, value = "", "", argument
+    if not value:
+        return f"{key}{equals}"
+    if value.isprintable():
+        return f"{key}{equals}{shlex.quote(value)}"
+    escaped = json.dumps(value, ensure_ascii=False)[1:-1].replace("'", r"\'")
+    return f"{key}{equals}$'{escaped}'"
 
 
 def relative_to_here(path: Path) -> Path:

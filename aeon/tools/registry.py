@@ -69,6 +69,8 @@ class ToolRegistry:
         self._tools: dict[str, RegisteredTool] = {}
         self._explainers: list[Callable[[str], str | None]] = []
         self._closers: list[Callable[[], None]] = []
+        self.servers_down: dict[str, str] = {}
+        """The configured servers that did not start, and why."""
         for tool in tools:
             self.register(tool)
 

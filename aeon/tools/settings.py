@@ -96,7 +96,8 @@ class BuiltinSettings(Value):
 class ToolSettings(Value):
     """`tools`: which tools steps may use. `functions` are tools of one's own, by name: `package.module:object`.
     `approval` says for patterns of names whether a tool is called; the first that matches decides (docs/tools.md).
-    `timeout_seconds` is how long a call may take, `max_output_characters` the longest output; a tool may differ."""
+    `timeout_seconds` is how long a call may take, `max_output_characters` the longest output; a tool may differ.
+    `missing` says what happens to a step whose tool is not there: the model does it, or it fails."""
 
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None
@@ -104,3 +105,4 @@ class ToolSettings(Value):
     approval: Taken[dict[str, Approval]] = Field(default_factory=dict)
     timeout_seconds: Taken[float] = Field(default=30, gt=0, le=MOST_TIMEOUT_SECONDS)
     max_output_characters: Taken[int] = Field(default=20_000, ge=1)
+    missing: Taken[Literal["fallback", "fail"]] = "fallback"

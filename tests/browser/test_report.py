@@ -25,7 +25,7 @@ def test_it_opens_alone_without_a_word_from_the_browser(recorded: Path, opened: 
     tab = opened(recorded)
     assert tab.said == []
     assert tab.asked == [recorded.as_uri()]
-    assert tab.page.locator("h1").inner_text() == "Converged"
+    assert tab.page.locator("h1").inner_text() == "Converged; judged by the model that did the work"
     assert "RECORDING" in tab.page.locator(".banner").inner_text()
     assert "completeness 0.97, needs 0.95" in tab.page.locator(".why").inner_text()
 

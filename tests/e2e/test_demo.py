@@ -94,7 +94,7 @@ def test_the_lead_of_the_readme_shows_what_the_demo_shows(aeon: RunAeon) -> None
         if "RECORD" in block
     )
     ended = demo(aeon, "progress=plain")
-    lines = iter([*ended.err.partition("\nConverged. ")[0].splitlines(), *ended.out.splitlines()])
+    lines = iter([*ended.err.partition("\nConverged; ")[0].splitlines(), *ended.out.splitlines()])
     *told, last = [line.removesuffix("...").rstrip() for line in block.splitlines()]
     for line in filter(None, told):
         # In order: each is looked for after the one before.

@@ -13,7 +13,7 @@ from pathlib import Path
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.domain.errors import ArtefactError, ConfigError
-from aeon.report.ending import describe_spent, verdict
+from aeon.report.ending import describe_spent, headline
 from aeon.report.page.build import write_report
 from aeon.report.page.calls import find_critical, list_items
 from aeon.report.page.causes import find_causes
@@ -69,7 +69,7 @@ def _describe(record: Record, *, as_json: bool) -> str:
         facts = result.model_dump(mode="json", include=_FACTS)
         facts |= {"causes": [asdict(cause) for cause in causes], "next": ways}
         return json.dumps({**facts, "patterns": patterns.model_dump(mode="json")}, indent=2)
-    lines = [one_line(result.task), f"{verdict(result)} {describe_spent(result)}"]
+    lines = [one_line(result.task), f"{headline(result)} {describe_spent(result)}"]
     for cause in causes:
         lines += [
             f"- {one_line(cause.title)}",

@@ -17,7 +17,15 @@ from aeon.observability.artefacts import ANSWER
 from aeon.report import ending
 from aeon.report.words import STATES, format_clock, is_utf, relative_to_here, round_down, to_ascii
 
+_SIGNS = {
+    "good": (STATES["complete"], "green"),
+    "warn": (STATES["blocked"], "yellow"),
+    "bad": (STATES["failed"], "red"),
+}
 _STYLES = {
+    "missing tool": "yellow",
+    "server down": "yellow",
+    "lost review": "yellow",
     "error": "red",
     "blocked": "yellow",
     "failed": "red",
@@ -31,20 +39,17 @@ def card(result: RunResult, directory: Path) -> str:
     commands are not broken into lines, so that they can be copied."""
     terminal, file = Console(stderr=True), StringIO()
     console = Console(file=file, force_terminal=True, width=terminal.width, highlight=False)
-    sign, style = (
-        (STATES["complete"], "green") if result.exit_status == 0 else (STATES["blocked"], "yellow")
-    )
+    sign, style = _SIGNS[ending.tone(result)]
     clock = format_clock(timedelta(seconds=result.timings.total_seconds))
-    title = f"{sign} {ending.verdict(result).rstrip('.')}{'' if ending.is_replay(result) else f'  {clock}'}"
+    title = f"{sign} {ending.headline(result).rstrip('.')}{'' if ending.is_replay(result) else f'  {clock}'}"
     console.print(Rule(style=style), Text(title, f"bold {style}"), _facts(result))
-    paths = (
-        {"answer": directory / ANSWER, "folder": directory}
-        if result.answer
-        else {"folder": directory}
-    )
+    paths = {
+        "answer": relative_to_here(directory / ANSWER) if result.answer else None,
+        "page": ending.find_page(directory),
+        "folder": relative_to_here(directory),
+    }
     lines = [
-        Text.assemble((f"  {name:<12} ", "dim"), str(relative_to_here(path)))
-        for name, path in paths.items()
+        Text.assemble((f"  {name:<12} ", "dim"), str(path)) for name, path in paths.items() if path
     ]
     commands = ending.next_commands(result, directory) or ending.ask_for_more(result, directory)
     for purpose, command in commands:

@@ -15,7 +15,6 @@ from aeon.cli.progress.estimate import seconds_left
 from aeon.cli.progress.view import SCORES, CallView, RunView, StepView
 from aeon.cli.progress.words import read_partly, stopping
 from aeon.domain.errors import PlanError
-from aeon.report.ending import state_of
 from aeon.report.words import (
     SPINNER,
     STATES,
@@ -221,7 +220,7 @@ def _select_steps(view: RunView, rows: int) -> list[StepView]:
 
 
 def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView]]:
-    steps = tuple(one.step for one in view.steps.values() if state_of(one.step) != "replaced")
+    steps = tuple(one.step for one in view.steps.values() if one.step.state != "replaced")
     if view.plan is None or not 0 < len(steps) <= rows:
         return []
     try:

@@ -14,7 +14,6 @@ from aeon.domain.request import CallSite
 from aeon.domain.tool_result import ToolResult
 from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.watching import Piece, Waiting
-from aeon.report.ending import state_of
 from aeon.store.cassette import Provenance
 
 _LEAST_SECONDS_SHOWN, _LEAST_SECONDS_MEASURED = 0.5, 0.02
@@ -40,8 +39,8 @@ class StepView:
 
     @property
     def state(self) -> str:
-        """As `state_of`, or queued."""
-        return "queued" if self.queued else state_of(self.step)
+        """As `PlanStep.state`, or queued."""
+        return "queued" if self.queued else self.step.state
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from aeon.domain.assessment import ConvergenceScores
 from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES
-from aeon.report.ending import open_questions, state_of
+from aeon.report.ending import open_questions
 from aeon.report.words import count_noun, format_clock, list_names, one_line, round_down, tool_label
 from aeon.store.cassette import Provenance
 
@@ -250,7 +250,7 @@ def stopping(view: RunView, seconds: float) -> list[str]:
     running = [
         f"step {one_line(one.step.step_id)}"
         for one in view.steps.values()
-        if state_of(one.step) == "running"
+        if one.step.state == "running"
     ]
     waits = [*running, *(one.call for one in view.in_flight.values() if one.call != "step")]
     within = (

@@ -213,7 +213,7 @@ function bodyOf(call) {
   if (!call.answer && !call.error) body.append(element("p", { class: "quiet" }, "Its prompt and answer are not stored (store=off, or store.sqlite is gone)."));
   if (call.messages) {
     body.append(element("p", { class: "way" }, "This call's prompt and schema in a small worked example, with the settings of this run"),
-      commandLine(`python -m aeon render ${call.call} ${data.render}`));
+      commandLine(`${data.program} render ${call.call} ${data.render}`));
     if (data.replay) body.append(element("p", { class: "way" }, "The whole run again from its stored answers, without a model"), commandLine(data.replay));
   }
   return body;

@@ -10,7 +10,7 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
-from aeon.report.ending import is_replay, scores, verdict
+from aeon.report.ending import REPORT, headline, is_replay, scores, tone
 from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.page.calls import Item, TextTable, describe_items, find_critical, list_items, pack
 from aeon.report.page.causes import find_causes, kind_of_issue
@@ -26,10 +26,15 @@ from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, shorten, view_passes
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
-from aeon.report.words import STATES, command_of, count_noun, format_took, list_names, round_down
-
-REPORT = "report.html"
-"""The file in a run's directory."""
+from aeon.report.words import (
+    STATES,
+    command_of,
+    count_noun,
+    format_took,
+    list_names,
+    program,
+    round_down,
+)
 
 
 def write_report(directory: Path, result: RunResult | None = None, to: Path | None = None) -> Path:
@@ -64,6 +69,7 @@ def draw_report(record: Record) -> bytes:
         "task": shorten(result.task, 10_000),
         "passes": _assessments(views),
         "thresholds": patterns.thresholds,
+        "program": program(),
         "command": command_again(record),
         **commands_of_calls(record),
         "packed": pack({"calls": calls, "lines": texts.lines, "passes": earlier}),
@@ -121,7 +127,7 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
     bars = [(name, score, bar, round_down(score)) for name, score, bar in scores(result)]
     return {
         "result": result,
-        "verdict": verdict(result),
+        "verdict": headline(result),
         "why": explain_end(result, patterns),
         "figures": figures,
         "bars": bars,
@@ -130,7 +136,7 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         else (),
         "recording": Path(result.parent.path).name if result.parent else "a recording",
         "answer": render_markdown(result.answer),
-        "tone": {0: "good", 1: "bad"}.get(result.exit_status, "warn"),
+        "tone": tone(result),
     }
 
 

@@ -20,7 +20,7 @@ from aeon.report.ending import (
 )
 from aeon.report.page.passes import shorten
 from aeon.report.record import Record
-from aeon.report.words import command_of, relative_to_here
+from aeon.report.words import command_of, program, relative_to_here
 
 WORDS = 320
 """The most characters of a model's words in what stands out."""
@@ -116,10 +116,10 @@ def commands_of_calls(record: Record) -> dict[str, str]:
     where nothing was stored."""
     result, parent = record.result, record.result.parent
     if is_resumable(result):
-        where = resume_command(record.directory).removeprefix("python -m aeon ")
+        where = resume_command(record.directory).removeprefix(f"{program()} ")
         return {
             "render": where,
-            "replay": f"python -m aeon store.mode=replay {where.replace('resume=', 'store.path=')}",
+            "replay": f"{program()} store.mode=replay {where.replace('resume=', 'store.path=')}",
         }
     left_out = ("hydra.", "store", "provider") if is_replay(result) else ("hydra.", "store")
     given = [text for text in typed_overrides(record) if not text.lstrip("+").startswith(left_out)]
@@ -130,7 +130,7 @@ def commands_of_calls(record: Record) -> dict[str, str]:
     ):  # it stood in the recording
         given = [f"task={result.task}", *given]
     return {
-        "render": command_of(given).removeprefix("python -m aeon").strip(),
+        "render": command_of(given).removeprefix(program()).strip(),
         "replay": command_of(typed_overrides(record))
         if is_replay(result) and parent is not None
         else "",

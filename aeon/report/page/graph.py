@@ -10,7 +10,6 @@ from markupsafe import Markup
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep, renumber_steps
-from aeon.report.ending import state_of
 from aeon.report.words import STATES, one_line
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 196, 38, 40, 12, 6
@@ -66,7 +65,7 @@ def _edge(source: tuple[int, int], target: tuple[int, int]) -> str:
 
 
 def _node(step: PlanStep, place: tuple[int, int], link: str | None, is_new: bool) -> str:
-    state, name = state_of(step), escape(one_line(step.step_id, _LONGEST))
+    state, name = step.state, escape(one_line(step.step_id, _LONGEST))
     told = escape(f"{one_line(step.step_id, 80)}: {state}{', changed' if is_new else ''}")
     where = f'transform="translate({place[0]} {place[1]})" aria-label="{told}"'
     mark = f'<circle cx="{_WIDTH - 8}" cy="0" r="5"/>' if is_new else ""
@@ -82,7 +81,7 @@ def _node(step: PlanStep, place: tuple[int, int], link: str | None, is_new: bool
 
 def sign_of(step: PlanStep) -> Markup:
     """The state of a step as a sign with its name, for a table."""
-    state = state_of(step)
+    state = step.state
     return Markup('<span class="state {0}"><i aria-hidden="true">{1}</i> {0}</span>').format(
         state, escape(STATES[state])
     )

@@ -70,6 +70,10 @@ class McpTools:
         """Messages about servers and tools that are left out; empty before `tools` was called."""
         return tuple(self._problems)
 
+    def down(self) -> Mapping[str, str]:
+        """The servers that did not start, and why; empty before `tools` was called."""
+        return dict(self._dead)
+
     def unavailable(self, name: str) -> str | None:
         """Why there is no tool of that registered name, as a clause: the server it would belong to did not start.
 

@@ -34,7 +34,8 @@ def shown(result: RunResult) -> str:
 def test_a_card_has_the_verdict_the_cost_the_folder_and_the_next_command(
     converged: RunResult,
 ) -> None:
-    run = converged.model_copy(update={"converged": True, "termination_reason": "converged"})
+    scores = LOW.model_copy(update={"completeness_score": 0.8})
+    run = converged.model_copy(update={"scores": scores})
     text = shown(run)
     assert "\n✓ Converged  00:0" in text
     assert re.search(r"\n  completeness \d\.\d\d of \d\.\d\d *\n  coherence    \d", text)

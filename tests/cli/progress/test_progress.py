@@ -19,7 +19,6 @@ from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory
 from aeon.domain.request import CallSite
 from aeon.llm.stack.limits import LimitSettings
-from aeon.report.ending import state_of
 from aeon.report.words import SPINNER, count_noun, format_clock, format_seconds, one_line
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
@@ -324,7 +323,7 @@ def test_steps_stay_known_when_a_refinement_changes_the_plan() -> None:
     view = seen(until(realistic_run(), e.Refined, 2))
     assert view.steps["gather"].seconds == pytest.approx(1.7)
     assert view.steps["auth"].step.description == "Design sign-in with e-mail and password"
-    assert [state_of(one.step) for one in view.steps.values()].count("pending") == 2
+    assert [one.step.state for one in view.steps.values()].count("pending") == 2
 
 
 def test_a_long_plan_is_not_listed_whole_in_plain_lines() -> None:
