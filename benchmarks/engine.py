@@ -18,10 +18,11 @@ from typing import Any
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.request import LLMRequest, LLMResponse
+from aeon.execution.settings import ExecutionSettings
+from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
-from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.settings import ExecutionSettings, RunOptions
+from aeon.kernel.settings import RunOptions
 from aeon.llm.schemas import packaged_schemas
 from aeon.plan.recursive import RecursivePlanner
 from aeon.schema.json_schema import enum_of

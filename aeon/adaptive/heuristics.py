@@ -9,10 +9,20 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from aeon.adaptive.table import packaged_table
+from aeon.domain.history import RunState
 from aeon.domain.profile import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
 from aeon.supervisor.structured import StructuredCaller
+
+UPDATE_SIGNALS = (
+    "task_profile_update",
+    "convergence_failure",
+    "validation_issues",
+    "blocked_steps",
+    "planning",
+)
+"""What a depth rests on whose profile was updated."""
 
 
 class AdaptiveDepth:
@@ -170,4 +180,26 @@ def mismatch_signals(
         "issues_by_severity": dict(sorted(Counter(issue.severity for issue in issues).items())),
         "convergence_reason_codes": list(reason_codes),
         "clarity_states": dict(sorted(Counter(clarity_states).items())),
+    }
+
+
+def planning_signals(state: RunState) -> dict[str, Any]:
+    """What the planner has done so far: refinements, refusals and their reasons, subplans, questions (FR-033)."""
+    plan = state.plan
+    return {
+        "refinements": state.refinements,
+        "refinements_by_step": state.attempts,
+        "refused_actions": [
+            {
+                "action": f"{refused.action.action_type} {refused.action.fragment}",
+                "reason": refused.reason,
+            }
+            for refused in state.refused
+        ],
+        "subplans": [
+            {"step_id": each.parent_step_id, "level": each.depth_level}
+            for each in (plan.subplans if plan else ())
+        ],
+        "questions": [question.question for question in (plan.questions if plan else ())],
+        "left_to_a_person": list(state.manual_intervention),
     }

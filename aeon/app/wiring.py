@@ -111,11 +111,14 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
     return RunOptions(
         mode=settings.mode.kind,
         one_step=settings.mode.one_step,
+        small=settings.mode.small,
         plan=work.plan,
         execution=settings.execution,
         limits=settings.limits,
         base_ttl=settings.ttl.base,
         ttl_limit=settings.ttl.limit,
+        default_profile=settings.ttl.default_profile,
+        least_after_update=settings.ttl.least_after_update,
         convergence=settings.convergence,
         requires_final_step=settings.answer.json_schema is not None,
         # Nothing is put before JSON of the person's schema.

@@ -13,7 +13,8 @@ from aeon.adaptive.table import complete_table, packaged_table
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.profile import TTLTable
 from aeon.domain.values import FromRecording, Taken, Unneeded, Value
-from aeon.kernel.settings import AnswerSettings, ExecutionSettings, ModeSettings
+from aeon.execution.settings import AnswerSettings, ExecutionSettings
+from aeon.kernel.settings import ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
 from aeon.llm.settings import (
     AutoProvider,

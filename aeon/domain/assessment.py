@@ -26,6 +26,14 @@ class PairStatus(Value):
     status: Literal["consistent", "inconsistent", "not_applicable"]
     explanation: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_status(cls, given: Any) -> Any:
+        """A bare status: an engine of one's own knows no more of `consistency_status` than that it is a dict."""
+        if isinstance(given, bool):
+            return {"status": "consistent" if given else "inconsistent"}
+        return {"status": given} if isinstance(given, str) else given
+
 
 class ConvergenceScores(Value):
     """The model's scores, each in [0, 1], and the agreement of each pair of artefacts; None without them (FR-025)."""
@@ -85,10 +93,12 @@ def is_own_code(code: str) -> bool:
 
 class ConvergenceSettings(ConvergenceThresholds):
     """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain words.
-    `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in `criteria`."""
+    `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in `criteria`. A run whose
+    `max_unavailable` latest evaluations could not be had fails, with the error of the last."""
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
+    max_unavailable: int = Field(default=2, ge=1)
 
     @field_validator("criteria")
     @classmethod

@@ -168,3 +168,8 @@ class ArtefactError(AeonError):
 
 class Unexpected(AeonError):
     """A defect: of Aeon, or of a person's own component."""
+
+
+class ComponentFailed(Unexpected):
+    """A component of a person's own raised an exception, or returned what its interface does not allow; the message
+    names the component and its method. It ends the run, which keeps what it has."""

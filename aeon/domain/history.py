@@ -151,12 +151,12 @@ class ExecutionPass(Value):
 
 
 class BestPass(Value):
-    """The pass that came closest to convergence."""
+    """The pass that came closest to convergence; None for a score that the engine does not give."""
 
     pass_number: int
     completeness_score: float
-    coherence_score: float
-    consistency_score: float
+    coherence_score: float | None = None
+    consistency_score: float | None = None
     answer: str
 
 

@@ -56,8 +56,9 @@ def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
     ) -> tuple[bool, int, float, float, int]:
         passed, assessment = one
         scores = [assessment.scores[name] for name in _SCORES]
+        given = [score for score in scores if score is not None]
         failed = 0 if assessment.converged else len(assessment.reason_codes)
-        return assessment.converged, -failed, min(scores), scores[0], passed.pass_number
+        return assessment.converged, -failed, min(given), given[0], passed.pass_number
 
     assessed = _find_assessed(passes)
     if not assessed:

@@ -57,15 +57,6 @@ class TaskProfile(Value):
                 raise ValueError(f"{name} must be one of {', '.join(known)}")
         return given
 
-    @property
-    def is_one_step(self) -> bool:
-        """Whether one step does it: narrow, at depth 1 or 2, one step expected."""
-        return (
-            self.reasoning_depth <= 2
-            and self.output_breadth == "narrow"
-            and self.expected_step_count == 1
-        )
-
 
 DEFAULT_PROFILE = TaskProfile(
     reasoning_depth=3,
@@ -75,6 +66,25 @@ DEFAULT_PROFILE = TaskProfile(
     confidence_requirement="medium",
     raw_inference="The profile could not be inferred; this is the default profile.",
 )
+
+
+class SmallTask(Value):
+    """Which profiles are of a small task, which needs no plan: at most this deep, of one of these breadths and uses of
+    tools, and with a number of expected steps that is known and at most `max_steps`."""
+
+    max_depth: int = Field(default=2, ge=0, le=5)
+    max_steps: int = Field(default=1, ge=0)
+    breadth: tuple[str, ...] = ("narrow",)
+    tools: tuple[str, ...] = ("none",)
+
+    def fits(self, profile: TaskProfile, *, has_tools: bool) -> bool:
+        """Whether a profile is of such a task; where there is no tool, its expected use does not count."""
+        return (
+            profile.reasoning_depth <= self.max_depth
+            and profile.output_breadth in self.breadth
+            and 1 <= profile.expected_step_count <= self.max_steps
+            and (not has_tools or profile.expected_tool_usage in self.tools)
+        )
 
 
 class Band(Value):
@@ -127,6 +137,8 @@ class TTLTable(Value):
     tools: dict[str, float]
     confidence: dict[str, float]
     dimensions: dict[str, Dimension] = Field(default_factory=dict)
+    default_profile: TaskProfile = DEFAULT_PROFILE
+    least_after_update: int = Field(default=3, ge=0)
     reasoning_mode: dict[int, ReasoningMode]
     complexity: dict[int, Complexity]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -65,7 +66,7 @@ class SemanticValidationReport(Value):
         if len({issue.issue_id for issue in issues}) < len(issues):
             raise ValueError("issue_id must be unique within a report")
         repairs = [issue.proposed_repair.model_dump() for issue in issues if issue.proposed_repair]
-        counts = Counter(issue.type for issue in issues)
+        counts: Counter[str] = Counter(issue.type for issue in issues)
         derived = {
             "overall_severity": max(
                 (issue.severity for issue in issues), key=SEVERITIES.index, default="LOW"
@@ -73,14 +74,24 @@ class SemanticValidationReport(Value):
             "issue_summary": {kind: counts[kind] for kind in get_args(IssueType)},
             "proposed_repairs": repairs,
         }
-        for name in ("overall_severity", "issue_summary"):
-            if data.get(name) and data[name] != derived[name]:
-                raise ValueError(f"{name} must follow from the issues: {derived[name]}")
-        return {
-            **derived,
-            **{name: value for name, value in data.items() if value},
-            "issues": issues,
-        }
+        _check_derived(data, derived, counts)
+        own = {name: value for name, value in data.items() if value and name not in derived}
+        own |= {"proposed_repairs": data.get("proposed_repairs") or repairs}
+        return {**derived, **own, "issues": issues}
+
+
+def _check_derived(
+    data: Mapping[str, Any], derived: Mapping[str, Any], counts: Mapping[str, int]
+) -> None:
+    """Raise ValueError for a severity or a summary that does not follow from the issues."""
+    given = data.get("overall_severity")
+    if given and given != derived["overall_severity"]:
+        raise ValueError(
+            f"overall_severity must follow from the issues: {derived['overall_severity']}"
+        )
+    summary = data.get("issue_summary")
+    if summary and {name: count for name, count in summary.items() if count} != counts:
+        raise ValueError(f"issue_summary must follow from the issues: {derived['issue_summary']}")
 
 
 def reaches(severity: Severity, threshold: Severity) -> bool:

@@ -7,34 +7,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from aeon.adaptive.heuristics import complexity_mismatch, configure_depth
+from aeon.adaptive.heuristics import (
+    UPDATE_SIGNALS,
+    complexity_mismatch,
+    configure_depth,
+    planning_signals,
+)
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, ValidationError
 from aeon.domain.graph import current_outputs
-from aeon.domain.history import EvaluationResults, ProfileTransition, RunState
-from aeon.domain.profile import DEFAULT_PROFILE, TaskProfile, TTLTable
+from aeon.domain.history import EvaluationResults, ProfileTransition
+from aeon.domain.profile import TaskProfile, TTLTable
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
 from aeon.domain.request import CallName
-from aeon.kernel.recorder import OpenPass, OpenPhase
+from aeon.execution.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
-from aeon.refinement.components import Depth, WithLimit, WithTable
-from aeon.refinement.models import fit_method
+from aeon.refinement import components as contracts
+from aeon.refinement.components import Depth, Engine, Validator, WithLimit, WithTable
 
 T = TypeVar("T")
 UNAVAILABLE = ConvergenceAssessment(
     converged=False,
     reason_codes=("evaluation_unavailable",),
     explanation="This pass could not be evaluated.",
-)
-_UPDATE_SIGNALS = (
-    "task_profile_update",
-    "convergence_failure",
-    "validation_issues",
-    "blocked_steps",
-    "planning",
 )
 
 
@@ -45,8 +43,8 @@ class Evaluation:
     run: OpenRun
     options: RunOptions
     depth: Depth
-    validate: Callable[..., SemanticValidationReport]
-    assess: Callable[..., ConvergenceAssessment]
+    validator: Validator
+    engine: Engine
     memory: Memory
 
     @property
@@ -57,39 +55,40 @@ class Evaluation:
     @property
     def limit(self) -> int:
         """The most cycles that the run may have; a cycle is at least one call (FR-077)."""
-        own, options = (
-            self.depth.limit if isinstance(self.depth, WithLimit) else sys.maxsize,
-            self.options,
-        )
-        return min(
-            cap for cap in (own, options.ttl_limit, options.limits.max_llm_calls) if cap is not None
-        )
+        own = self.depth.limit if isinstance(self.depth, WithLimit) else sys.maxsize
+        caps = (own, self.options.ttl_limit, self.options.limits.max_llm_calls)
+        return min(cap for cap in caps if cap is not None)
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no cycle."""
         run, source, failure = self.run, "task_profile", ""
+        default = self.options.default_profile
         with run.phase("A", "PROFILE"):
             try:
                 profile = run.call(
-                    "task_profile", lambda: self.depth.infer_task_profile(task, context), cycles=0
+                    "task_profile",
+                    lambda: contracts.INFER_PROFILE.call(self.depth, task, context),
+                    cycles=0,
                 )
             except (LLMError, ValidationError) as error:
-                profile, source, failure = DEFAULT_PROFILE, "default_profile", error.message
-            allocated = min(self.limit, self.depth.allocate_ttl(profile, self.options.base_ttl))
+                profile, source, failure = default, "default_profile", error.message
+            allocated = min(self.limit, self._allocate(profile))
             depth = configure_depth(profile, allocated, self.table, source)
             run.update(ttl_allocated=allocated, profile=profile, depth=depth)
-            if profile is DEFAULT_PROFILE:
+            if profile is default:
                 run.advise("profile_fallback", f"The default profile is used: {failure}")
             run.stream.emit(
-                events.ProfileInferred(
-                    profile=profile, depth=depth, fallback=profile is DEFAULT_PROFILE
-                )
+                events.ProfileInferred(profile=profile, depth=depth, fallback=profile is default)
             )
 
     def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
         """The report on artefacts; None when it is unavailable or not affordable."""
         state = self.run.state
-        report = self._ask(phase, "semantic_validation", lambda: self.validate(*artefacts))
+        report = self._ask(
+            phase,
+            "semantic_validation",
+            lambda: contracts.VALIDATE.call(self.validator, *artefacts),
+        )
         if report is not None:
             cycle = self.run.state.ttl_used
             self.run.stream.emit(
@@ -109,17 +108,12 @@ class Evaluation:
         if is_reviewed:
             report = self.review(phase, "cross_phase", plan, steps, outputs, self.memory.search(""))
         if report or not is_reviewed:
-            given = (
-                report or UNREVIEWED,
-                plan,
-                steps,
-                outputs,
-                dict(self.options.convergence.criteria),
-            )
+            criteria = dict(self.options.convergence.criteria)
+            given = (report or UNREVIEWED, plan, steps, outputs, criteria)
             assessment = self._ask(
                 phase,
                 "convergence",
-                lambda: self.assess(*given, left_to_person=conflicts),
+                lambda: contracts.ASSESS.call(self.engine, *given, left_to_person=conflicts),
                 run.assessment_cycles,
             )
         found = assessment or UNAVAILABLE
@@ -136,7 +130,8 @@ class Evaluation:
     def _ask(
         self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1
     ) -> T | None:
-        """An evaluating call's value; None when it is not affordable or not available, its error the second time."""
+        """An evaluating call's value; None when it is not affordable or not available. Raises its error when too many
+        running were not available."""
         run = self.run
         if not run.affordable(cycles):
             phase.outcome = "abandoned"
@@ -146,7 +141,7 @@ class Evaluation:
         except (LLMError, ValidationError) as error:
             phase.outcome = "unavailable"
             run.advise("evaluation_unavailable", f"{call}: {error.message}")
-            if run.state.unavailable_evaluations:
+            if run.state.unavailable_evaluations + 1 >= self.options.convergence.max_unavailable:
                 raise
             return None
 
@@ -163,13 +158,14 @@ class Evaluation:
         mismatch = complexity_mismatch(not assessment.converged, issues, states)
         if before is None or not run.affordable() or not mismatch:
             return
-        update = fit_method(self.depth.update_task_profile)
         signals = {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)}
         with run.phase("D", "PROFILE") as phase:
             try:
                 after = run.call(
                     "task_profile",
-                    lambda: update(before, True, issues, states, run.plan.task, **signals),
+                    lambda: contracts.UPDATE_PROFILE.call(
+                        self.depth, before, True, issues, states, run.plan.task, **signals
+                    ),
                 )
             except (LLMError, ValidationError) as error:
                 phase.outcome = "unavailable"
@@ -178,9 +174,14 @@ class Evaluation:
             if after is not None:
                 self._reallocate(this.number, before, after)
 
+    def _allocate(self, profile: TaskProfile) -> int:
+        units: int = contracts.ALLOCATE_TTL.call(self.depth, profile, self.options.base_ttl)
+        return units
+
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
-        run, by_table = self.run, self.depth.allocate_ttl(after, self.options.base_ttl)
-        allocated = min(self.limit, max(by_table, run.state.ttl_used + 3))
+        run = self.run
+        least = run.state.ttl_used + self.options.least_after_update
+        allocated = min(self.limit, max(self._allocate(after), least))
         transition = ProfileTransition(
             pass_number=pass_number,
             from_version=before.profile_version,
@@ -191,29 +192,7 @@ class Evaluation:
             ttl_before=run.state.ttl_allocated,
             ttl_after=allocated,
         )
-        depth = configure_depth(after, allocated, self.table, *_UPDATE_SIGNALS)
+        depth = configure_depth(after, allocated, self.table, *UPDATE_SIGNALS)
         transitions = (*run.state.transitions, transition)
         run.update(ttl_allocated=allocated, profile=after, depth=depth, transitions=transitions)
         run.stream.emit(events.ProfileUpdated(transition=transition))
-
-
-def planning_signals(state: RunState) -> dict[str, Any]:
-    """What the planner has done so far: refinements, refusals and their reasons, subplans, questions (FR-033)."""
-    plan = state.plan
-    return {
-        "refinements": state.refinements,
-        "refinements_by_step": state.attempts,
-        "refused_actions": [
-            {
-                "action": f"{refused.action.action_type} {refused.action.fragment}",
-                "reason": refused.reason,
-            }
-            for refused in state.refused
-        ],
-        "subplans": [
-            {"step_id": each.parent_step_id, "level": each.depth_level}
-            for each in (plan.subplans if plan else ())
-        ],
-        "questions": [question.question for question in (plan.questions if plan else ())],
-        "left_to_a_person": list(state.manual_intervention),
-    }

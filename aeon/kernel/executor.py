@@ -4,50 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
-from aeon.domain.errors import AeonError, LimitReached, StopRequested, StoreFailed, StoreMiss
-from aeon.domain.events import Emit, StepFinished, StepStarted, ignore
+from aeon.domain.events import StepFinished, StepStarted
 from aeon.domain.graph import pending_steps, ready_steps
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.request import CallSite, at_site
-from aeon.execution.outcome import Worked, find_outage
+from aeon.domain.request import CallSite
+from aeon.execution.recorder import OpenPass
+from aeon.execution.steps import Executed, StepExecutor
 from aeon.execution.threads import as_done
-from aeon.execution.worker import Situation, StepWorker
+from aeon.execution.worker import Situation
 from aeon.kernel.budget import batch_size
-from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
 from aeon.plan.transitions import abandon_step, incoming_context, start_step
 from aeon.plan.views import step_key
-
-
-class Executed(NamedTuple):
-    """A step after its execution, `worked` None when it was abandoned; `ended_by` must end the run."""
-
-    step: PlanStep
-    worked: Worked | None = None
-    ended_by: AeonError | None = None
-
-
-class StepExecutor:
-    """Carries out steps and tells how they ended; what a step is, its worker knows."""
-
-    def __init__(self, worker: StepWorker, emit: Emit = ignore) -> None:
-        self.worker, self.emit = worker, emit
-
-    def carry_out(self, step: PlanStep, site: CallSite, situation: Situation) -> Executed:
-        """A step, charged and numbered, after its execution; abandoned when something ended the run meanwhile."""
-        with at_site(site):
-            try:
-                worked = self.worker.work(step, situation)
-                executed = Executed(worked.step, worked, find_outage(worked.error))
-            except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
-                executed = Executed(abandon_step(step), ended_by=error)
-        self.emit(
-            StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site
-        )
-        return executed
 
 
 class Batches:
@@ -95,19 +65,16 @@ class Batches:
     def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
         run, worker = self._run, self.worker
         run.check_end()
-        plan, results, allowed = (
-            run.plan,
-            run.state.results,
-            batch_size(run.state.ttl_remaining, run.assessment_cycles),
-        )
+        plan, results = run.plan, run.state.results
+        allowed = batch_size(run.state.ttl_remaining, run.assessment_cycles)
         chosen: list[tuple[PlanStep, CallSite]] = []
         for step in self.runnable(plan):
             cost = worker.cost(step, results)
             if cost <= allowed:
                 allowed -= cost
-                context = (
-                    "" if self._core else worker.context(incoming_context(plan, step, results))
-                )
+                context = ""
+                if not self._core:
+                    context = worker.context(incoming_context(plan, step, results))
                 chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
         plan = plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)

@@ -26,15 +26,15 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
 from aeon.execution.outcome import find_common_error
+from aeon.execution.recorder import OpenPass
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches
-from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.plan.transitions import cut_off, with_errors
 from aeon.plan.triggers import issue_triggers, pass_triggers
-from aeon.refinement.components import Planner
+from aeon.refinement.components import Planner, generate_plan
 from aeon.refinement.models import Occasion
 from aeon.refinement.refiner import Refiner, is_stuck
 
@@ -60,11 +60,11 @@ class Loop:
 
     @property
     def is_small(self) -> bool:
-        """Whether the task needs no planner: no plan was given, and it was profiled as one step without tools."""
+        """Whether the task needs no planner: no plan was given, and its profile is that of a small task."""
         options, profile = self._options, self._run.state.profile
-        if options.mode != "auto" or options.plan or profile is None or not profile.is_one_step:
+        if options.mode != "auto" or options.plan or profile is None:
             return False
-        return profile.expected_tool_usage == "none" or not self._batches.worker.has_tools
+        return options.small.fits(profile, has_tools=self._batches.worker.has_tools)
 
     def forecast(self, plan: Plan) -> int:
         """About how many cycles a plan takes; a tool step with arguments of its own takes none."""
@@ -196,7 +196,11 @@ class Loop:
                 goal=one_step,
                 steps=(PlanStep(step_id="answer", description=one_step, agent="llm"),),
             )
-        return self._run.call("plan", lambda: self._planner.generate_plan(task, context))
+        limits = {
+            "max_steps": self._options.execution.max_steps,
+            "one_final_step": self._options.requires_final_step,
+        }
+        return self._run.call("plan", lambda: generate_plan(self._planner, task, context, **limits))
 
     def _look_for_tools(self, plan: Plan) -> Plan:
         missing = dict(self._batches.worker.missing_tools(plan))

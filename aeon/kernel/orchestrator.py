@@ -9,18 +9,18 @@ from typing import Any
 from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
+from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.event_stream import EventStream
-from aeon.kernel.executor import Batches, StepExecutor
+from aeon.kernel.executor import Batches
 from aeon.kernel.loop import Loop
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
 from aeon.refinement.components import Depth, Engine, Planner, Validator, WithCycles
-from aeon.refinement.models import fit_method
 from aeon.refinement.refiner import Refiner
 
 
@@ -66,11 +66,8 @@ class Orchestrator:
         return self._loop.plan(task, context)
 
     def _make_loop(self) -> Loop:
-        options, planner, validator = (
-            self.options or RunOptions(),
-            self.recursive_planner,
-            self.semantic_validator,
-        )
+        options = self.options or RunOptions()
+        planner, validator = self.recursive_planner, self.semantic_validator
         engine, depth = self.convergence_engine, self.adaptive_depth
         cycles = engine.cycles if isinstance(engine, WithCycles) else 1
         run = OpenRun(
@@ -83,18 +80,8 @@ class Orchestrator:
         memory = GuardedMemory(self.memory, lambda problem: run.advise("memory_failure", problem))
         shown = ShownMemory(lambda: memory.search(""))
         executor = self.executor or StepExecutor(StepWorker(self.llm, memory=shown))
-        return Loop(
-            run,
-            options,
-            planner,
-            self.refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
-            Batches(executor, run, memory, core=options.is_core),
-            Evaluation(
-                run,
-                options,
-                depth,
-                fit_method(validator.validate),
-                fit_method(engine.assess),
-                memory,
-            ),
-        )
+        max_steps = options.execution.max_steps
+        refiner = self.refiner or Refiner(planner, validator, max_steps=max_steps)
+        batches = Batches(executor, run, memory, core=options.is_core)
+        evaluation = Evaluation(run, options, depth, validator, engine, memory)
+        return Loop(run, options, planner, refiner, batches, evaluation)

@@ -11,13 +11,14 @@ from aeon.domain.errors import LimitReached, LLMError, StopRequested
 from aeon.domain.history import Advisory, AdvisoryKind, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
+from aeon.execution.answers import Answers
+from aeon.execution.recorder import OpenPass, OpenPhase
+from aeon.execution.stopwatch import Stopwatch
 from aeon.execution.threads import Workers, as_done
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.control import RunControl
-from aeon.kernel.event_stream import Answers, EventStream
-from aeon.kernel.recorder import OpenPass, OpenPhase
+from aeon.kernel.event_stream import EventStream
 from aeon.kernel.settings import RunOptions
-from aeon.kernel.stopwatch import Stopwatch
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import WHOLE
@@ -37,16 +38,13 @@ class OpenRun:
         *,
         assessment_cycles: int = 1,
     ) -> None:
-        self.stream, self.assessment_cycles = stream, assessment_cycles
-        self.workers, self.grace_seconds = (
-            Workers(options.execution.max_parallel),
-            options.execution.grace_seconds,
-        )
-        self.watch, self._control, self._max_seconds = (
-            Stopwatch(),
-            control,
-            options.limits.max_seconds,
-        )
+        self.stream = stream
+        self.assessment_cycles = assessment_cycles
+        self.workers = Workers(options.execution.max_parallel)
+        self.grace_seconds = options.execution.grace_seconds
+        self.watch = Stopwatch()
+        self._control = control
+        self._max_seconds = options.limits.max_seconds
         self.state = RunState(answer_mark=options.answer_mark)
         self.attempts = RefinementAttempts()
         self.step_errors: list[LLMError | None] = []
@@ -104,9 +102,8 @@ class OpenRun:
         self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)
-        for future in as_done(
-            [self.workers.submit(at_site(site)(ask))], self.is_ending, self.grace_seconds
-        ):
+        submitted = [self.workers.submit(at_site(site)(ask))]
+        for future in as_done(submitted, self.is_ending, self.grace_seconds):
             return future.result()
         self.check_end()
         raise AssertionError("a call is only abandoned when the run is stopping")

@@ -11,7 +11,15 @@ from typing import Any, Generic, TypeVar
 import pydantic
 
 from aeon.domain import events
-from aeon.domain.errors import AeonError, AnswerError, EmptyAnswer, Filtered, LLMError, Truncated
+from aeon.domain.errors import (
+    AeonError,
+    AnswerError,
+    ComponentFailed,
+    EmptyAnswer,
+    Filtered,
+    LLMError,
+    Truncated,
+)
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.schema.json_schema import pointer
@@ -83,11 +91,12 @@ def exchange(
     emit: events.Emit = events.ignore,
 ) -> Answered[T]:
     """Send a request and check its answer: a value, or the errors. Emits CallAnswered, or CallFailed and raises what
-    the adapter raised; Truncated, Filtered and EmptyAnswer for an answer without text."""
+    the adapter raised (ComponentFailed for what is no error of Aeon's); Truncated, Filtered and EmptyAnswer for an
+    answer without text."""
     start = perf_counter()
     call: dict[str, Any] = {"site": request.site, "call": request.call, "role": request.role}
     try:
-        response = llm.complete(request)
+        response = _complete(llm, request)
         _check_has_text(response)
     except AeonError as error:
         failed = events.CallFailed(
@@ -115,6 +124,24 @@ def exchange(
         return Answered(response, check_answer(response.text, validator, parse))
     except InvalidAnswer as invalid:
         return Answered(response, None, invalid.errors)
+
+
+def _complete(llm: LLMAdapter, request: LLMRequest) -> LLMResponse:
+    try:
+        response = llm.complete(request)
+    except AeonError:
+        raise
+    except Exception as error:
+        message = f"{_name_of(llm)} raised {type(error).__name__}: {error}"
+        raise ComponentFailed(message) from error
+    if not isinstance(response, LLMResponse):
+        message = f"{_name_of(llm)} returned {type(response).__name__}, not LLMResponse"
+        raise ComponentFailed(message)
+    return response
+
+
+def _name_of(llm: LLMAdapter) -> str:
+    return f"model adapter: {type(llm).__name__}.complete"
 
 
 def _check_has_text(response: LLMResponse) -> None:

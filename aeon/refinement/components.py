@@ -1,14 +1,18 @@
-"""The components of a run by their published interfaces; abilities beyond these are protocols of their own."""
+"""The components of a run by their published interfaces; abilities beyond these are protocols of their own. What a
+component returns is checked where it is called (`aeon.supervisor.contract`)."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
 from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import ComponentFailed
 from aeon.domain.plan import Plan, PlanStep, Subplan
 from aeon.domain.profile import TaskProfile, TTLTable
-from aeon.domain.refinement import RefinementAction
+from aeon.domain.refinement import Refinement, RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.plan.structural import check_steps
+from aeon.supervisor.contract import Contract
 
 
 class Engine(Protocol):
@@ -109,3 +113,27 @@ class WithNestingDepth(Protocol):
     """A planner with a limit of its own on how deep subplans nest."""
 
     max_nesting_depth: int
+
+
+INFER_PROFILE = Contract("adaptive depth", "infer_task_profile", TaskProfile)
+ALLOCATE_TTL = Contract("adaptive depth", "allocate_ttl", int)
+UPDATE_PROFILE = Contract("adaptive depth", "update_task_profile", TaskProfile, optional=True)
+GENERATE_PLAN = Contract("planner", "generate_plan", Plan)
+REFINE_PLAN = Contract("planner", "refine_plan", RefinementAction, many=True)
+REFINE = Contract("planner", "refine", Refinement)
+CREATE_SUBPLAN = Contract("planner", "create_subplan", Subplan)
+VALIDATE = Contract("semantic validator", "validate", SemanticValidationReport)
+ASSESS = Contract("convergence engine", "assess", ConvergenceAssessment)
+
+
+def generate_plan(
+    planner: Planner, task: str, context: dict[str, Any] | None, **limits: Any
+) -> Plan:
+    """The plan that a planner makes of a task. Raises ComponentFailed for one whose steps are no graph, or break the
+    `limits` of `check_steps`, and what the planner raises."""
+    plan: Plan = GENERATE_PLAN.call(planner, task, context)
+    if findings := check_steps(plan.steps, **limits):
+        name = f"planner: {type(planner).__name__}.generate_plan"
+        wrong = "; ".join(finding.message for finding in findings[:3])
+        raise ComponentFailed(f"{name} returned a plan that cannot be carried out: {wrong}")
+    return plan

@@ -1,11 +1,10 @@
-"""What a refinement is given, what it may spend, what it comes to, and how components are called."""
+"""What a refinement is given, what it may spend, and what it comes to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.plan import FollowUpQuestion, Plan
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from aeon.domain.history import AdvisoryKind, RunState
 
 
-T = TypeVar("T")
 Ask = Callable[[FollowUpQuestion], str | None]
 
 
@@ -83,14 +81,6 @@ class Refined:
             where = fragment_of(issue)
             message = f"A contradiction that refinement leaves alone needs a person's attention, at {where}: "
             yield where, message + issue.description
-
-
-def fit_method(method: Callable[..., T]) -> Callable[..., T]:
-    """`method`, without the keyword arguments that it does not take: the published interface has none."""
-    taken = signature(method).parameters
-    return lambda *arguments, **more: method(
-        *arguments, **{name: more[name] for name in more if name in taken}
-    )
 
 
 @runtime_checkable

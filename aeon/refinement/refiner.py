@@ -33,8 +33,16 @@ from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, find_unanswered, fragment_of, open_issues
-from aeon.refinement.components import Planner, Validator, WithNestingDepth
-from aeon.refinement.models import Ask, Budget, Occasion, Proposer, Refined, Remark, fit_method
+from aeon.refinement.components import (
+    CREATE_SUBPLAN,
+    REFINE,
+    REFINE_PLAN,
+    VALIDATE,
+    Planner,
+    Validator,
+    WithNestingDepth,
+)
+from aeon.refinement.models import Ask, Budget, Occasion, Proposer, Refined, Remark
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
 
@@ -66,7 +74,7 @@ class Refiner:
     ) -> None:
         self._planner = planner
         self._proposer = planner if isinstance(planner, Proposer) else None
-        self._validate = fit_method(validator.validate)
+        self._validator = validator
         self._settings = settings or RefinementSettings()
         own_depth = (
             planner.max_nesting_depth
@@ -152,10 +160,13 @@ class Refiner:
         executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
         if self._proposer is not None:
             why = issues, occasion.triggers, executed, occasion.closed
-            return self._proposer.refine(plan, *why, assessment=occasion.assessment)
+            proposal: Refinement = REFINE.call(
+                self._proposer, plan, *why, assessment=occasion.assessment
+            )
+            return proposal
         blocked = [step.step_id for step in plan.steps if step.blocked]
         codes = list(occasion.assessment.reason_codes) if occasion.assessment else []
-        actions = tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed))
+        actions = tuple(REFINE_PLAN.call(self._planner, plan, issues, codes, blocked, executed))
         return Refinement(actions=actions, unanswered=find_unanswered(issues, actions))
 
     def _decompose(
@@ -191,7 +202,7 @@ class Refiner:
             raise PlanError(f"the budget does not allow a subplan of step {step.step_id}")
         try:
             subplan: Subplan = budget.call(
-                "subplan", lambda: self._planner.create_subplan(step, plan, level)
+                "subplan", lambda: CREATE_SUBPLAN.call(self._planner, step, plan, level)
             )
         except PlanError as error:  # by the published interface: deeper than the planner allows
             raise TooDeep(error.message) from error
@@ -221,7 +232,9 @@ class Refiner:
                 raise PlanError("the budget does not allow it")
             report: SemanticValidationReport = budget.call(
                 "semantic_validation",
-                lambda: self._validate("step", draft.plan, steps, outputs, delta=draft),
+                lambda: VALIDATE.call(
+                    self._validator, "step", draft.plan, steps, outputs, delta=draft
+                ),
             )
         except UNUSABLE as error:
             reason = f"the change could not be validated: {error.message}"

@@ -18,7 +18,8 @@ from aeon.domain.request import (
 )
 from aeon.llm.exchange import exchange
 from aeon.llm.schemas import WireSchema
-from aeon.schema.validators import SchemaValidator
+from aeon.schema.validators import FieldError, SchemaValidator
+from aeon.supervisor.own import Repairs, repair_with
 from aeon.supervisor.repair import Supervisor
 
 T = TypeVar("T")
@@ -26,7 +27,8 @@ T = TypeVar("T")
 
 class StructuredCaller(Supervisor):
     """Makes structured calls to one model, for one run, and repairs their answers. May be used from many threads.
-    `shared` are variables of every template, below those of its call; `options` are those of a Supervisor."""
+    `shared` are variables of every template, below those of its call; `supervisor` repairs instead of the packaged one;
+    `options` are those of a Supervisor."""
 
     def __init__(
         self,
@@ -34,10 +36,12 @@ class StructuredCaller(Supervisor):
         *,
         shared: Mapping[str, Any] | None = None,
         max_repairs: int = 2,
+        supervisor: Repairs | None = None,
         **options: Any,
     ) -> None:
         super().__init__(llm, max_attempts=max_repairs, **options)
         self._shared = {"inputs": {}, **(shared or {})}
+        self._supervisor = supervisor
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
         """The text of a template that is no call's own. Raises PromptError."""
@@ -82,6 +86,17 @@ class StructuredCaller(Supervisor):
             self._emit(
                 events.CycleFinished(site=site, call=name, error=failure, message=message), site
             )
+
+    def _repair(
+        self,
+        request: LLMRequest,
+        validator: SchemaValidator,
+        read: Callable[[Any], T],
+        original_errors: tuple[FieldError, ...],
+    ) -> T:
+        if self._supervisor is None:
+            return super()._repair(request, validator, read, original_errors)
+        return repair_with(self._supervisor, request, validator, read, original_errors, self._emit)
 
     def _request(
         self,

@@ -10,7 +10,7 @@ from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.plan.recursive import RecursivePlanner
-from aeon.refinement.models import fit_method
+from aeon.supervisor.contract import fit_method
 from aeon.validation.semantic import SemanticValidator
 from tests.support.scripted_model import ScriptedModel, assessment, blocked, plan, worked
 

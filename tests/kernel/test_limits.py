@@ -8,8 +8,8 @@ import time
 import pytest
 
 from aeon.domain.errors import LimitReached
+from aeon.execution.settings import ExecutionSettings
 from aeon.kernel.control import RunControl
-from aeon.kernel.settings import ExecutionSettings
 from aeon.llm.stack.limits import LimitSettings
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import advisories, kernel, run, statuses

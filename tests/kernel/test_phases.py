@@ -278,8 +278,8 @@ def test_a_defect_in_a_component_costs_nothing_that_was_paid_for():
 
     outcome = run(ScriptedModel(convergence=broken))
     assert outcome.termination_reason == "failed"
-    assert outcome.error.type == "Unexpected"
-    assert "boom" in outcome.error.message
+    assert outcome.error.type == "ComponentFailed"
+    assert outcome.error.message == "model adapter: ScriptedModel.complete raised KeyError: 'boom'"
     assert outcome.answer == "output of only"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from aeon.domain.errors import Truncated
 from tests.kernel.build import run
 from tests.support.fences import texts_in
@@ -96,3 +98,28 @@ def test_no_limit_of_a_refusal_reaches_the_prompt():
     update = model.prompts("task_profile")[1]
     assert "more steps than execution.max_steps allows" in update
     assert "7" not in re.findall(r'"planning":(.*)', update)[0]
+
+
+USED = 8
+"""What the run below has used with its update: plan, review, step, review, assessment, refinement, its review, profile."""
+
+
+@pytest.mark.parametrize(
+    ("limit", "least", "expected"),
+    [(100, 3, 18), (100, 10, 18), (100, 11, USED + 11), (100, 20, USED + 20), (15, 20, 15)],
+)
+def test_a_changed_profile_gets_by_the_table_but_at_least_so_many_more(
+    limit: int, least: int, expected: int
+):
+    """RULES 6: min(limit, max(table, used + least)). The table gives a task of depth 1 18 cycles."""
+    model = ScriptedModel(
+        task_profile=[profile(5), profile(1)],
+        semantic_validation=[report(), report(issue()), report()],
+        step=[blocked(), clear("done")],
+        refinement=refinement(modify("only")),
+        convergence=[unfinished(), assessment()],
+    )
+    outcome = run(model, ttl=limit, least_after_update=least)
+    (transition,) = outcome.history.profile_transitions
+    assert transition.ttl_after == expected
+    assert outcome.history.passes[2].ttl_remaining == expected - USED

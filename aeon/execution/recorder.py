@@ -8,7 +8,7 @@ from typing import Literal
 from aeon.domain.history import EvaluationResults, ExecutionPass, PhaseRecord, RunState, StepResult
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
-from aeon.kernel.stopwatch import Stopwatch
+from aeon.execution.stopwatch import Stopwatch
 
 
 @dataclass

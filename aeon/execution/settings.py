@@ -1,0 +1,28 @@
+"""What configures the carrying out of steps, and the form of the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from aeon.domain.values import Value
+
+
+class ExecutionSettings(Value):
+    """`execution`: how many steps run at once, how many a plan has, what running work gets when a run is ended."""
+
+    max_parallel: int = Field(default=8, ge=1, le=512)
+    max_steps: int = Field(default=100, ge=1)
+    grace_seconds: float = Field(default=10.0, ge=0)
+
+
+class AnswerSettings(Value):
+    """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is what `schema_file`, written
+    `answer.schema`, holds; filled in when the settings are validated."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    schema_file: Path | None = Field(default=None, alias="schema")
+    json_schema: dict[str, Any] | None = None

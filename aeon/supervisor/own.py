@@ -1,0 +1,75 @@
+"""A supervisor of a person's own: its repairs are held to the same schema and the same tools as every repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+from aeon.domain import events
+from aeon.domain.errors import ComponentFailed
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.request import LLMRequest
+from aeon.llm.exchange import InvalidAnswer, check_answer
+from aeon.schema.validators import FieldError, SchemaValidator
+from aeon.supervisor.contract import Contract
+
+T = TypeVar("T")
+REPAIR_JSON = Contract("supervisor", "repair_json", (dict, list, str))
+_SHOWN = 3
+
+
+class Repairs(Protocol):
+    """Repairs JSON. It is also given `errors`, `call`, `tools` and `context` where it names them."""
+
+    def repair_json(self, malformed: str, schema: Mapping[str, Any]) -> Any:
+        """The value that `malformed` was meant to be, or its JSON text. Raises ValidationError where it cannot."""
+
+
+def repair_with(
+    supervisor: Repairs,
+    request: LLMRequest,
+    validator: SchemaValidator,
+    read: Callable[[Any], T],
+    errors: Sequence[FieldError],
+    emit: events.Emit,
+) -> T:
+    """What a supervisor of one's own makes of the answer that a repair's request is about. Raises ComponentFailed for
+    a value that is not valid by the schema, and what it raises of Aeon's own."""
+    about, site, is_repaired = request.variables, request.site, False
+    try:
+        value = REPAIR_JSON.call(
+            supervisor,
+            about["original"],
+            request.schema,
+            errors=errors,
+            call=about["call"],
+            tools=about["tools"],
+            context=about["context"],
+        )
+        text = (
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        )
+        repaired = check_answer(text, validator, read)
+        is_repaired = True
+        return repaired
+    except InvalidAnswer as invalid:
+        shown = "; ".join(map(str, invalid.errors[:_SHOWN]))
+        name = f"supervisor: {type(supervisor).__name__}.repair_json"
+        raise ComponentFailed(
+            f"{name} returned what is not valid by the schema: {shown}"
+        ) from invalid
+    finally:
+        outcome: Literal["repaired", "unrecoverable"] = (
+            "repaired" if is_repaired else "unrecoverable"
+        )
+        record = RepairRecord(
+            call=about["call"],
+            cycle=site.cycle,
+            pass_number=site.pass_number,
+            step_id=site.step_id,
+            errors=tuple(map(str, errors)),
+            attempts=1,
+            outcome=outcome,
+        )
+        emit(events.RepairFinished(site=site, record=record), site)
