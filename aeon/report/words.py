@@ -37,13 +37,25 @@ def one_line(text: str, limit: int | None = None) -> str:
 def program() -> str:
     """What to type here for this program: `python -m aeon`, or with the path of this Python where another, or none, is
     on the PATH."""
-    own = Path(sys.executable)
-    python, script = shutil.which("python"), shutil.which("aeon")
+    own, python = Path(sys.executable), shutil.which("python")
     if python and Path(python).absolute().parent == own.parent:
         return "python -m aeon"
-    if script and Path(script).resolve().parent == own.parent:
+    if is_script_here():
         return "aeon"
     return f"{shlex.quote(str(relative_to_here(own)))} -m aeon"
+
+
+def as_typed_here(text: str) -> str:
+    """The text with each command between backticks, `` `aeon docs` ``, as it can be typed here."""
+    if "`aeon " not in text or is_script_here():
+        return text
+    return text.replace("`aeon ", f"`{program()} ")
+
+
+def is_script_here() -> bool:
+    """Whether `aeon`, typed here, is this program."""
+    script = shutil.which("aeon")
+    return script is not None and Path(script).resolve().parent == Path(sys.executable).parent
 
 
 def command_of(arguments: Sequence[str]) -> str:

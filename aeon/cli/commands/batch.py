@@ -107,7 +107,7 @@ def _one(words: dict[str, list[str]], name: str) -> str:
     if len(words[name]) != 1 or not words[name][0]:
         problem = "stands twice" if len(words[name]) > 1 else "is missing"
         raise ConfigError(
-            f"{name}= {problem}", hint="aeon batch dataset=tasks.jsonl out=results.jsonl"
+            f"{name}= {problem}", hint="`aeon batch dataset=tasks.jsonl out=results.jsonl`"
         )
     return words[name][0]
 
@@ -168,7 +168,7 @@ def _merge(arguments: Sequence[str]) -> int:
     outs = [text.removeprefix("out=") for text in arguments if text.startswith("out=")]
     paths = [Path(text).expanduser() for text in arguments if not text.startswith("out=")]
     if len(outs) != 1 or not outs[0] or not paths:
-        hint = "aeon batch merge out=all.jsonl part-*.jsonl"
+        hint = "`aeon batch merge out=all.jsonl part-*.jsonl`"
         raise ConfigError("aeon batch merge takes one out= and the results of a batch", hint=hint)
     out = Path(outs[0]).expanduser()
     if out.exists():
@@ -181,10 +181,10 @@ def _merge(arguments: Sequence[str]) -> int:
 
 def _unpack(arguments: Sequence[str]) -> int:
     if len(arguments) != 3:
-        hint = "aeon batch record results.jsonl ID DIR"
+        hint = "`aeon batch record results.jsonl ID DIR`"
         raise ConfigError(
             "aeon batch record takes a file of results, an id and a new folder", hint=hint
         )
     unpack_record(Path(arguments[0]).expanduser(), arguments[1], Path(arguments[2]).expanduser())
-    say(f"aeon inspect {arguments[2]} shows it.")
+    say(f"`aeon inspect {arguments[2]}` shows it.")
     return DONE

@@ -41,7 +41,7 @@ def check(arguments: Sequence[str]) -> int:
     overrides = [word for word in given.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in given.words if word not in overrides]
     if not files:
-        raise ConfigError("which file?", hint="aeon check workflow.yaml")
+        raise ConfigError("which file?", hint="`aeon check workflow.yaml`")
     flags = ["--config-dir", given.config_dir] if given.config_dir else []
     flags += ["--no-project"] if given.no_project else []
     settings = compose_settings(parse([*overrides, *flags]))

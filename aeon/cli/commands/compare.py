@@ -45,7 +45,7 @@ def compare(arguments: Sequence[str]) -> int:
     if len(comparison.runs) < 2:
         raise ConfigError(
             f"{' '.join(map(str, paths))}: {count_noun(len(comparison.runs), 'run')} found, two are needed",
-            hint="aeon compare RUN RUN, or a folder with runs under it, such as a multirun's",
+            hint="`aeon compare RUN RUN`, or a folder with runs under it, such as a multirun's",
         )
     parting = find_parting(comparison)
     if options.get("output", "table") != "table":
@@ -64,7 +64,7 @@ def compare(arguments: Sequence[str]) -> int:
 
 def _check(paths: Sequence[Path], options: dict[str, str]) -> None:
     if not paths:
-        raise ConfigError("which runs?", hint="aeon compare RUN RUN, or aeon compare MULTIRUN")
+        raise ConfigError("which runs?", hint="`aeon compare RUN RUN`, or `aeon compare MULTIRUN`")
     if options.get("output", "table") not in ("table", "json", "csv"):
         raise ConfigError(f"output={options['output']}: there are table, json, csv")
     for path in paths:

@@ -69,7 +69,7 @@ def schema(arguments: Sequence[str]) -> int:
     """Print the JSON Schema of the configuration, or of a group's files. ConfigError for an unknown one."""
     if len(arguments) > 1:
         raise ConfigError(
-            "aeon schema takes one group at most", hint="aeon schema ttl > ttl.schema.json"
+            "aeon schema takes one group at most", hint="`aeon schema ttl > ttl.schema.json`"
         )
     put(json.dumps(configuration_schema(*arguments), indent=2, ensure_ascii=False))
     return DONE

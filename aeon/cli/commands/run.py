@@ -55,7 +55,7 @@ def ask(arguments: Sequence[str]) -> int:
     ):
         raise ConfigError(
             "aeon ask takes the task first, as one argument, then flags and overrides",
-            hint='Quote it: aeon ask "name three rivers" mode=core',
+            hint='Quote it: `aeon ask "name three rivers" mode=core`',
         )
     if again := next((text for text in rest if text.startswith(("task=", "task_file="))), None):
         raise ConfigError(f"{again}: the task is given twice", hint="Leave one of them out.")

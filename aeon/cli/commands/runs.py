@@ -36,7 +36,7 @@ def runs(arguments: Sequence[str]) -> int:
     )
     folder: Path = given.directory.expanduser().absolute()
     if not folder.is_dir():
-        raise ConfigError(f"{given.directory}: there is no such folder", hint="aeon runs outputs")
+        raise ConfigError(f"{given.directory}: there is no such folder", hint="`aeon runs outputs`")
     found = find_runs(folder)
     if prune:
         return _prune(found, folder, given)
@@ -73,7 +73,7 @@ def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> 
     keep, days = given.keep or 0, min(given.older_than or 0, _MOST_DAYS)
     if (given.keep is None and given.older_than is None) or keep < 0 or days < 0:
         raise ConfigError(
-            "which runs may go?", hint="aeon runs prune --keep 20, or --older-than 30 (days)"
+            "which runs may go?", hint="`aeon runs prune --keep 20`, or `--older-than 30` (days)"
         )
     before = datetime.now(UTC) - timedelta(days=days)
     removed = [run for run in found[keep:] if run.started <= before and not run.may_go_on]

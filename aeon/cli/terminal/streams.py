@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO
 
 from aeon.domain.errors import AeonError, ArtefactError
+from aeon.report.words import as_typed_here
 
 DUMB = ("", "dumb", "unknown")
 """The values of TERM, in lower case, of terminals that show plain lines alone."""
@@ -99,10 +100,11 @@ def put(text: str) -> bool:
 
 
 def say(text: str) -> None:
-    """Write a line on standard error; errors of writing are suppressed."""
+    """Write a line on standard error; errors of writing are suppressed. Commands, which are written `` `aeon ...` ``,
+    are printed as they can be typed here."""
     with suppress(*_UNUSABLE):
         # One write, so that lines of threads do not mix.
-        stderr().write(f"{text}\n")
+        stderr().write(f"{as_typed_here(text)}\n")
         stderr().flush()
 
 

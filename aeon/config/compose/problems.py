@@ -44,7 +44,7 @@ def settings_error(
     )
     return ConfigError(
         "\n".join([f"{title}:", *(f"  {line}" for line in lines)]),
-        hint="`python -m aeon --help` explains the keys, `--cfg job` shows the whole configuration.",
+        hint="`aeon --help` explains the keys, `aeon --cfg job` shows the whole configuration.",
     )
 
 
