@@ -18,6 +18,7 @@ from aeon.config.settings import Settings, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import search_for_modules
 from aeon.llm.settings import CustomProvider
+from aeon.report.runs import read_document
 from aeon.store.opening import BACKENDS, open_source
 
 
@@ -76,6 +77,12 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
     return Parent(
         path, origin, found, tuple(link for link, place in places.items() if place is None)
     )
+
+
+def has_ended_well(directory: Path) -> bool:
+    """Whether the run in a directory came to its end, converged or with every step complete (exit status 0)."""
+    result = read_document(directory / "result.json")
+    return bool(result.get("converged")) or result.get("termination_reason") == "completed"
 
 
 def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:

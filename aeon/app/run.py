@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 
 from aeon.app import wiring
+from aeon.app.parent import has_ended_well
 from aeon.app.record import Identity, make_origin, make_result
 from aeon.app.wiring import Surroundings
 from aeon.config import origin as origins
@@ -171,10 +172,14 @@ class Run(Identity):
         answers = [
             opened.enter_context(closing(open_source(path, store.backend))) for path in paths
         ]
+        ended_well = [
+            source for source, path in zip(answers, paths, strict=True) if has_ended_well(path)
+        ]
         session = open_session(
             store,
             directory=around.directory,
             parents=answers,
+            ended_well=ended_well,
             of_multirun=around.of_multirun,
             keep=around.keep,
             warn=around.warn,

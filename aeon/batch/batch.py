@@ -13,19 +13,14 @@ from aeon.batch.run import Backend, Ended
 from aeon.batch.summary import AGAIN, Line
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import (
-    AeonError,
     AuthenticationFailed,
-    ProviderError,
     QuotaExhausted,
-    StoreFailed,
+    Unexpected,
 )
 from aeon.kernel.control import RunControl
 from aeon.report.words import one_line
 
-# A row that ended so goes on from what it was answered; one that an answer let fail would fail by it again.
-_KINDS: tuple[type[AeonError], ...] = (StoreFailed, ProviderError, *ProviderError.__subclasses__())
 _REFUSED, _MOST_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name__}, 8
-_UNANSWERED = {"row", *(kind.__name__ for kind in _KINDS)}
 
 
 @dataclass
@@ -52,11 +47,7 @@ class Batch:
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:
             self.results.write(line)
-            if (
-                line["ended"] not in AGAIN
-                or line["error"]["type"] not in _UNANSWERED
-                or line.get("calls") == 0
-            ):
+            if line["ended"] not in AGAIN or line.get("calls") == 0 or _is_defect(line):
                 # Only now: else a kill in between would lose what was answered.
                 self.backend.forget(digest(line["id"]).hex())
             yield line
@@ -95,3 +86,8 @@ class Batch:
             self.records.drop(ended.line["id"])
             return ended.line
         return {**ended.line, "record": self.records.keep(ended.line["id"], ended.packed)}
+
+
+def _is_defect(line: Line) -> bool:
+    """Whether a row failed by a defect, which the same answers would meet again: it begins anew."""
+    return bool(line["error"]["type"] == Unexpected.__name__)

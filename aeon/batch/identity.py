@@ -58,6 +58,7 @@ def _without_travel(settings: Settings) -> Settings:
     changed = {
         "provider": provider,
         "execution": execution,
+        "store": _with_defaults(settings.store, "retry_unusable", "on_error"),
         "observability": Settings().observability,
     }
     return settings.model_copy(update=changed)

@@ -127,15 +127,19 @@ class Filtered(AnswerError):
 class EmptyAnswer(AnswerError):
     """The answer held no text."""
 
+    retryable = True
+
 
 class NotSimulated(AnswerError):
     """The simulated provider does not invent tool arguments: the tool would be called with them."""
 
 
 class ValidationError(AeonError):
-    """An answer did not match its schema after every repair attempt. `errors` says where and why."""
+    """An answer did not match its schema after every repair attempt. `errors` says where and why. `is_answered`: it
+    did, and says no."""
 
     errors: tuple[str, ...] = ()
+    is_answered = False
 
 
 class PlanError(AeonError):

@@ -18,7 +18,7 @@ class AnswerSource(Protocol):
         ...
 
     def by_content(self, content: str) -> Entry | None:
-        """The first answer to this request from whatever place (`StoreRequest.content`)."""
+        """The first usable answer to this request from whatever place, else the first (`StoreRequest.content`)."""
         ...
 
     def entries(self) -> Iterator[Entry]:
@@ -35,7 +35,8 @@ class AnswerStore(AnswerSource, Protocol):
     """A source that stores new answers, too; shared by threads, and where its medium allows by processes."""
 
     def put(self, entry: Entry) -> None:
-        """Store an answer, durably; the first under a key stays. After `close` nothing is stored or raised."""
+        """Store an answer, durably; the first under a key stays, but a usable one replaces one that is not, and an
+        answer that is there already may be put again as not usable. After `close` nothing is stored or raised."""
         ...
 
 

@@ -25,7 +25,7 @@ _NOUNS = {
 
 ReuseScope = Literal["anywhere", "here", "replay"]
 """Where an answer may be used again: for every equal request; at its own place, when the run is resumed or replayed; or
-only in a replay, since a call that failed then may succeed now."""
+only in a replay, since a call that failed or got no answer then may succeed now."""
 ReusePolicy = Callable[[dict[str, Any]], ReuseScope]
 """Says the scope of an answer."""
 _turns: dict[tuple[str, str], tuple[threading.Lock, int]] = {}
@@ -33,15 +33,18 @@ _turns_lock = threading.Lock()
 
 
 class ByKey:
-    """The answer to exactly this request from exactly this place; in a `replay` whatever its scope."""
+    """The answer to exactly this request from exactly this place; with `whole` failures and answers that were not
+    usable, too, as a replay gives them."""
 
-    def __init__(self, source: AnswerSource, *, replay: bool = False) -> None:
-        self._source, self._replay = source, replay
+    def __init__(self, source: AnswerSource, *, whole: bool = False) -> None:
+        self._source, self._whole = source, whole
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """The stored answer; None when there is none. Raises StoreFailed."""
         entry = self._source.get(request.key)
-        return entry if entry is None or self._replay or policy(entry.answer) != "replay" else None
+        if entry is None or self._whole:
+            return entry
+        return entry if entry.usable and policy(entry.answer) != "replay" else None
 
 
 class Shared:
@@ -81,7 +84,7 @@ class Shared:
             return None
         try:
             entry = self._source.get(request.key)
-            if not self._same_place and (entry is None or policy(entry.answer) != "anywhere"):
+            if not self._same_place and not _is_for_all(entry, policy):
                 entry = self._source.by_content(request.content)
         except StoreFailed as error:
             self._failed = True
@@ -89,7 +92,11 @@ class Shared:
                 f"{error.message}; nothing more is answered from this store, the run goes on"
             )
             return None
-        return entry if entry is not None and policy(entry.answer) == "anywhere" else None
+        return entry if _is_for_all(entry, policy) else None
+
+
+def _is_for_all(entry: Entry | None, policy: ReusePolicy) -> bool:
+    return entry is not None and entry.usable and policy(entry.answer) == "anywhere"
 
 
 class InOrder:

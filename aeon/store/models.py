@@ -56,11 +56,13 @@ class StoreRequest(Value):
 
 
 class Entry(Value):
-    """A stored answer. `answer` is the response as JSON values, `time` when it came (ISO 8601, UTC)."""
+    """A stored answer. `answer` is the response as JSON values, `time` when it came (ISO 8601, UTC). One that is not
+    `usable` came to nothing, repairs included: it is for the record and for replays, and the request is made again."""
 
     request: StoreRequest
     answer: dict[str, Any]
     time: str
+    usable: bool = True
 
 
 def canonical(value: Any) -> str:

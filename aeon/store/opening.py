@@ -113,39 +113,61 @@ def open_session(
     *,
     directory: Path | None,
     parents: Sequence[AnswerSource] = (),
+    ended_well: Sequence[AnswerSource] = (),
     of_multirun: Path | None = None,
     keep: Keep | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> Session:
     """The session of a run whose artefacts go to `directory`, if they go anywhere. `parents` answer first, and the
-    caller closes them; the jobs of the folder `of_multirun` share a store. Raises StoreFailed."""
-    lookups: list[Lookup] = [ByKey(parent) for parent in parents]
+    caller closes them; of those whose run `ended_well` what came to nothing stays so, unless it is to be asked again.
+    The jobs of the folder `of_multirun` share a store. Raises StoreFailed."""
+    as_it_was = ended_well if settings.retry_unusable == "needed" else ()
+    lookups: list[Lookup] = [ByKey(parent, whole=parent in as_it_was) for parent in parents]
     if settings.mode == "off":
         return Session(lookups)
     if settings.mode == "replay":
         source = _open_recording(settings)
-        lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, replay=True))
+        lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, whole=True))
         return Session(lookups, recording=source)
-    own_path = store_in(directory, settings.backend) if directory else None
-    shared_path = (
-        store_in(of_multirun, settings.backend)
-        if of_multirun and settings.share_in_multirun
-        else None
+    own_path = _own_path(settings, directory)
+    shared, by_shared = _open_shared(settings, of_multirun, warn)
+    own = open_store(own_path, backend=settings.backend) if own_path else None
+    return Session(
+        [*lookups, *by_shared],
+        own=own,
+        shared=shared,
+        keep=keep,
+        warn=warn,
+        goes_on=settings.on_error == "go_on",
     )
+
+
+def _own_path(settings: StoreSettings, directory: Path | None) -> Path | None:
+    if directory is not None:
+        return store_in(directory, settings.backend)
+    if settings.mode == "record" and settings.path is not None:
+        return _named_store(settings.path, settings.backend)
+    return None
+
+
+def _open_shared(
+    settings: StoreSettings, of_multirun: Path | None, warn: Callable[[str], None]
+) -> tuple[AnswerStore | None, list[Lookup]]:
+    """The store that this run shares with others, if there is one, and how answers are found in it."""
+    path = None
     if settings.mode == "cache":
-        shared_path = shared_store(settings)
-    elif own_path is None and settings.path is not None:
-        own_path = _named_store(settings.path, settings.backend)
-    shared = None
+        path = shared_store(settings)
+    elif of_multirun is not None and settings.share_in_multirun:
+        path = store_in(of_multirun, settings.backend)
+    if path is None:
+        return None, []
     try:
-        if shared_path is not None:
-            shared = open_store(shared_path, backend=settings.backend)
-            # A job is what it would be on its own: of another job's answers it takes those of the same place.
-            name = str(shared_path.absolute())
-            lookups.append(Shared(shared, warn, same_place=settings.mode == "record", name=name))
+        shared = open_store(path, backend=settings.backend)
     except StoreFailed as error:
         if settings.mode == "cache":
             raise
         warn(f"{error.message}; this job's answers are not shared with the other jobs")
-    own = open_store(own_path, backend=settings.backend) if own_path else None
-    return Session(lookups, own=own, shared=shared, keep=keep, warn=warn)
+        return None, []
+    # A job is what it would be on its own: of another job's answers it takes those of the same place.
+    name = str(path.absolute())
+    return shared, [Shared(shared, warn, same_place=settings.mode == "record", name=name)]

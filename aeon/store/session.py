@@ -16,6 +16,7 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain.errors import StoreFailed, StoreMiss
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import Usage
+from aeon.store.chain import when_unusable
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared, describe_miss
 from aeon.store.models import CallPath, Entry, StoreRequest
@@ -25,6 +26,7 @@ Ask = Callable[[FollowUpQuestion], str | None]
 Keep = Callable[[Entry, StoreFailed | None], None]
 _log = logging.getLogger("aeon")
 _USAGE = TypeAdapter(Usage)
+_STOPPED = "the run stops, since what it asks now would have to be paid for again (store.on_error=go_on goes on)"
 
 
 def stored_usage(answer: Answer) -> Usage:
@@ -40,10 +42,11 @@ def stored_usage(answer: Answer) -> Usage:
 class Session:
     """Looks up and stores the answers of one run; thread-safe.
 
-    Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. The first
-    failure of a store to write is given to `warn`, and the run goes on. With a `recording` no new request is made.
-    `keep` is given each answer before it is used, and, instead of `warn`, why `own` could not store it; it may raise
-    to end the run.
+    Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. Where its own
+    store cannot be written, the run ends, unless it `goes_on`: then, and when the shared one cannot, the first failure
+    is given to `warn`. With a `recording` no new request is made.
+    `keep` is given each answer before it is used, again if it comes to nothing, and, instead of `warn`, why `own` could
+    not store it; it may raise to end the run.
     """
 
     def __init__(
@@ -55,7 +58,9 @@ class Session:
         recording: AnswerSource | None = None,
         keep: Keep | None = None,
         warn: Callable[[str], None] = _log.warning,
+        goes_on: bool = False,
     ) -> None:
+        self._goes_on = goes_on
         self._lookups, self._own, self._shared, self._recording = (
             tuple(lookups),
             own,
@@ -94,16 +99,15 @@ class Session:
                 if isinstance(lookup, Shared) and request.kind == "model":
                     alone.enter_context(lookup.alone(request))
                 if found := lookup.find(request, policy):
-                    self._write(
-                        Entry(request=request, answer=found.answer, time=found.time), policy, lookup
-                    )
+                    entry = Entry(request=request, answer=found.answer, time=found.time)
+                    self._store(entry, policy, lookup)
                     self._count(request.kind, found.answer)
                     return found.answer
             if self._recording is not None:
                 raise describe_miss(request, self._recording)
             answer = ask()
             time = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._write(Entry(request=request, answer=answer, time=time), policy)
+            self._store(Entry(request=request, answer=answer, time=time), policy)
             return answer
 
     def close(self) -> None:
@@ -130,6 +134,11 @@ class Session:
                 )
             self.saved[kind] += 1
 
+    def _store(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
+        self._write(entry, policy, found_by)
+        unusable = entry.model_copy(update={"usable": False})
+        when_unusable(lambda: self._write(unusable, policy))
+
     def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
         failure: StoreFailed | None = None
         anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"
@@ -144,6 +153,8 @@ class Session:
             except StoreFailed as error:
                 if store is self._own and self._keep is not None:
                     failure = error
+                elif store is self._own and not self._goes_on:
+                    raise StoreFailed(f"{error.message}: {_STOPPED}", hint=error.hint) from error
                 elif store not in self._failed:
                     self._failed.append(store)
                     self._warn(f"{error.message}; answers may be paid for again, the run goes on")

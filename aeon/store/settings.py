@@ -25,7 +25,9 @@ class StoreSettings(Value):
     `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own (`record`) or the shared
     one in the working directory (`cache`). `backend` is the kind of the store, `package.module:object` one of your own
     (an `aeon.store.interface.OpenStore`). `match` says how a replay finds an answer: by the whole request, or by call
-    and order. `sample` tells apart several answers to equal requests.
+    and order. `sample` tells apart several answers to equal requests. `retry_unusable` says what a resumed run asks
+    again of the answers that came to nothing: where the run before it did not end well (`needed`), or wherever it went
+    on without them (`all`). `on_error` says what follows when an answer cannot be stored.
     """
 
     mode: StoreMode = "record"
@@ -33,5 +35,7 @@ class StoreSettings(Value):
     backend: str = SQLITE
     match: Literal["request", "order"] = "request"
     share_in_multirun: bool = True
+    retry_unusable: Literal["needed", "all"] = "needed"
+    on_error: Literal["stop", "go_on"] = "stop"
     sample: Taken[int] = Field(default=0, ge=0)
     pace_seconds: float = Field(default=0.0, ge=0, le=60)

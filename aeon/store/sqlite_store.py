@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from errno import ENOENT
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,28 +20,36 @@ from aeon.store.texts import condense, json_text, restore
 
 APPLICATION_ID = 0x41454F4E
 """`AEON`, in the file's header: the file is a store."""
-SCHEMA_VERSION = 2
-"""2: a long text is stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in the same tables."""
+SCHEMA_VERSION = 3
+"""2: a long text is stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in the same tables.
+3: an answer says whether it is usable; in older files all are."""
 BUSY_SECONDS = 10.0
 """How long to wait for a file that another process has locked."""
 
 _PLACE = ("pass_number", "phase", "call", "step_id", "attempt", "occurrence")
 _COLUMNS = f"key, content, kind, {', '.join(_PLACE)}, request, places, answer, time"
+_USABLE_SINCE = 3
+_PUT = f"""
+INSERT INTO answers ({_COLUMNS}, usable) VALUES ({{values}})
+ON CONFLICT (key) DO UPDATE SET answer = excluded.answer, time = excluded.time, usable = excluded.usable
+WHERE excluded.usable > answers.usable
+   OR (excluded.usable < answers.usable AND excluded.answer = answers.answer)
+"""
 _SCHEMA = f"""
-BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS answers (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE, content TEXT NOT NULL, kind TEXT NOT NULL,
     pass_number INTEGER NOT NULL, phase TEXT NOT NULL, call TEXT NOT NULL, step_id TEXT,
     attempt INTEGER NOT NULL, occurrence INTEGER NOT NULL,
-    request TEXT NOT NULL, places TEXT NOT NULL, answer TEXT NOT NULL, time TEXT NOT NULL
+    request TEXT NOT NULL, places TEXT NOT NULL, answer TEXT NOT NULL, time TEXT NOT NULL,
+    usable INTEGER NOT NULL DEFAULT 1
 );
 CREATE INDEX IF NOT EXISTS answers_by_content ON answers (content);
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
-COMMIT;
 """
+_ADD_USABLE = "ALTER TABLE answers ADD COLUMN usable INTEGER NOT NULL DEFAULT 1;"
 # An empty transaction, so that a file that stays locked is found out about before it is needed.
 _SET_UP = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE; COMMIT;"
 _WHOSE = """
@@ -60,6 +69,7 @@ class SqliteStore:
         # Requests that follow each other share most of their texts.
         self._text = lru_cache(4096)(self._read_text)
         self._closed = False
+        self._usable: str | None = None
         if read_only and not path.exists():
             hint = "Give the path of a run that was recorded, a store or a cassette."
             raise StoreFailed(
@@ -79,8 +89,8 @@ class SqliteStore:
         return self._find("key = ?", key)
 
     def by_content(self, content: str) -> Entry | None:
-        """The first answer to this request from whatever place (`StoreRequest.content`)."""
-        return self._find("content = ? ORDER BY id LIMIT 1", content)
+        """The first usable answer to this request from whatever place, else the first (`StoreRequest.content`)."""
+        return self._find("content = ? ORDER BY {usable} DESC, id LIMIT 1", content)
 
     def entries(self) -> Iterator[Entry]:
         """Every answer there is when the first is taken, by pass and then as they came."""
@@ -95,13 +105,18 @@ class SqliteStore:
                 yield entry
 
     def put(self, entry: Entry) -> None:
-        """Store an answer, handed to the operating system when this returns; the first under a key stays. After `close`
-        nothing is stored."""
+        """Store an answer, handed to the operating system when this returns; the first under a key stays, unless it is
+        not usable. After `close` nothing is stored."""
         with _explain_errors(self.path, "written"), self._writing:
             if self._writer is None:
                 raise sqlite3.OperationalError("it is open for reading")
-            if not self._closed:
-                self._insert(self._writer, entry)
+            if self._closed:
+                return
+            if (
+                not self.path.exists()
+            ):  # what is written to a file that was removed is lost without an error
+                raise FileNotFoundError(ENOENT, "it is gone")
+            self._insert(self._writer, entry)
 
     def close(self) -> None:
         """Close the file. May be called twice."""
@@ -130,14 +145,19 @@ class SqliteStore:
         place = (getattr(path, name) for name in _PLACE)
         values = map(json_text, (body, places, entry.answer))
         new = [(name, text) for name, text in texts.items() if name not in self._stored_texts]
-        row = (request.key, request.content, request.kind, *place, *values, entry.time)
+        row = (
+            request.key,
+            request.content,
+            request.kind,
+            *place,
+            *values,
+            entry.time,
+            entry.usable,
+        )
         try:
             writer.execute("BEGIN IMMEDIATE")
             writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", new)
-            writer.execute(
-                f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})",
-                row,
-            )
+            writer.execute(_PUT.format(values=", ".join("?" * len(row))), row)
             writer.execute("COMMIT")
         except sqlite3.Error:
             if writer.in_transaction:
@@ -147,17 +167,29 @@ class SqliteStore:
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
         with _explain_errors(self.path, "read"), self._reading:
-            row = self._read(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", value).fetchone()
+            usable = self._usable_column()
+            query = (
+                f"SELECT {_COLUMNS}, {usable} FROM answers WHERE {condition.format(usable=usable)}"
+            )
+            row = self._read(query, value).fetchone()
             if row is None:
                 return None
-            key, content, kind, *place, body, places, answer, time = row
+            key, content, kind, *place, body, places, answer, time, is_usable = row
             path = CallPath(**dict(zip(_PLACE, place, strict=True)))
             request = StoreRequest(
                 kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text)
             )
             # The digests as stored: to compute them again would take longer than to read the answer.
             request.__dict__.update(key=key, content=content)
-            return Entry(request=request, answer=json.loads(answer), time=time)
+            return Entry(
+                request=request, answer=json.loads(answer), time=time, usable=bool(is_usable)
+            )
+
+    def _usable_column(self) -> str:
+        if self._usable is None:
+            version = self._read("PRAGMA user_version").fetchone()[0]
+            self._usable = "usable" if version >= _USABLE_SINCE else "1"
+        return self._usable
 
     def _read_text(self, name: str) -> str:
         row = self._read("SELECT text FROM texts WHERE digest = ?", name).fetchone()
@@ -184,6 +216,21 @@ def create_file(path: Path) -> None:
         except BaseException:
             path.unlink()  # a part of it would be taken for a damaged store
             raise
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Make the tables, or add to those of an older version what they lack; another process may have done it by now."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        tables, _, version = connection.execute(_WHOSE).fetchone()
+        if tables and version < _USABLE_SINCE:
+            connection.execute(_ADD_USABLE)
+        for statement in filter(str.strip, _SCHEMA.split(";")):
+            connection.execute(statement)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager
@@ -241,7 +288,7 @@ def _open(path: Path, mode: str, set_up: str = "") -> sqlite3.Connection:
         if set_up:
             connection.executescript(set_up)
             if version < SCHEMA_VERSION:
-                connection.executescript(_SCHEMA)
+                _bring_up_to_date(connection)
     except BaseException:
         connection.close()
         raise

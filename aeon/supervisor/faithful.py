@@ -82,6 +82,8 @@ def _texts(value: Any) -> Iterator[str]:
 class NoToolFits(ValidationError):
     """The supervisor found that none of the registered tools does what a step describes."""
 
+    is_answered = True
+
 
 def choose_tool(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:
     """The step with the tool of an answer: never one that is not registered, never another meaning (FR-032, FR-066)."""

@@ -28,6 +28,7 @@ from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import ErrorKind, FieldError, SchemaValidator, compile_schema, kind_of
+from aeon.store.chain import one_call
 from aeon.supervisor.faithful import LISTS, choose_tool, find_foreign_tools
 from aeon.tools.registry import Tool, ToolRegistry
 
@@ -108,7 +109,8 @@ class Supervisor:
             site=site,
             variables={**(variables or {}), **own},
         )
-        return self._repair(request, validator, read, tuple(errors))
+        with one_call():
+            return self._repair(request, validator, read, tuple(errors))
 
     def repair_tool_call(
         self,

@@ -19,6 +19,7 @@ from aeon.domain.request import (
 from aeon.llm.exchange import exchange
 from aeon.llm.schemas import WireSchema
 from aeon.schema.validators import FieldError, SchemaValidator
+from aeon.store.chain import one_call
 from aeon.supervisor.own import Repairs, repair_with
 from aeon.supervisor.repair import Supervisor
 
@@ -78,7 +79,8 @@ class StructuredCaller(Supervisor):
             )
             request = self._request(name, {**self._shared, **variables}, wire, role, site)
             validator = self._schemas.local(name, answer_schema, absent)
-            return self._answer(request, validator, parse, tools)
+            with one_call():
+                return self._answer(request, validator, parse, tools)
         except BaseException as error:
             failure, message = type(error).__name__, str(error)
             raise

@@ -224,8 +224,9 @@ def test_an_edited_prompt_is_shown_as_a_diff_and_can_be_tried_by_order(tmp_path:
     assert tried.parent.differing == 2
 
 
-def test_a_store_that_fails_while_a_run_goes_on_costs_no_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("on_error", ["stop", "go_on"])
+def test_a_store_that_fails_while_a_run_goes_on_ends_it_unless_it_is_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_error: str
 ) -> None:
     put = SqliteStore.put
     kept: list[Entry] = []
@@ -238,9 +239,16 @@ def test_a_store_that_fails_while_a_run_goes_on_costs_no_answer(
 
     monkeypatch.setattr(SqliteStore, "put", failing)
     said: list[str] = []
-    result = recorded(tmp_path / "a", ScriptedModel(plan=plan("a", "b", "c")), warn=said.append)
-    assert result.converged
-    assert said == ["the disk is full; answers may be paid for again, the run goes on"]
+    model = ScriptedModel(plan=plan("a", "b", "c"))
+    result = recorded(tmp_path / "a", model, f"store.on_error={on_error}", warn=said.append)
+    if on_error == "stop":
+        assert result.error is not None
+        assert result.error.type == "StoreFailed"
+        assert len(model.requests) == 4
+        assert said == []
+    else:
+        assert result.converged
+        assert said == ["the disk is full; answers may be paid for again, the run goes on"]
     source = open_source(tmp_path / "a")
     assert len(list(source.entries())) == 3
     source.close()

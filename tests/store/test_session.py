@@ -1,3 +1,4 @@
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -425,12 +426,32 @@ class Failing(SqliteStore):
         return super().get(key)
 
 
-def test_an_answer_that_cannot_be_kept_is_used_and_that_is_said_once(
+def test_an_answer_that_cannot_be_kept_ends_the_run(
+    tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aeon.store.sqlite_store.SqliteStore", Failing)
+    session = opened("record", tmp_path)
+    session.answer(asked("before"), Model())
+    monkeypatch.setattr(Failing, "broken", True)
+    with pytest.raises(StoreFailed, match=r"disk is full: the run stops.*store\.on_error=go_on"):
+        session.answer(asked("then"), Model())
+    assert texts(tmp_path) == ["an answer"]
+
+
+def test_a_run_folder_that_is_gone_ends_the_run(tmp_path: Path, opened: Opened) -> None:
+    session = opened("record", tmp_path / "run")
+    session.answer(asked("before"), Model())
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(StoreFailed, match=r"store\.sqlite cannot be written: it is gone"):
+        session.answer(asked("then"), Model())
+
+
+def test_an_answer_that_cannot_be_kept_is_used_if_that_is_wanted_and_that_is_said_once(
     tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aeon.store.sqlite_store.SqliteStore", Failing)
     said: list[str] = []
-    session = opened("record", tmp_path, warn=said.append)
+    session = opened("record", tmp_path, warn=said.append, on_error="go_on")
     session.answer(asked("before"), Model())
     monkeypatch.setattr(Failing, "broken", True)
     for number in range(3):

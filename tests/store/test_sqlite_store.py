@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -246,7 +247,7 @@ def test_a_store_of_a_newer_aeon_is_refused(path: Path) -> None:
     connection.execute("PRAGMA user_version = 7")
     connection.close()
     with pytest.raises(
-        StoreFailed, match=r"a newer Aeon has written it \(version 7, this one knows 2\)"
+        StoreFailed, match=r"a newer Aeon has written it \(version 7, this one knows 3\)"
     ):
         SqliteStore(path)
 
@@ -470,3 +471,43 @@ def test_what_a_killed_program_left_is_read_and_stays_as_it_is(path: Path) -> No
     assert reader.get(asked().key) is not None
     reader.close()
     assert (path.read_bytes(), journal.read_bytes()) == before
+
+
+def test_an_answer_that_came_to_nothing_is_kept_marked_until_a_usable_one_replaces_it(
+    path: Path,
+) -> None:
+    store = SqliteStore(path)
+    first, other = entry("asked"), entry("asked", text="another answer")
+    unusable = first.model_copy(update={"usable": False})
+    store.put(first)
+    store.put(unusable)
+    assert store.get(first.request.key) == unusable
+    store.put(unusable)
+    store.put(other)
+    assert store.get(first.request.key) == other
+    store.put(unusable)  # of another process, about an answer that is not the one stored here
+    assert list(store.entries()) == [other]
+
+
+def test_of_equal_requests_the_usable_answer_is_found_first(path: Path) -> None:
+    store = SqliteStore(path)
+    first, second = entry("asked", step="a"), entry("asked", step="b")
+    store.put(first)
+    assert store.by_content(first.request.content) == first
+    store.put(first.model_copy(update={"usable": False}))
+    store.put(second)
+    assert store.by_content(first.request.content) == second
+
+
+def test_a_store_without_marks_is_brought_up_to_date_by_many_processes_at_once(path: Path) -> None:
+    SqliteStore(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE answers DROP COLUMN usable")
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with ThreadPoolExecutor(8) as threads:
+        stores = list(threads.map(SqliteStore, [path] * 8))
+    for store in stores:
+        store.put(entry("asked").model_copy(update={"usable": False}))
+        store.close()
+    assert [one.usable for one in SqliteStore(path).entries()] == [False]

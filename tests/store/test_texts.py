@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.store.models import canonical, digest
-from aeon.store.sqlite_store import SqliteStore
+from aeon.store.sqlite_store import SCHEMA_VERSION, SqliteStore
 from aeon.store.texts import Rows, condense, cut_text, json_text, restore
 from tests.store.entries import asked, entry
 
@@ -93,6 +93,7 @@ def as_version_1(path: Path, entries: list[Any]) -> None:
     """A store as an earlier Aeon wrote it: each long text whole, under the digest of its value."""
     SqliteStore(path).close()
     connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE answers DROP COLUMN usable")
     for stored in entries:
         request = stored.request.body
         system, user = (message["content"] for message in request["messages"])
@@ -146,5 +147,7 @@ def test_a_store_of_an_earlier_version_is_read_and_written(tmp_path: Path, read_
         )
     store.close()
     connection = sqlite3.connect(tmp_path / "store.sqlite")
-    assert connection.execute("PRAGMA user_version").fetchone() == (1 if read_only else 2,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (
+        1 if read_only else SCHEMA_VERSION,
+    )
     connection.close()

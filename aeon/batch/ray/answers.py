@@ -106,7 +106,12 @@ def write_entry(entry: Entry) -> str:
         "time": entry.time,
     }
     return json.dumps(
-        {**values, "path": request.path.model_dump(mode="json"), "answer": entry.answer}
+        {
+            **values,
+            "path": request.path.model_dump(mode="json"),
+            "answer": entry.answer,
+            "usable": entry.usable,
+        }
     )
 
 
@@ -114,4 +119,9 @@ def _read(text: str) -> Entry:
     values: dict[str, Any] = json.loads(text)
     request = StoreRequest(kind=values["kind"], path=values["path"], body={})
     request.__dict__.update(key=values["key"], content=values["content"])
-    return Entry(request=request, answer=values["answer"], time=values["time"])
+    return Entry(
+        request=request,
+        answer=values["answer"],
+        time=values["time"],
+        usable=values.get("usable", True),
+    )

@@ -11,11 +11,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from aeon.domain import errors
-from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
+from aeon.domain.errors import LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
 from aeon.llm.protocols import BatchingAdapter, LearningAdapter
 from aeon.llm.settings import ProviderSettings
 from aeon.llm.stack.retry import sleep_until_stopped
+from aeon.store.chain import when_unusable
 from aeon.store.lookup import ReuseScope
 from aeon.store.models import FOUND_OUT, CallPath, StoreRequest
 from aeon.store.session import Session, stored_usage
@@ -116,7 +117,8 @@ class Stored:
 
 class ProfileMemo:
     """Answers the first profile of a task, and its repair, from `known`, the answers of the process by all that was
-    asked. `sample` tells apart several answers that are wanted to equal tasks. A failure is not remembered."""
+    asked. `sample` tells apart several answers that are wanted to equal tasks. Neither a failure nor an answer that
+    came to nothing is remembered."""
 
     def __init__(self, inner: LLMAdapter, known: dict[str, LLMResponse], sample: int = 0) -> None:
         self._inner, self._known, self._sample = inner, known, sample
@@ -135,9 +137,14 @@ class ProfileMemo:
             self._sample,
         ]
         key = json.dumps(asked)
-        if key not in self._known:
-            self._known.setdefault(key, self._inner.complete(request))
-        return self._known[key]
+        response = self._known.get(key)
+        if response is None:
+            response = self._known.setdefault(key, self._inner.complete(request))
+        when_unusable(lambda: self._forget(key))
+        return response
+
+    def _forget(self, key: str) -> None:
+        self._known.pop(key, None)
 
 
 class Absent:
@@ -167,15 +174,10 @@ def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
 
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
-    """Where a stored answer may be used: whole text anywhere, no content in its own run, a failure in a replay."""
-    if "error" in answer:
-        return (
-            "here"
-            if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError)
-            else "replay"
-        )
-    whole = answer.get("finish_reason", "stop") not in ("length", "content_filter")
-    return "anywhere" if whole and str(answer.get("text", "")).strip() else "here"
+    """Where a stored answer may be used: a whole text anywhere; a failure, and an answer without one, in a replay."""
+    if "error" in answer or answer.get("finish_reason") in ("length", "content_filter"):
+        return "replay"
+    return "anywhere" if str(answer.get("text", "")).strip() else "replay"
 
 
 def response(answer: dict[str, Any]) -> LLMResponse:

@@ -51,7 +51,7 @@ def test_an_answer_without_a_usable_text_is_an_error_that_knows_what_was_paid(
     assert failure.value.usage == Usage(100, 20, requests=1)
     assert "plan" in failure.value.message
     assert hint in failure.value.hint
-    assert not failure.value.retryable
+    assert failure.value.retryable == (kind is EmptyAnswer)
 
 
 @pytest.mark.parametrize(
