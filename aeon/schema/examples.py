@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from aeon.schema.json_schema import is_type, resolve
 from aeon.schema.validators import is_valid
+from aeon.schema.visits import MOST_VISITS
 
 # Deeper than the first, lists are empty and what may be null is null; deeper than the second nothing is made.
 _SPARE_DEPTH, _MAX_DEPTH = 4, 24
@@ -57,6 +58,7 @@ class _Maker:
     document: Mapping[str, Any]
     text: Callable[[str], str]
     made: int = 0
+    flattened: int = 0
 
     def make(self, schema: Any, wish: Any = NOTHING, name: str = "", depth: int = 0) -> Any:
         """A value for the property `name`. Raises NoExample."""
@@ -137,6 +139,9 @@ class _Maker:
         }
 
     def _flatten(self, schema: Any, wish: Any, depth: int) -> dict[str, Any]:
+        self.flattened += 1
+        if self.flattened > MOST_VISITS:
+            raise NoExample
         flat = dict(schema) if isinstance(schema, Mapping) else {}
         for _ in range(_MAX_DEPTH - depth):
             if "$ref" in flat:

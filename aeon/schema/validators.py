@@ -14,6 +14,7 @@ import jsonschema_rs
 
 from aeon.domain.errors import SchemaFileError
 from aeon.schema.json_schema import once_per_schema, pointer, resolve, walk
+from aeon.schema.visits import MOST_VISITS, TooManyVisits, Visits, counted, limited_visits
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -26,6 +27,9 @@ _NOT_MOVABLE = ("$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$i
 _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 ErrorKind = Literal["form", "range", "content"]
 _MAX_MESSAGE = 400
+_TOO_MANY_VISITS = (
+    f"cannot be checked by its schema in {MOST_VISITS:,} steps: its alternatives multiply"
+)
 # Keywords that constrained decoding often leaves aside, where it holds to types, names and enums.
 _RANGES = frozenset(
     [
@@ -44,17 +48,24 @@ class SchemaValidator:
         self._engine = jsonschema_rs.validator_for(
             dict(schema), pattern_options=_PATTERNS, offline=True, validate_formats=False
         )
+        self._visits = Visits(schema)
 
     def is_valid(self, value: Any) -> bool:
-        """Whether the schema accepts a value."""
+        """Whether the schema accepts a value; false, too, where finding out would take more than MOST_VISITS."""
+        if self._visits.are_too_many(value):
+            return False
         try:
             return self._engine.is_valid(value)
         except ValueError:  # half a surrogate pair
             return next(self.iter_errors(value), None) is None
 
     def iter_errors(self, value: Any) -> Iterator[ValidationError]:
-        """What the schema refuses, in jsonschema's words. Raises re.error for a pattern of names that Python lacks."""
-        return self._detailed_validator.iter_errors(value)
+        """What the schema refuses, in jsonschema's words. Raises re.error for a pattern of names that Python lacks, and
+        TooManyVisits where finding the rest would take more than MOST_VISITS."""
+        if self._visits.are_too_many(value):
+            raise TooManyVisits
+        with limited_visits(value):
+            yield from self._detailed_validator.iter_errors(value)
 
     @cached_property
     def _detailed_validator(self) -> Validator:
@@ -62,7 +73,14 @@ class SchemaValidator:
         from referencing import Registry
 
         kind = validator_for(self.schema, default=Draft202012Validator)
-        bounded = extend(kind, validators={"pattern": _pattern})  # type: ignore[no-untyped-call]
+        checks: dict[str, Any] = {
+            **kind.VALIDATORS,
+            "pattern": _pattern,
+            "uniqueItems": _unique_items,
+        }
+        bounded = extend(  # type: ignore[no-untyped-call]
+            kind, validators={name: counted(check) for name, check in checks.items()}
+        )
         made: Validator = bounded(self.schema, registry=Registry())
         return made
 
@@ -74,6 +92,15 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
         text = instance.encode("utf-8", "replace").decode()
         if not validator_of({"pattern": pattern}).is_valid(text):
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _unique_items(validator: Any, keyword: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
+    from jsonschema.exceptions import ValidationError
+
+    # jsonschema compares each item with each.
+    is_list = keyword and validator.is_type(instance, "array")
+    if is_list and not validator_of({"uniqueItems": True}).is_valid(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
 
 
 def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
@@ -166,10 +193,15 @@ def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
     """What a schema refuses in a value, by place."""
     if validator.is_valid(value):
         return []
+    found: list[ValidationError] = []
     try:
-        found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
+        for error in validator.iter_errors(value):
+            found += _leaves(error)
     except re.error as problem:
         return [FieldError("", f"cannot be checked: {problem}")]
+    except TooManyVisits:
+        if not found:
+            return [FieldError("", _TOO_MANY_VISITS)]
     errors = []
     for error in sorted(found, key=_order):
         kind: ErrorKind = "range" if error.validator in _RANGES else "form"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from aeon.domain.errors import SchemaFileError
 from aeon.domain.tool_result import ToolResult
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ApprovalRequest, Approve, Tool, ToolRegistry
@@ -86,8 +87,9 @@ def test_arguments_that_are_no_json_object_are_invalid(arguments: Any) -> None:
     assert (result.error_kind, result.arguments) == ("invalid_arguments", {})
 
 
-def test_a_schema_that_refers_to_itself_cannot_bring_the_check_down() -> None:
-    assert call(a_tool(inputs={"$ref": "#"}), {"a": 1}).error is None
+def test_a_tool_whose_schema_refers_to_itself_in_place_is_refused() -> None:
+    with pytest.raises(SchemaFileError, match="it refers to itself"):
+        call(a_tool(inputs={"$ref": "#"}), {"a": 1})
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,6 @@ DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
             "a" * 40 + "b",
             [(("p",), "does not match")],
         ),
-        ({"$ref": "#"}, 1, []),
     ],
 )
 def test_what_a_tool_will_refuse_is_found_by_its_own_draft_and_in_time(

@@ -1,0 +1,213 @@
+"""How many schemas a check goes through: a schema whose references double is refused before it is ever used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from aeon.schema.json_schema import resolve, walk
+
+MOST_VISITS = 10_000
+"""Schemas that one check may go through, beside those for each value in what is checked."""
+_VISITS_A_VALUE = 20
+# Below it, no value of a size that is read at all takes long.
+_TAME = 1_000
+_CHARACTERS_A_VISIT = 1_000
+_IN_PLACE_LISTS = ("anyOf", "allOf", "oneOf")
+_IN_PLACE = ("not", "if", "then", "else")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_OTHER_MEMBERS = ("additionalProperties", "unevaluatedProperties")
+_OTHER_ITEMS = ("items", "additionalItems", "unevaluatedItems", "contains")
+# Known to every validator, and refer to themselves only inside of a value.
+_META_SCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
+
+
+class TooManyVisits(Exception):
+    """A check would go through more schemas than it may."""
+
+
+class Visits:
+    """Counts what checks by a schema go through. Raises ValueError, with the place, for a schema that no value could be
+    checked by in bounded time: it doubles its alternatives, or refers to itself without going into a value."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = dict(schema)
+        self._named = _find_anchors(self._schema)
+        weigh = _Weights(self._find_in_place)
+        for place, part in walk(self._schema):
+            if (weight := weigh(part)) > MOST_VISITS:
+                why = "it refers to itself" if weight == math.inf else f"{weight:,} of them"
+                raise ValueError(
+                    f"{place or '/'}: one value is checked by more than {MOST_VISITS:,} schemas: {why}"
+                )
+        self._is_tame = _Weights(self._find_all)(self._schema) <= _TAME
+
+    def are_too_many(self, value: Any) -> bool:
+        """Whether to check this value would be more than MOST_VISITS visits, and 20 for each value in it."""
+        if self._is_tame:
+            return False
+        try:
+            self._visit(self._schema, value, Budget(value))
+        except (TooManyVisits, RecursionError):
+            return True
+        return False
+
+    def _visit(self, schema: Any, value: Any, budget: Budget) -> None:
+        budget.spend()
+        if not isinstance(schema, Mapping):
+            return
+        for part in self._find_in_place(schema):
+            self._visit(part, value, budget)
+        if isinstance(value, Mapping):
+            for name, inner in value.items():
+                for part in _find_member_schemas(schema, name):
+                    self._visit(part, inner, budget)
+        elif isinstance(value, list):
+            for place, inner in enumerate(value):
+                for part in _find_item_schemas(schema, place):
+                    self._visit(part, inner, budget)
+
+    def _find_in_place(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+        """The schemas that a value is checked by because it is checked by this one."""
+        for keyword in _REFERENCES:
+            if isinstance(reference := schema.get(keyword), str):
+                yield self._follow(reference)
+        for keyword in _IN_PLACE_LISTS:
+            yield from _listed(schema.get(keyword))
+        yield from (schema[keyword] for keyword in _IN_PLACE if keyword in schema)
+        for keyword in ("dependentSchemas", "dependencies"):
+            parts = schema.get(keyword)
+            yield from parts.values() if isinstance(parts, Mapping) else ()
+
+    def _find_all(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+        yield from self._find_in_place(schema)
+        for keyword in ("properties", "patternProperties"):
+            parts = schema.get(keyword)
+            yield from parts.values() if isinstance(parts, Mapping) else ()
+        yield from _listed(schema.get("prefixItems"))
+        for keyword in (*_OTHER_MEMBERS, *_OTHER_ITEMS, "propertyNames"):
+            part = schema.get(keyword, ())
+            yield from part if isinstance(part, list | tuple) else (part,)
+
+    def _follow(self, reference: str) -> Any:
+        if reference in self._named:
+            return self._named[reference]
+        if reference.startswith(_META_SCHEMAS):
+            return True
+        base, _, fragment = reference.partition("#")
+        if not base or self._named.get(base) is self._schema:
+            found = resolve(self._schema, f"#{fragment}")
+            if found is not None:
+                return found
+        raise ValueError(f"the reference {reference!r} cannot be followed; use #/$defs/NAME")
+
+
+class Budget:
+    """The visits that are left to a check of a value."""
+
+    def __init__(self, value: Any) -> None:
+        self._left = MOST_VISITS + _VISITS_A_VALUE * _count_values(value)
+
+    def spend(self, characters: int = 0) -> None:
+        """Count a visit, and what it says of that length. Raises TooManyVisits when none is left."""
+        self._left -= 1 + characters // _CHARACTERS_A_VISIT
+        if self._left < 0:
+            raise TooManyVisits
+
+
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def limited_visits(value: Any) -> Iterator[None]:
+    """Within it, functions made by `counted` raise TooManyVisits once a check of `value` has taken too many."""
+    token = _budget.set(Budget(value))
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+def counted(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """A keyword's function of jsonschema, each call of which is a visit."""
+
+    def check_counted(validator: Any, keyword: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        budget = _budget.get()
+        if budget is not None:
+            budget.spend()
+        for error in check(validator, keyword, instance, schema) or ():
+            if budget is not None:
+                budget.spend(len(error.message))
+            yield error
+
+    return check_counted
+
+
+class _Weights:
+    """How many schemas there are behind one, each as often as it is reached; infinite for one behind itself."""
+
+    def __init__(self, find_inner: Callable[[Mapping[str, Any]], Iterator[Any]]) -> None:
+        self._find_inner = find_inner
+        self._known: dict[int, float] = {}
+
+    def __call__(self, schema: Any) -> float:
+        if not isinstance(schema, Mapping):
+            return 1
+        if id(schema) not in self._known:
+            self._known[id(schema)] = math.inf  # what it is while it is being counted
+            self._known[id(schema)] = 1 + sum(map(self, self._find_inner(schema)))
+        return self._known[id(schema)]
+
+
+def _find_anchors(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schemas that references may name by an anchor, and the whole by its `$id`."""
+    own = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
+    base = str(schema.get(own) or "").removesuffix("#")
+    found: dict[str, Any] = {base: schema, f"{base}#": schema} if base else {}
+    for place, part in walk(schema):
+        if place and isinstance(part.get(own), str):
+            raise ValueError(
+                f"{place}/{own}: is not supported inside of a schema; use #/$defs/NAME"
+            )
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(name := part.get(keyword), str):
+                found[f"#{name}"] = found[f"{base}#{name}"] = part
+    return found
+
+
+def _find_member_schemas(schema: Mapping[str, Any], name: str) -> Iterator[Any]:
+    properties, patterns = schema.get("properties"), schema.get("patternProperties")
+    if isinstance(patterns, Mapping):
+        yield from patterns.values()
+    if isinstance(properties, Mapping) and name in properties:
+        yield properties[name]
+    else:
+        yield from (schema[keyword] for keyword in _OTHER_MEMBERS if keyword in schema)
+
+
+def _find_item_schemas(schema: Mapping[str, Any], place: int) -> Iterator[Any]:
+    for keyword in ("prefixItems", *_OTHER_ITEMS):
+        part = schema.get(keyword)
+        if not isinstance(part, list):
+            yield from () if part is None else (part,)
+        elif place < len(part):
+            yield part[place]
+
+
+def _listed(parts: Any) -> Sequence[Any]:
+    return parts if isinstance(parts, list) else ()
+
+
+def _count_values(value: Any) -> int:
+    waiting, count = [value], 0
+    while waiting:
+        part = waiting.pop()
+        count += 1
+        if isinstance(part, Mapping):
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return count
