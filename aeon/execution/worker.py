@@ -95,14 +95,17 @@ class StepWorker:
         )
 
     def missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Pending steps whose tool is not there, as (step id, what is wrong with the tool), in plan order (FR-058)."""
+        """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step id, what is wrong),
+        in plan order (FR-058)."""
         for step in plan.steps:
-            if (
-                step.status == "pending"
-                and step.tool is not None
-                and self._registry.get(step.tool) is None
-            ):
-                yield step.step_id, self._registry.describe_missing(step.tool)
+            if step.status == "pending" and (missing := self._missing_of(step)):
+                yield step.step_id, missing
+
+    def _missing_of(self, step: PlanStep) -> str:
+        if step.tool is not None:
+            known = self._registry.get(step.tool) is not None
+            return "" if known else self._registry.describe_missing(step.tool)
+        return "" if step.agent else "The step names neither a tool nor agent: llm"
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step. Raises what must end the run: LimitReached, StopRequested,
@@ -219,9 +222,7 @@ class StepWorker:
         )
 
     def _replace_tool(self, step: PlanStep, situation: Situation) -> Worked:
-        missing = "The step names neither a tool nor agent: llm"
-        if step.tool:
-            missing = self._registry.describe_missing(step.tool)
+        missing = self._missing_of(step) or self._registry.describe_missing(step.tool or "")
         step = with_error(step, missing)
         remarks: list[tuple[AdvisoryKind, str]] = [
             ("unknown_tool", f"Step {step.step_id}: {missing}")

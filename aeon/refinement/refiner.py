@@ -42,6 +42,7 @@ from aeon.refinement.components import (
     Validator,
     WithNestingDepth,
 )
+from aeon.refinement.conflicts import find_conflicts
 from aeon.refinement.models import Ask, Budget, Occasion, Proposer, Refined, Remark
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
@@ -280,14 +281,13 @@ def _reject_actions(
     report: SemanticValidationReport, plan: Plan, draft: DeltaResult, reject_severity: Severity
 ) -> tuple[RefusedAction, ...]:
     """The actions of a draft of a plan that an issue refuses, by the severity that the model gave it: an issue at a
-    step the action is about, or at a step that depended, or would depend, on one of those."""
-    grave = {
-        i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)
-    }
+    step the action is about, or at a step that depended, or would depend, on one of those. One about no step refuses
+    all."""
+    grave = {i.step_id: i for i in report.issues if reaches(i.severity, reject_severity)}
     refused = []
     for action in draft.accepted:
         about = draft.changed_by(action)
-        concerned = about | _dependents(plan, about) | _dependents(draft.plan, about)
+        concerned = {None, *about, *_dependents(plan, about), *_dependents(draft.plan, about)}
         issue = next((issue for step_id, issue in grave.items() if step_id in concerned), None)
         if issue is not None:
             refused.append(
@@ -334,13 +334,13 @@ def _make_remarks(
         if issue.issue_id in record.unanswered:
             message = f"{issue.severity} issue {issue.issue_id} got neither a change nor a reason: {issue.description}"
             remarks.append(Remark("unanswered_issue", message, issue.step_id))
-    repairs = {issue.issue_id: issue.proposed_repair for issue in issues if issue.proposed_repair}
-    for action in record.accepted:
-        for issue_id in action.overrides_issues:
-            if repair := repairs.get(issue_id):
-                message = (
-                    f"{action.action_type} {action.fragment} was applied instead of what validation proposed for"
-                    f" {issue_id}: {repair.action} {repair.target}"
-                )
-                remarks.append(Remark("conflict", message, action.fragment))
+    remarks += [_describe_conflict(*conflict) for conflict in find_conflicts(record, issues)]
     return tuple(remarks)
+
+
+def _describe_conflict(action: RefinementAction, issue: ValidationIssue) -> Remark:
+    done = f"{action.action_type} {action.fragment}"
+    message = f"{done} was applied instead of what validation proposed for {issue.issue_id}"
+    if repair := issue.proposed_repair:
+        message += f": {repair.action} {repair.target}"
+    return Remark("conflict", message, action.fragment)

@@ -3,7 +3,6 @@ Compared as structure, word for word; the meaning of the rest of an answer is no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,14 +11,11 @@ from aeon.domain.plan import PlanStep
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.extract import ExtractError, extract_json, read_json
 from aeon.schema.validators import FieldError
+from aeon.supervisor.broken_json import find_values
 
 LISTS: Mapping[str, str] = {"plan": "steps", "subplan": "substeps", "refinement": "actions"}
 """The calls whose answers plan steps, and the field of each that lists them."""
 
-# Quoted either way, and escaped where JSON stands within a text.
-_TOOL_FIELD = re.compile(
-    r"""(?<!\w)tool\\*["']?\s*:\s*\\*(?P<quote>["'])(?P<name>[^"'\\\n]*)\\*(?P=quote)"""
-)
 # What these fields hold is no tool's name, whatever it says.
 _OTHER_FIELDS = frozenset(
     {
@@ -52,10 +48,8 @@ def find_foreign_tools(
         found = extract_json(original)
     except ExtractError:
         found = None
-    if isinstance(found, Mapping | list):
-        named = set(_texts(found))
-    else:
-        named = {match["name"] for match in _TOOL_FIELD.finditer(original)}
+    is_read = isinstance(found, Mapping | list)
+    named = set(_texts(found)) if is_read else find_values(original, "tool")
     foreign = []
     for index, entry in enumerate(repaired.get(LISTS[call]) or ()):
         step, pointer = entry, f"/{LISTS[call]}/{index}"

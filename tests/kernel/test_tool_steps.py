@@ -13,11 +13,11 @@ import pytest
 from aeon.app.tools import build_run_registry
 from aeon.domain import events
 from aeon.domain.history import Outcome
-from aeon.domain.plan import PlanStep
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMRequest
 from aeon.memory.run_memory import InMemory
 from aeon.tools.registry import Tool, ToolRegistry
-from tests.kernel.build import advisories, run, statuses
+from tests.kernel.build import advisories, kernel, run, statuses
 from tests.support.fences import texts_in
 from tests.support.scripted_model import (
     ScriptedModel,
@@ -333,3 +333,17 @@ def test_a_tool_that_a_refinement_names_and_that_is_missing_is_told_before_its_s
     assert advisories(outcome, "unknown_tool") == ["Step a: Tool 'oracle' not found in registry"]
     kinds = [type(recorded.event) for recorded in seen]
     assert kinds.index(events.AdvisoryRaised) < kinds.index(events.StepStarted)
+
+
+def test_a_step_with_neither_tool_nor_agent_is_found_with_the_plan() -> None:
+    """Sprint 1 FR-058: before a step runs, so that the review and the refinement of the plan see it."""
+    given = Plan(goal="g", steps=(PlanStep(step_id="a", description="do a"),))
+    made = kernel(ScriptedModel(), plan=given).plan("do it")
+    assert made.step("a").errors == ("The step names neither a tool nor agent: llm",)
+    assert made.step("a").status == "pending"
+    model = ScriptedModel()
+    outcome = run(model, plan=given)
+    assert "neither a tool nor agent" in model.prompts("semantic_validation")[0]
+    assert advisories(outcome, "unknown_tool") == [
+        "Step a: The step names neither a tool nor agent: llm"
+    ]

@@ -112,10 +112,25 @@ def test_an_issue_at_a_substep_refuses_the_whole_subplan():
     assert "f1 is wrong" in refusals(refined)["SUBPLAN_CREATE b"]
 
 
-def test_an_issue_about_no_step_refuses_nothing():
+@pytest.mark.parametrize(
+    "location", [None, {"step_id": None, "artifact_reference": "all of the changes"}]
+)
+def test_a_grave_issue_about_no_step_refuses_every_change(location):
+    model = ScriptedModel(
+        refinement=refinement(modify("b", "a"), modify("c", "b")),
+        semantic_validation=report(issue("f1", None, "CRITICAL", location=location)),
+    )
+    before = plan()
+    refined = refine(model, before)
+    assert set(refusals(refined)) == {"MODIFY b", "MODIFY c"}
+    assert set(refusals(refined).values()) == {"CRITICAL issue: f1 is wrong"}
+    assert refined.plan is before
+
+
+def test_a_lesser_issue_about_no_step_refuses_nothing():
     model = ScriptedModel(
         refinement=refinement(modify("b", "a")),
-        semantic_validation=report(issue("f1", None, "CRITICAL")),
+        semantic_validation=report(issue("f1", None, "HIGH")),
     )
     assert accepted(refine(model, plan())) == ["MODIFY b"]
 

@@ -10,6 +10,7 @@ import pytest
 
 from aeon.domain.plan import Plan
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.files.fences import without_codes
 from tests.plan.builders import blocked, done, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
 from tests.support.scripted_model import (
@@ -34,7 +35,7 @@ def plan() -> Plan:
 def changed(model: ScriptedModel) -> dict[str, dict[str, Any]]:
     """What the review was shown of each changed step."""
     (prompt,) = model.prompts("semantic_validation")
-    lines = re.search(r"<changed_steps>\n(.*?)\n</changed_steps>", prompt, re.S)
+    lines = re.search(r"<changed_steps>\n(.*?)\n</changed_steps>", without_codes(prompt), re.S)
     assert lines is not None
     return {entry["step_id"]: entry for entry in json.loads(lines[1])}
 

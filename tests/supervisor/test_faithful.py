@@ -82,6 +82,9 @@ def test_a_tool_under_a_field_of_a_wrong_name_is_named_all_the_same() -> None:
 CUT = '{"goal": "add", "steps": [{"step_id": "a", "description": "danger", "tool": %s, "arguments": "{'
 
 
+SAYS = '{"goal": "add", "steps": [{"step_id": "wipe", "description": "%s", "tool": null, "arguments": "{'
+
+
 @pytest.mark.parametrize(
     "original",
     [
@@ -89,6 +92,12 @@ CUT = '{"goal": "add", "steps": [{"step_id": "a", "description": "danger", "tool
         "{'goal': 'add', 'steps': [{'step_id': 'a', 'tool': 'calculator'}]}",
         json.dumps(CUT % '"calculator"'),
         'steps:\n- step_id: a\n  tool: "calculator"\n',
+        'steps:\n  - tool: "calculator"\n    step_id: a\n',
+        """{"steps": [{"description": "don't say "tool": "danger"", "tool": "calculator", """,
+        """{goal: 'add', steps: [{tool: 'calculator', description: 'it's"}""",
+        """Here is it. It's short:\n```json\n{"steps": [{"tool": "calculator",\n""",
+        '{"steps": [{"description": "a {brace, and: a colon", "tool": "calculator"',
+        json.dumps(CUT % '"calculator"')[:-20],
         json.dumps([{"step_id": "a", "tool": "calculator"}]),
     ],
 )
@@ -102,6 +111,17 @@ def test_an_original_that_is_no_plan_names_the_tools_in_its_tool_fields(original
         CUT % "null",
         CUT % '"dang',
         CUT % '"dangerous"',
+        SAYS % "use tool: 'danger'",
+        SAYS % 'use \\"tool\\": \\"danger\\" here',
+        SAYS % "{'tool': 'danger'}",
+        SAYS % "a, 'tool': 'danger'",
+        SAYS % 'use "tool": "danger" here',
+        SAYS % "a\ntool: 'danger'\n",
+        json.dumps(SAYS % "use tool: 'danger'"),
+        """{'steps': [{'description': 'say "tool": "danger"', 'tool': 'cal""",
+        "steps:\n- description: |\n    tool: 'danger'\n",
+        "steps:\n- description: use tool: 'danger'\n",
+        "steps:\n- description: one\n    tool: 'danger'\n",
         'First use the "danger" tool.',
         '{"tool": null, "description": "danger"',
         '{"toolbox": "danger", "no_tool": "danger", ',
@@ -149,8 +169,9 @@ def test_a_plan_whose_repair_brings_in_a_tool_is_not_made() -> None:
     assert "does not name the tool 'danger'" in second
 
 
-def test_a_plan_that_was_cut_off_gets_no_tool_by_its_repair() -> None:
-    cut = '{"goal": "add", "steps": [{"step_id": "wipe", "description": "add", "tool": null, "arguments": "{'
+@pytest.mark.parametrize("says", ["add", "add with tool: 'danger'"])
+def test_a_plan_that_was_cut_off_gets_no_tool_by_its_repair(says: str) -> None:
+    cut = SAYS % says
     evil = repaired(planned("wipe", tool="danger", arguments="{}"))
     called: list[str] = []
     with pytest.raises(ValidationError, match="does not name the tool 'danger'"):

@@ -1,0 +1,64 @@
+"""Conflicts between what a review proposed and what a refinement did (FR-079), found by comparing the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from aeon.domain.plan import PlanStep
+from aeon.domain.refinement import ACTIONS, RefinementAction, RefinementRecord
+from aeon.domain.report import ProposedRepair, ValidationIssue
+from aeon.plan.draft import kind_of
+
+_EXACT = ("tool", "agent", "arguments", "dependencies", "provides")
+# Other words may mean the same, which the program does not judge.
+_WORDED = ("description", "handoff_to_next")
+
+
+def find_conflicts(
+    record: RefinementRecord, issues: Sequence[ValidationIssue]
+) -> Iterator[tuple[RefinementAction, ValidationIssue]]:
+    """The accepted actions that act otherwise than the proposed repair of an issue: the planner says so, or both are
+    about one step and differ."""
+    repairs = [(issue, issue.proposed_repair) for issue in issues if issue.proposed_repair]
+    changed = {change.step_id: change for change in record.changes}
+    for action in record.accepted:
+        change = changed.get(action.fragment)
+        before = change.before if change else None
+        after = change.after if change else None
+        for issue, repair in repairs:
+            is_declared = issue.issue_id in action.overrides_issues
+            is_same_target = repair.target == action.fragment
+            if is_declared or (is_same_target and _differs(repair, action, before, after)):
+                yield action, issue
+
+
+def _differs(
+    repair: ProposedRepair,
+    action: RefinementAction,
+    before: PlanStep | None,
+    after: PlanStep | None,
+) -> bool:
+    """Whether a repair of a step names another action than was taken, or other values of the step's fields."""
+    named = repair.action.strip().upper()
+    if named in ACTIONS and named not in (action.action_type, kind_of(action)):
+        return True
+    if action.rule.decomposes or not repair.changes:
+        return False
+    if action.new_step is None:
+        return any(name in repair.changes for name in (*_EXACT, *_WORDED))
+    then = before.model_dump(mode="json") if before else {}
+    now = (after or action.new_step).model_dump(mode="json")
+    return _has_other_values(repair.changes, then, now)
+
+
+def _has_other_values(
+    proposed: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any]
+) -> bool:
+    for name in _EXACT:
+        if name in proposed and proposed[name] != now[name]:
+            return True
+    return any(
+        name in proposed and proposed[name] != now[name] and now[name] == then.get(name)
+        for name in _WORDED
+    )

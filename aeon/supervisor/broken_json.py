@@ -1,0 +1,79 @@
+"""Reads the fields of a text that is nearly JSON, or YAML: one that was cut off, or quoted in another way. What stands
+within the quotes of a value is no field, whatever it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<mark>[{}\[\],:])|(?P<quote>\\*["'])|(?P<word>[^\s{}\[\],:"'\\]+)|(?P<other>.))""",
+    re.S,
+)
+_ENDS_A_TEXT = re.compile(r"\s*\\*[\"']?\s*(?:[,:}\]]|\Z)")
+_KEY_LINE = re.compile(r"""(?P<indent>[ ]*(?:-[ ]+)*)(?P<name>[^\s:'"]+)[ ]*:(?P<value>.*)""")
+_QUOTED = re.compile(r"""(?P<quote>["'])(?P<text>.*)(?P=quote)\s*""")
+
+
+def find_values(text: str, name: str) -> set[str]:
+    """The quoted values of all fields of that name."""
+    is_json = "{" in text or "[" in text
+    found = _json_fields(text) if is_json else _yaml_fields(text)
+    return {value for field, value in found if field == name}
+
+
+def _json_fields(text: str) -> Iterator[tuple[str, str]]:
+    """Fields that begin after a brace or a comma, each with its value if that is quoted."""
+    place, before, field, is_first = 0, "", "", True
+    while token := _TOKEN.match(text, place):
+        place = token.end()
+        if token["mark"]:
+            # A colon leaves what it follows to be the field of the value after it.
+            field = field if token["mark"] == ":" else ""
+            before = token["mark"]
+        elif token["quote"] and before in ("", "{", "[", ",", ":"):
+            content, place = _read_text(text, place, token["quote"])
+            if is_first and "{" in content:  # JSON within a text
+                yield from _json_fields(content)
+            elif content and before == ":" and field:
+                yield field, content
+            field = content if before in ("{", ",") else ""
+            before = '"'
+        else:
+            field = (token["word"] or "") if before in ("{", ",") else ""
+            before = "word"
+        is_first = False
+
+
+def _read_text(text: str, start: int, quote: str) -> tuple[str, int]:
+    """The text that a quote opens, and the place after it; nothing of one that does not end."""
+    depth, place = len(quote) - 1, start
+    while (place := text.find(quote[-1], place)) >= 0:
+        escapes = _count_escapes(text, place)
+        closes = escapes == depth or (depth == 0 and escapes % 2 == 0)
+        place += 1
+        if closes and _ENDS_A_TEXT.match(text, place):
+            return text[start : place - 1 - depth], place
+    is_document = start == len(quote)
+    return (text[start:] if is_document else ""), len(text)
+
+
+def _count_escapes(text: str, place: int) -> int:
+    before = place
+    while before and text[before - 1] == "\\":
+        before -= 1
+    return place - before
+
+
+def _yaml_fields(text: str) -> Iterator[tuple[str, str]]:
+    """Fields at the beginning of a line, unless the line goes on with the value of one before it."""
+    inside: int | None = None
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip(" "))
+        if inside is not None and (indent > inside or not line.strip()):
+            continue
+        inside = None
+        if found := _KEY_LINE.fullmatch(line.rstrip()):
+            inside = len(found["indent"]) if found["value"].strip() else None
+            if quoted := _QUOTED.fullmatch(found["value"].strip()):
+                yield found["name"], quoted["text"]
