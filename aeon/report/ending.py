@@ -226,7 +226,7 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     """What to type next, each with its purpose; nothing for a replay, where no model answers."""
     if is_replay(result):
         return []
-    more, names = _raised_limits(result), {name for name, _ in open_points(result)}
+    more, names = raised_limits(result), {name for name, _ in open_points(result)}
     ways = [
         *_ways_on(result, more, names),
         *_ways_to_tools(result),
@@ -295,7 +295,8 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
     return [("To ask for more, from these answers on", more)]
 
 
-def _raised_limits(result: RunResult) -> list[str]:
+def raised_limits(result: RunResult) -> list[str]:
+    """The overrides that double the limit which ended the run."""
     reason, configuration, budget = (
         result.termination_reason,
         result.configuration,

@@ -58,6 +58,11 @@ def is_script_here() -> bool:
     return script is not None and Path(script).resolve().parent == Path(sys.executable).parent
 
 
+def shorten(text: str, limit: int = 2_000) -> str:
+    """At most `limit` characters of a text, with a mark where it was cut."""
+    return text if len(text) <= limit else f"{text[:limit].rstrip()} …"
+
+
 def command_of(arguments: Sequence[str]) -> str:
     """The command line of a run with these arguments, on one line, as it can be typed here."""
     return " ".join((program(), *map(quote_override, arguments)))

@@ -222,7 +222,7 @@ def test_criteria_and_a_judge_that_contradicts_itself_stand_by_pass_and_call(
         "met",
         "met",
     ]
-    said = page.locator(".causes li", has_text="contradicts itself: completeness")
+    said = page.locator(".findings li", has_text="contradicts itself: completeness")
     assert "Pass 1: " in said.inner_text()
     assert "It is thin." in said.inner_text()
     assert "It is whole." in said.inner_text()
@@ -261,7 +261,7 @@ def test_names_are_code_and_commands_come_before_scores_on_a_narrow_screen(
     }
     path = run("write a guide", {"plan": plan, "step": {"answer": lacking}}, "limits.max_passes=1")
     page = opened(path, width=390).page
-    assert page.locator(".causes a code", has_text="write").count() > 0
+    assert page.locator(".findings a code", has_text="write").count() > 0
     places = [
         page.locator(f"h2:text-is('{name}')").bounding_box()
         for name in ("What to try next", "Scores at the end")

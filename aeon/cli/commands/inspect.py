@@ -13,10 +13,11 @@ from pathlib import Path
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.domain.errors import ArtefactError, ConfigError
+from aeon.report.diagnosis.finding import Finding
+from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import describe_spent, headline
+from aeon.report.items import find_critical, list_items
 from aeon.report.page.build import write_report
-from aeon.report.page.calls import find_critical, list_items
-from aeon.report.page.causes import find_causes
 from aeon.report.page.commands import find_ways
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
@@ -63,16 +64,24 @@ def inspect(arguments: Sequence[str]) -> int:
 def _describe(record: Record, *, as_json: bool) -> str:
     """The run's key facts, what stands out and, as JSON, all patterns."""
     result, patterns, items = record.result, find_patterns(record), list_items(record)
-    causes = find_causes(record, patterns, items, find_critical(items))
-    ways = find_ways(record, [(way, one.is_cause) for one in causes for way in one.ways])
+    findings = diagnose(record, patterns, items, find_critical(items))
+    ways = find_ways(
+        record, list_remedies(record, patterns, findings), is_sound=is_sound(record, findings)
+    )
     if as_json:
         facts = result.model_dump(mode="json", include=_FACTS)
-        facts |= {"causes": [asdict(cause) for cause in causes], "next": ways}
+        facts |= {"findings": [asdict(finding) for finding in findings], "next": ways}
         return json.dumps({**facts, "patterns": patterns.model_dump(mode="json")}, indent=2)
     lines = [one_line(result.task), f"{headline(result)} {describe_spent(result)}"]
-    for cause in causes:
-        lines += [
-            f"- {one_line(cause.title)}",
-            *(f"  {one_line(text)}" for text in (cause.words, cause.change) if text),
-        ]
+    for finding in findings:
+        lines += _describe_finding(finding)
     return "\n".join((*lines, *(f"{purpose}: {command}" for purpose, command in ways)))
+
+
+def _describe_finding(finding: Finding) -> list[str]:
+    texts = [text for text in (finding.evidence, finding.advice) if text]
+    return [
+        f"- {one_line(finding.title)}",
+        *(f"  {one_line(text)}" for text in texts),
+        *(f"  - {one_line(child.title)}" for child in finding.children),
+    ]

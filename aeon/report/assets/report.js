@@ -39,7 +39,7 @@ async function copyText(text, button) {
   setTimeout(() => { button.textContent = "Copy"; }, 3000);
 }
 
-const BLANK = /((?<=inputs\.)NAME(?==)|(?<==)(?:NAME|WORDS)(?!\S)|(?<==)"?\.\.\."?(?!\S))/;
+const BLANK = /((?<=inputs\.)NAME(?==)|(?<==)(?:NAME|WORDS|MODULE:FUNCTION)(?!\S)|(?<==)"?\.\.\."?(?!\S))/;
 
 document.querySelectorAll(".command code").forEach((code) => {
   const parts = code.textContent.split(BLANK);

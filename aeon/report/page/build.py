@@ -10,20 +10,22 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
+from aeon.report.diagnosis.judging import name_issue_kind
+from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import REPORT, headline, is_replay, scores, tone
+from aeon.report.given import changed_settings
 from aeon.report.html import render_markdown, render_page, render_part
-from aeon.report.page.calls import Item, TextTable, describe_items, find_critical, list_items, pack
-from aeon.report.page.causes import find_causes, kind_of_issue
+from aeon.report.items import Item, find_critical, list_items
+from aeon.report.page.calls import TextTable, describe_items, pack
 from aeon.report.page.charts import draw_scores, draw_timeline
 from aeon.report.page.commands import (
-    changed_settings,
     command_again,
     commands_of_calls,
     find_ways,
     typed_overrides,
 )
 from aeon.report.page.graph import sign_of
-from aeon.report.page.passes import PassView, find_fates, shorten, view_passes
+from aeon.report.page.passes import PassView, find_fates, view_passes
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import (
@@ -34,6 +36,7 @@ from aeon.report.words import (
     list_names,
     program,
     round_down,
+    shorten,
 )
 
 
@@ -74,15 +77,17 @@ def draw_report(record: Record) -> bytes:
         **commands_of_calls(record),
         "packed": pack({"calls": calls, "lines": texts.lines, "passes": earlier}),
     }
-    causes = find_causes(record, patterns, items, critical)
+    findings = diagnose(record, patterns, items, critical)
     return render_page(
         "report",
         data,
         **helpers,
         **_end(record, patterns),
         **_details(record, patterns),
-        causes=causes,
-        ways=find_ways(record, [(way, one.is_cause) for one in causes for way in one.ways]),
+        findings=findings,
+        ways=find_ways(
+            record, list_remedies(record, patterns, findings), is_sound=is_sound(record, findings)
+        ),
         passes=views,
         last=last,
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
@@ -162,7 +167,7 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
         else {
             "criterion": f"the criterion `{one.code}` is not met",
             "unavailable": "no assessment could be had",
-        }.get(one.kind, f"a blocking issue stands{kind_of_issue(one.code)}")
+        }.get(one.kind, f"a blocking issue stands{name_issue_kind(one.code)}")
         for one in patterns.blockers
         if one.at_end
     ]

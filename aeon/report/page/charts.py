@@ -11,7 +11,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from aeon.report.page.calls import Item
+from aeon.report.items import Item
 from aeon.report.words import format_took, one_line, round_down
 
 _SCORES_HEIGHT, _TOP, _BOTTOM = 150, 26, 122

@@ -14,23 +14,14 @@ from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RefinementAction, RefinementRecord, StepChange
 from aeon.domain.report import ValidationIssue
-from aeon.report.page.calls import Item
+from aeon.report.items import Item
 from aeon.report.page.graph import draw_plan
+from aeon.report.steps import COMPARED, steps_carried_out
+from aeon.report.words import shorten
 
 _LONGEST = 2_000
 """Characters of a text of a model outside the list of calls, which has all of it."""
 _MOST_WORDS = 400
-COMPARED = (
-    "description",
-    "dependencies",
-    "tool",
-    "arguments",
-    "handoff_to_next",
-    "provides",
-    "status",
-    "replaced_by",
-)
-"""The fields of a step in which two passes are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +94,6 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
         made = record.refinement.changes if record.refinement else ()
         changed = frozenset(change.step_id for change in made if change.after is not None)
     return views
-
-
-def steps_carried_out(record: ExecutionPass) -> Iterator[PlanStep]:
-    """The steps that a pass began with, as they were at its end, before its refinement changed them."""
-    ended = {step.step_id: step for step in record.steps}
-    for change in record.refinement.changes if record.refinement else ():
-        if change.before is not None:
-            ended[change.step_id] = change.before
-    for step in record.plan_state.steps if record.plan_state else record.steps:
-        yield ended.get(step.step_id, step)
 
 
 def _changes(record: ExecutionPass) -> Iterator[Change]:
@@ -199,11 +180,6 @@ def compare_words(before: str, after: str) -> Markup:
 
 def _marked(tag: str, words: Sequence[str]) -> str:
     return f"<{tag}>{escape(' '.join(words))}</{tag}>" if words else ""
-
-
-def shorten(text: str, limit: int = _LONGEST) -> str:
-    """At most `limit` characters of a text, with a mark where it was cut."""
-    return text if len(text) <= limit else f"{text[:limit].rstrip()} …"
 
 
 def find_fates(history: ExecutionHistory) -> list[Fate]:

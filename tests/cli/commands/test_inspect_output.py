@@ -29,7 +29,7 @@ def run(aeon: RunAeon, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_json_has_the_facts_the_causes_and_the_patterns(aeon: RunAeon, run: Path) -> None:
+def test_json_has_the_facts_the_findings_and_the_patterns(aeon: RunAeon, run: Path) -> None:
     before = (run / "report.html").stat().st_mtime_ns
     told = json.loads(aeon("inspect", "run", "output=json").out)
     result = json.loads((run / "result.json").read_text())
@@ -39,7 +39,7 @@ def test_json_has_the_facts_the_causes_and_the_patterns(aeon: RunAeon, run: Path
     blockers = {blocker["code"]: blocker["passes"] for blocker in told["patterns"]["blockers"]}
     assert blockers["incomplete"] == [1, 2, 3]
     assert told["patterns"]["by_pass"]["1"]["requests"] > 0
-    assert told["causes"][0]["title"] == "Completeness ended at 0.60; its threshold is 0.95"
+    assert told["findings"][0]["title"].startswith("Completeness stays at 0.60 in passes 1 to 3")
     assert (run / "report.html").stat().st_mtime_ns == before
 
 
@@ -48,7 +48,7 @@ def test_text_is_a_few_lines_without_control_characters(aeon: RunAeon, run: Path
     assert lines[0] == "plan a [31m move"
     assert lines[1].startswith("Finished without converging: limits.max_passes was reached")
     assert lines[2:4] == [
-        "- Completeness ended at 0.60; its threshold is 0.95",
+        "- Completeness stays at 0.60 in passes 1 to 3; its threshold is 0.95",
         "  Not [31mall [0m of it.",
     ]
 

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
+from aeon.report.given import changed_settings
 from aeon.report.html import render_markdown
+from aeon.report.items import Item, find_critical
 from aeon.report.page import build
 from aeon.report.page.build import draw_report, share_waited
-from aeon.report.page.calls import Item, TextTable, find_critical
-from aeon.report.page.commands import changed_settings
+from aeon.report.page.calls import TextTable
 from aeon.report.page.passes import compare_words
 from aeon.report.record import load_record
 

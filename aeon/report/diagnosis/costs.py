@@ -1,0 +1,351 @@
+"""Detectors of what a run spent, and on what: limits, shares of the budget, waits, repairs, passes without gain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from aeon.report.diagnosis.finding import (
+    WORDS,
+    Evidence,
+    Finding,
+    Remedy,
+    as_percent,
+    name_passes,
+)
+from aeon.report.ending import is_replay, raised_limits
+from aeon.report.given import tell_default
+from aeon.report.items import Item, count_side_by_side
+from aeon.report.record import Call, Line
+from aeon.report.scores import NOTICEABLE, AssessedPass
+from aeon.report.spending import Spending
+from aeon.report.words import count_noun, format_took, shorten
+
+_HALF = 0.5
+_FEWEST_STEPS = 3
+_FEWEST_CALLS = 6
+_MOST_REPAIRS = 0.2
+_LONGEST_WAIT = 0.1
+_SLOW = 0.25
+_SLOWER = 2.5
+_SECONDS = 0.5  # what is shorter nobody waits for
+_RESOURCES = {
+    "ttl_expired": "TTL",
+    "max_llm_calls": "TTL",
+    "max_tokens": "tokens",
+    "max_cost": "money",
+    "max_seconds": "time",
+}
+"""The resource that a limit caps, by the reason that a run ended."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What took a share, in (0, 1], of a resource of the run: TTL, tokens, money or time."""
+
+    what: str
+    of: str
+    share: float
+    anchor: str
+
+
+def find_limit(evidence: Evidence) -> Iterator[Finding]:
+    """The TTL or the limit that ended the run."""
+    reason = evidence.result.termination_reason
+    if reason != "ttl_expired" and not reason.startswith("max_"):
+        return
+    key = f"limits.{reason}"
+    what = "TTL" if reason == "ttl_expired" else f"limit `{key}`"
+    still_rising = is_rising(evidence.patterns.assessed)
+    raised = tuple(raised_limits(evidence.result))
+    yield Finding(
+        title=f"The {what} ended the run before it was done",
+        rank="cause",
+        weight=50 if still_rising else 35,
+        advice=tell_default(evidence.result, key),
+        anchor="budget",
+        remedies=(Remedy("To let it go further", raised),) if still_rising and raised else (),
+    )
+
+
+def is_rising(assessed: tuple[AssessedPass, ...]) -> bool:
+    """Whether the last assessed pass gained on the one before; one alone may still be followed by a gain."""
+    if len(assessed) < 2:
+        return True
+    return _gains(assessed[-2], assessed[-1])
+
+
+def _gains(before: AssessedPass, after: AssessedPass) -> bool:
+    # Rounded, since 0.72 - 0.7 is less than 0.02.
+    rises = (round(after.scores[name] - score, 6) for name, score in before.scores.items())
+    newly_met = (after.criteria.get(name) and not met for name, met in before.criteria.items())
+    return any(rise >= NOTICEABLE for rise in rises) or any(newly_met)
+
+
+def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
+    """What took over half of the budget that ended the run."""
+    resource = _RESOURCES.get(evidence.result.termination_reason)
+    shares = [one for one in _shares(evidence) if one.of == resource]
+    if not shares:
+        return
+    most = max(shares, key=lambda one: one.share)
+    raised = tuple(raised_limits(evidence.result))
+    yield Finding(
+        title=f"{most.what} took {as_percent(most.share)} of the {most.of}, which then ended the run",
+        rank="cause",
+        weight=76,
+        anchor=most.anchor,
+        remedies=(Remedy("To let it go further", raised),) if raised else (),
+    )
+
+
+def find_large_shares(evidence: Evidence) -> Iterator[Finding]:
+    """A step, a kind of call or the planning with over half of the tokens, the money, the time or the TTL."""
+    if len(evidence.record.calls) < _FEWEST_CALLS:
+        return  # of so few calls one always has a large share
+    ending = _RESOURCES.get(evidence.result.termination_reason)
+    by_what: defaultdict[str, list[Share]] = defaultdict(list)
+    for one in _shares(evidence):
+        if one.of != ending:
+            by_what[one.what].append(one)
+    for what, shares in by_what.items():
+        parts = [f"{as_percent(one.share)} of the {one.of}" for one in shares]
+        *first, last = parts
+        listed = f"{', '.join(first)} and {last}" if first else last
+        yield Finding(
+            title=f"{what} took {listed}",
+            rank="cost",
+            weight=20 * max(one.share for one in shares),
+            anchor=shares[0].anchor,
+        )
+
+
+def _shares(evidence: Evidence) -> Iterator[Share]:
+    """Every share over half."""
+    for resource, amounts, total in _amounts(evidence):
+        for (what, anchor), amount in amounts.items():
+            if total and amount / total > _HALF:
+                yield Share(what, resource, amount / total, anchor)
+
+
+_Amounts = dict[tuple[str, str], float]
+
+
+def _amounts(evidence: Evidence) -> Iterator[tuple[str, _Amounts, float]]:
+    """What planning, each step and each kind of call took of each resource, and how much there was in all."""
+    result, patterns = evidence.result, evidence.patterns
+    spent: dict[tuple[str, str], Spending] = {}
+    if 0 in patterns.by_pass:
+        spent["Planning (pass 0)", "pass-0"] = patterns.by_pass[0]
+    spent |= {("Calls of kind " + f"`{kind}`", "took"): one for kind, one in _overhead(evidence)}
+    if len(patterns.by_step) >= _FEWEST_STEPS:
+        spent |= {(f"The step `{step}`", "took"): one for step, one in patterns.by_step.items()}
+    total = result.usage.total
+    yield "tokens", {what: one.tokens for what, one in spent.items()}, total.total_tokens
+    if total.cost:
+        yield "money", {what: one.cost or 0.0 for what, one in spent.items()}, total.cost
+    if not is_replay(result):
+        yield "time", _time(evidence), result.timings.total_seconds
+    yield "TTL", _cycles(evidence), result.ttl.used
+
+
+def _overhead(evidence: Evidence) -> Iterator[tuple[str, Spending]]:
+    """The kinds of calls other than the steps, which are the work itself."""
+    for kind, spent in evidence.patterns.by_call.items():
+        if kind != "step":
+            yield kind, spent
+
+
+def _time(evidence: Evidence) -> _Amounts:
+    """What the run waited for: seconds on its critical path."""
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    steps = {item.step_id for item in evidence.items if item.step_id}
+    for item in evidence.critical:
+        for what in _places_of(item, has_many_steps=len(steps) >= _FEWEST_STEPS):
+            found[what] += item.end - item.start
+    return dict(found)
+
+
+def _cycles(evidence: Evidence) -> _Amounts:
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    if evidence.passes:
+        found["Planning (pass 0)", "pass-0"] = evidence.passes[0].ttl_used
+    steps = {item.step_id for item in evidence.items if item.step_id}
+    for item in evidence.items:
+        is_charged = isinstance(item.source, Call) and item.source.cycle and not item.repairs
+        if not is_charged:
+            continue
+        for what in _places_of(item, has_many_steps=len(steps) >= _FEWEST_STEPS):
+            if not what[0].startswith("Planning"):  # counted by the pass itself
+                found[what] += 1
+    return dict(found)
+
+
+def _places_of(item: Item, *, has_many_steps: bool) -> Iterator[tuple[str, str]]:
+    if item.pass_number == 0:
+        yield "Planning (pass 0)", "pass-0"
+    if item.kind not in ("step", "wait", "repair"):
+        yield f"Calls of kind `{item.kind}`", "took"
+    if item.step_id and has_many_steps:
+        yield f"The step `{item.step_id}`", "took"
+
+
+def find_waits(evidence: Evidence) -> Iterator[Finding]:
+    """Requests that were sent again, by error, where they took a share of the time."""
+    total = evidence.result.timings.total_seconds or 1.0
+    for error, wait in evidence.patterns.waits.items():
+        share = min(1.0, wait.seconds / total)
+        is_long = wait.times >= 3 or share > _LONGEST_WAIT
+        if wait.seconds < 0.05 or not is_long:
+            continue
+        is_limited = "rate" in error.lower() or "limit" in error.lower()
+        yield Finding(
+            title=f"{count_noun(wait.times, 'retry')} after `{error}`: {format_took(wait.seconds)} "
+            f"were spent waiting, {as_percent(share)} of the time",
+            rank="cost",
+            weight=20 + 60 * share,
+            advice="`provider.requests_per_minute` or `provider.max_concurrency` keep under a server's limit."
+            if is_limited
+            else "",
+            anchor="timeline",
+            remedies=(_ask_less(evidence),) if is_limited else (),
+        )
+
+
+def _ask_less(evidence: Evidence) -> Remedy:
+    at_once = count_side_by_side([item for item in evidence.items if item.kind != "wait"])
+    overrides = (f"provider.max_concurrency={max(1, at_once // 2)}",)
+    return Remedy("To ask less at once next time", overrides, anew=True)
+
+
+def find_repairs(evidence: Evidence) -> Iterator[Finding]:
+    """Calls whose answers often broke their schema."""
+    requests = evidence.result.usage.total.requests
+    repairs = evidence.result.usage.by_call.get("repair")
+    share = repairs.requests / requests if repairs and requests else 0.0
+    for name, rate in evidence.patterns.repairs_by_call.items():
+        broken = rate.repaired + rate.unrecoverable
+        if broken < 2 or rate.rate < _MOST_REPAIRS:
+            continue
+        first = next((one for one in evidence.result.repairs if one.call == name), None)
+        role = next((call.role for call in evidence.record.calls if call.call == name), "worker")
+        of_all = f"; {as_percent(share)} of all requests were repairs" if share else ""
+        yield Finding(
+            title=f"{broken} of {rate.answers} answers to `{name}` broke their schema{of_all}",
+            rank="cost",
+            weight=25 + 60 * max(share, rate.rate / 2),
+            evidence=shorten("; ".join(first.errors), WORDS) if first else "",
+            advice="Try another model for it, or `provider.structured_output` (`aeon docs providers`).",
+            anchor="calls",
+            remedies=(
+                Remedy(f"To have another model answer {name}", (f"roles.{role}.model=NAME",)),
+            ),
+        )
+
+
+def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
+    """The request or tool on the critical path that took much longer than the others."""
+    if is_replay(evidence.result) or not evidence.critical:
+        return
+    slow = max(evidence.critical, key=lambda item: item.end - item.start)
+    if slow.kind == "wait":
+        return
+    total = evidence.result.timings.total_seconds
+    seconds = slow.end - slow.start - _waited_within(slow, evidence)
+    usual = median(item.end - item.start for item in evidence.items if item.kind != "wait")
+    if seconds <= max(_SECONDS, _SLOW * total, _SLOWER * usual):
+        return
+    remedies: tuple[Remedy, ...] = ()
+    if isinstance(slow.source, Call):
+        faster = (f"roles.{slow.source.role}.model=NAME",)
+        remedies = (Remedy("To have it answered by a faster model", faster),)
+    yield Finding(
+        title=f"Everything waited {format_took(seconds)} of {format_took(total)} for {_name_item(slow)} "
+        f"in pass {slow.pass_number}",
+        rank="cost",
+        weight=15 + 60 * min(1.0, seconds / total),
+        evidence=f"It is on the critical path; a request usually took {format_took(usual)}.",
+        anchor=slow.key,
+        remedies=remedies,
+    )
+
+
+def _waited_within(slow: Item, evidence: Evidence) -> float:
+    return sum(
+        item.end - item.start
+        for item in evidence.items
+        if item.kind == "wait"
+        and item.step_id == slow.step_id
+        and slow.start <= item.start
+        and item.end <= slow.end
+    )
+
+
+def _name_item(item: Item) -> str:
+    if item.step_id is None:
+        return f"`{item.label}`"
+    return f"{item.label.removesuffix(f' {item.step_id}')} `{item.step_id}`"
+
+
+def find_passes_without_gain(evidence: Evidence) -> Iterator[Finding]:
+    """Passes after which no score had risen and no criterion was newly met."""
+    patterns = evidence.patterns
+    numbers = patterns.without_gain
+    if not numbers:
+        return
+    spent = sum(patterns.by_pass[one].tokens for one in numbers if one in patterns.by_pass)
+    total = evidence.result.usage.total.total_tokens or 1
+    figures = f"{spent:,} tokens, {as_percent(spent / total)} of all." if spent else ""
+    yield Finding(
+        title=f"{name_passes(numbers).capitalize()} gained nothing: no score rose by {NOTICEABLE} or more, "
+        "and nothing that was missing came",
+        rank="cost",
+        weight=28 + 40 * min(1.0, spent / total),
+        evidence=figures,
+        anchor="scores",
+        remedies=tuple(_stop_earlier(evidence)),
+    )
+
+
+def _stop_earlier(evidence: Evidence) -> Iterator[Remedy]:
+    """The limit that ends with the pass on which two or more later ones did not gain."""
+    assessed = evidence.patterns.assessed
+    if evidence.result.converged:
+        return
+    for place, one in enumerate(assessed[:-2]):
+        if not any(_gains(one, later) for later in assessed[place + 1 :]):
+            purpose = f"To end with pass {one.pass_number}, on which no later pass gained"
+            yield Remedy(purpose, (f"limits.max_passes={one.pass_number}",))
+            return
+
+
+def find_fallback_endpoints(evidence: Evidence) -> Iterator[Finding]:
+    """Endpoints that answered in place of one that failed."""
+    lines: dict[tuple[str, str], Line] = {}
+    for line in evidence.record.events:
+        if line["event"] == "fallback_used":
+            lines.setdefault((line["failed"], line["endpoint"]), line)
+    for (failed, endpoint), line in lines.items():
+        number = evidence.result.provider.endpoints.get(endpoint, 0)
+        yield Finding(
+            title=f"The endpoint `{endpoint}` answered {count_noun(number, 'request')} in place of "
+            f"`{failed}`, which failed",
+            rank="doubt",
+            weight=50,
+            evidence=shorten(str(line["error"]), WORDS),
+            anchor=_first_call_at(evidence, line["site"]),
+            remedies=(Remedy(f"To see what {failed} answers now", program="doctor"),),
+        )
+
+
+def _first_call_at(evidence: Evidence, site: Mapping[str, Any]) -> str:
+    place = site["pass_number"], site["phase"], site["step_id"]
+    keys = (
+        item.key
+        for item in evidence.items
+        if (item.pass_number, item.phase, item.step_id) == place and item.key
+    )
+    return next(keys, "calls")

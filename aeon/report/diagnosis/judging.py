@@ -1,0 +1,355 @@
+"""Detectors of what the judge said: scores, criteria, issues and contradictions, its own too."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment
+from aeon.domain.report import ValidationIssue
+from aeon.report.diagnosis.finding import (
+    WORDS,
+    Evidence,
+    Finding,
+    Remedy,
+    join_names,
+    name_passes,
+)
+from aeon.report.given import tell_default
+from aeon.report.scores import NOTICEABLE, AssessedPass, Blocker
+from aeon.report.steps import COMPARED, steps_carried_out
+from aeon.report.words import list_names, round_down, shorten
+
+_OTHER_JUDGE = Remedy("To have another model judge what is there", ("roles.grader.model=NAME",))
+_DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
+_LONGEST_TASK = 400
+_CONTRADICTION = "contradiction_detected"
+
+
+def find_low_scores(evidence: Evidence) -> Iterator[Finding]:
+    """Scores below their threshold at the end."""
+    for blocker in evidence.open_blockers:
+        if blocker.kind != "score" or blocker.last is None or blocker.best is None:
+            continue
+        yield Finding(
+            title=_describe_low_score(evidence, blocker),
+            rank="cause",
+            weight=40,
+            evidence=shorten(" ".join(blocker.words), WORDS),
+            advice=tell_default(evidence.result, f"convergence.{blocker.score}"),
+            anchor="scores",
+        )
+
+
+def _describe_low_score(evidence: Evidence, blocker: Blocker) -> str:
+    name = str(blocker.score)
+    values = [each.scores[name] for each in evidence.patterns.assessed]
+    last, best = round_down(values[-1]), round_down(max(values))
+    needs = f"its threshold is {blocker.threshold:.2f}"
+    if len(values) > 1 and max(values) - min(values) < NOTICEABLE:
+        passes = name_passes(each.pass_number for each in evidence.patterns.assessed)
+        return f"{name.capitalize()} stays at {last:.2f} in {passes}; {needs}"
+    more = f" (best: {best:.2f})" if best > last else ""
+    return f"{name.capitalize()} ended at {last:.2f}; {needs}{more}"
+
+
+def find_unmet_criteria(evidence: Evidence) -> Iterator[Finding]:
+    """Criteria that the last assessment found not met."""
+    for blocker in evidence.open_blockers:
+        if blocker.kind != "criterion":
+            continue
+        yield Finding(
+            title=f"The criterion `{blocker.code}` was not met in {name_passes(blocker.passes)}",
+            rank="cause",
+            weight=75,
+            evidence=shorten(" ".join(blocker.words), WORDS),
+            advice="Say in the task what it asks for, or word the criterion so that it can be met.",
+            anchor=f"judge-{blocker.passes[-1]}",
+            remedies=tuple(_meet_criterion(evidence, blocker.code)),
+        )
+
+
+def _meet_criterion(evidence: Evidence, name: str) -> Iterator[Remedy]:
+    criteria = evidence.result.configuration["convergence"]["criteria"]
+    words = str(criteria.get(name) or "")
+    task = f"{evidence.result.task.rstrip().rstrip('.')}. {words}"
+    if words and len(task) <= _LONGEST_TASK:
+        yield Remedy("To ask for it in the task", (f"task={task}",), anew=True)
+    reword = (f"convergence.criteria.{name}=WORDS",)
+    yield Remedy("To word the criterion so that it can be met", reword)
+
+
+def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
+    """Blocking issues of the last assessment, contradictions apart."""
+    for blocker in evidence.open_blockers:
+        if blocker.kind != "issue" or blocker.code == _CONTRADICTION:
+            continue
+        passes = name_passes(blocker.passes)
+        yield Finding(
+            title=f"The judge found a blocking issue{name_issue_kind(blocker.code)} in {passes}",
+            rank="cause",
+            weight=74,
+            evidence=shorten(" ".join(blocker.words), WORDS),
+            anchor=f"judge-{blocker.passes[-1]}",
+        )
+
+
+def name_issue_kind(code: str) -> str:
+    """The kind in a reason code, in brackets: contradiction, omission, hallucination; nothing for another."""
+    return "" if code == "blocking_issue" else f" ({code.removesuffix('_detected')})"
+
+
+def find_missing_assessments(evidence: Evidence) -> Iterator[Finding]:
+    """A last pass that no model assessed."""
+    for blocker in evidence.open_blockers:
+        if blocker.kind == "unavailable":
+            yield Finding(
+                title=f"The judge gave no usable assessment in {name_passes(blocker.passes)}",
+                rank="cause",
+                weight=85,
+                anchor="advisories",
+                remedies=(_DOCTOR,),
+            )
+
+
+def find_contradictions(evidence: Evidence) -> Iterator[Finding]:
+    """Outputs that contradict each other at the end, by the judge and the last review."""
+    if evidence.ended_well or not evidence.assessments:
+        return
+    number, said = max(evidence.assessments.items())
+    words = _contradictions(said)
+    codes = {blocker.code for blocker in evidence.open_blockers}
+    issues = _consistency_issues(evidence, number)
+    pairs = [] if "inconsistent" not in codes else _disagreeing(said)
+    if _CONTRADICTION not in codes and not pairs:
+        return
+    steps = _steps_of(issues, words, list(evidence.last_steps))
+    title = f"The judge found a contradiction in pass {number}"
+    if len(steps) > 1:
+        title = f"Outputs contradict each other in pass {number}: it concerns {join_names(steps)}"
+    elif steps:
+        title = (
+            f"An output contradicts the others in pass {number}: it concerns {join_names(steps)}"
+        )
+    elif pairs and not words:
+        title = f"The judge found disagreement in pass {number}: {list_names(pairs)}"
+    reasons = words or [issue.description for issue in issues] or _reasons(said)
+    yield Finding(
+        title=title,
+        rank="cause",
+        weight=80,
+        evidence=shorten("\n".join(dict.fromkeys(reasons)), WORDS),
+        advice="If your inputs disagree, say in the task which of them holds.",
+        anchor=f"judge-{number}",
+    )
+
+
+def _contradictions(said: ConvergenceAssessment) -> list[str]:
+    issues = said.metadata.get("issues") or ()
+    return [
+        str(issue["description"])
+        for issue in issues
+        if issue["kind"] == "contradiction" and issue["blocking"]
+    ]
+
+
+def _consistency_issues(evidence: Evidence, number: int) -> list[ValidationIssue]:
+    report = evidence.passes[number].evaluation_results.validation_report
+    issues = report.issues if report else ()
+    return [issue for issue in issues if issue.type == "consistency"]
+
+
+def _disagreeing(said: ConvergenceAssessment) -> list[str]:
+    pairs = said.scores.consistency_status.items()
+    return [
+        name.replace("_", " and ")
+        for name, status in pairs
+        if status.status == "inconsistent" and "memory" not in name
+    ]
+
+
+def _reasons(said: ConvergenceAssessment) -> list[str]:
+    statuses = said.scores.consistency_status.values()
+    reasons = [one.explanation for one in statuses if one.status == "inconsistent"]
+    return [*filter(None, reasons)] or [said.explanation]
+
+
+def _steps_of(
+    issues: Sequence[ValidationIssue], words: Sequence[str], steps: Sequence[str]
+) -> list[str]:
+    """The steps that a contradiction concerns: where the review found it, and those whose ids are quoted in the words
+    on it. An id that is quoted is that of a step; one without quotes may be a word."""
+    located = {issue.step_id for issue in issues}
+    texts = [*words, *(issue.description for issue in issues)]
+    references = [
+        issue.location.artifact_reference or "" for issue in issues if issue.location is not None
+    ]
+    return [
+        step
+        for step in steps
+        if step in located
+        or any(f"{quote}{step}{quote}" in text for quote in "`'\"" for text in texts + references)
+    ]
+
+
+def find_noise(evidence: Evidence) -> Iterator[Finding]:
+    """One answer that was judged in two ways: the scores of a judge are then partly chance."""
+    differing = [
+        one for group in _same_answers(evidence) if (one := _widest(evidence, group)) is not None
+    ]
+    for one in sorted(differing, key=lambda each: each.spread, reverse=True)[:2]:
+        decides = one.low < one.threshold <= one.high
+        is_cause = decides and not evidence.ended_well
+        first, last = one.first, one.last
+        yield Finding(
+            title=f"The judge contradicts itself: {one.name} went from {first[1]:.2f} to {last[1]:.2f} "
+            f"from pass {first[0]} to pass {last[0]}, for the same answer",
+            rank="cause" if is_cause else "doubt",
+            weight=84 if is_cause else 55,
+            evidence=_quote_judge(evidence, one),
+            anchor=f"judge-{last[0]}",
+            links=tuple(
+                (f"its call in pass {number}", evidence.judge_calls[number])
+                for number in (first[0], last[0])
+                if number in evidence.judge_calls
+            ),
+            remedies=(_OTHER_JUDGE,),
+        )
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """What differs most between the judgements of one answer: a score or a criterion (1: met), the pass and the value
+    of its first and of its last value that differ, and what it needs."""
+
+    name: str
+    first: tuple[int, float]
+    last: tuple[int, float]
+    threshold: float
+
+    @property
+    def low(self) -> float:
+        return min(self.first[1], self.last[1])
+
+    @property
+    def high(self) -> float:
+        return max(self.first[1], self.last[1])
+
+    @property
+    def spread(self) -> float:
+        return self.high - self.low
+
+
+def _same_answers(evidence: Evidence) -> Iterator[list[AssessedPass]]:
+    """The assessed passes that have one answer, two at least."""
+    by_answer: defaultdict[str, list[AssessedPass]] = defaultdict(list)
+    for each in evidence.patterns.assessed:
+        by_answer[evidence.answers[each.pass_number]].append(each)
+    for answer, group in by_answer.items():
+        if answer and len(group) > 1:
+            yield group
+
+
+def _widest(evidence: Evidence, group: Sequence[AssessedPass]) -> _Difference | None:
+    found = []
+    for name, threshold in evidence.patterns.thresholds.items():
+        values = [(each.pass_number, each.scores[name]) for each in group]
+        found.append(_extremes(name, values, threshold))
+    for name in group[0].criteria:
+        values = [
+            (each.pass_number, float(each.criteria[name]))
+            for each in group
+            if name in each.criteria
+        ]
+        found.append(_extremes(name, values, 1.0))
+    widest = max(found, key=lambda one: one.spread)
+    # Rounded, since 0.72 - 0.7 is less than 0.02.
+    return widest if round(widest.spread, 6) >= NOTICEABLE else None
+
+
+def _extremes(name: str, values: Sequence[tuple[int, float]], threshold: float) -> _Difference:
+    lowest = min(values, key=lambda one: one[1])
+    highest = max(values, key=lambda one: one[1])
+    first, last = sorted((lowest, highest))
+    return _Difference(name=name, first=first, last=last, threshold=threshold)
+
+
+def _quote_judge(evidence: Evidence, one: _Difference) -> str:
+    numbers = (one.first[0], one.last[0])
+    lines = [_tell_changes(evidence, *numbers)]
+    words = {number: _words_on(evidence.assessments[number], one.name) for number in numbers}
+    for number, text in words.items():
+        if any(words.values()):
+            lines.append(f"Pass {number}: {shorten(text, WORDS) or 'no reason.'}")
+    return "\n".join(lines)
+
+
+def _words_on(said: ConvergenceAssessment, name: str) -> str:
+    """The judge's words for a score or on a criterion."""
+    reasons = [one.reason for one in said.criteria if one.name == name]
+    return " ".join(reasons or (*said.detected_issues, said.explanation)).strip()
+
+
+def _tell_changes(evidence: Evidence, first: int, last: int) -> str:
+    """What in plan and outputs differs between two passes with the same answer."""
+    before, after = (
+        {step.step_id: step for step in steps_carried_out(evidence.passes[number])}
+        for number in (first, last)
+    )
+    fields = (*COMPARED, "clarity_state", "step_output")
+    differing = sorted(
+        f"the {name.removeprefix('step_').replace('_', ' ')} of `{step}`"
+        for step in before.keys() & after.keys()
+        for name in fields
+        if getattr(before[step], name) != getattr(after[step], name)
+    )
+    differing += [f"the step `{step}`" for step in sorted(before.keys() ^ after.keys())]
+    if not differing:
+        return "Neither the answer nor any step of the plan changed between."
+    return f"The answer did not change between; {list_names(differing, 3)} did."
+
+
+def find_denied_scores(evidence: Evidence) -> Iterator[Finding]:
+    """Passes whose scores all reach their thresholds, and of which the judge yet says that two artefacts disagree."""
+    conflicts = [one for one in evidence.patterns.judge_conflicts if one.kind == "pairs"]
+    if not conflicts:
+        return
+    where = sorted({number for one in conflicts for number in one.passes})
+    names = ", ".join(dict.fromkeys(one.name.replace("_", " and ") for one in conflicts))
+    said = evidence.passes[where[-1]].evaluation_results.convergence
+    statuses = said.scores.consistency_status if said else {}
+    reasons = [statuses[one.name].explanation for one in conflicts if where[-1] in one.passes]
+    yield Finding(
+        title=f"The judge contradicts itself in {name_passes(where)}: every score is reached, "
+        f"and yet these are said to disagree: {names}",
+        rank="doubt",
+        weight=45,
+        evidence=shorten("; ".join(filter(None, reasons)), WORDS),
+        anchor=f"judge-{where[-1]}",
+        links=tuple(
+            (f"its call in pass {number}", evidence.judge_calls[number])
+            for number in where[:4]
+            if number in evidence.judge_calls
+        ),
+        remedies=(_OTHER_JUDGE,),
+    )
+
+
+def find_falls(evidence: Evidence) -> Iterator[Finding]:
+    """Scores that fell from one assessed pass to the next, though the answer is another one."""
+    fell = [
+        one
+        for one in evidence.patterns.regressions
+        if one.name in SCORE_CODES
+        and evidence.passes[one.from_pass].answer != evidence.passes[one.to_pass].answer
+    ]
+    for one in sorted(fell, key=lambda each: each.after - each.before)[:2]:
+        words = f"After the refinement of {join_names(one.refined)}." if one.refined else ""
+        yield Finding(
+            title=f"{one.name.capitalize()} fell from {one.before:.2f} to {one.after:.2f} in pass {one.to_pass}",
+            rank="cost",
+            weight=30 + 40 * (one.before - one.after),
+            evidence=words,
+            anchor=f"pass-{one.to_pass}",
+        )

@@ -1,0 +1,143 @@
+"""The detectors of a run in one table, and their findings ranked: causes first, each with what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from aeon.report.diagnosis import costs, judging, work
+from aeon.report.diagnosis.finding import RANKS, Evidence, Find, Finding, Remedy
+from aeon.report.ending import SMALL_GAP
+from aeon.report.items import Item
+from aeon.report.patterns import Patterns
+from aeon.report.record import Record
+from aeon.report.words import round_down
+
+_MOST = 8
+UNCONVERGED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """A detector by its name, and the detectors whose findings, where there are any, its own follow from."""
+
+    name: str
+    find: Find
+    follows: frozenset[str] = frozenset()
+
+
+_GIVEN = frozenset({"failure", "blank input"})
+_STEPS = _GIVEN | {"blocked step", "failed step", "missing tool"}
+_CAUSES = _STEPS | {
+    "missing assessment",
+    "noise",
+    "undone work",
+    "contradiction",
+    "repeated issue",
+    "eaten budget",
+    "unmet criterion",
+    "blocking issue",
+    "refused change",
+}
+DETECTORS: tuple[Detector, ...] = (
+    Detector("failure", work.find_failure),
+    Detector("blank input", work.find_blank_inputs),
+    Detector("blocked step", work.find_blocked_steps, _GIVEN),
+    Detector("failed step", work.find_failed_steps, _GIVEN),
+    Detector("missing tool", work.find_missing_tools),
+    Detector("server down", work.find_servers_down, frozenset({"missing tool"})),
+    Detector("lost review", work.find_lost_reviews, frozenset({"failure", "missing assessment"})),
+    Detector("missing assessment", judging.find_missing_assessments, frozenset({"failure"})),
+    Detector("noise", judging.find_noise),
+    Detector("undone work", work.find_undone_work),
+    Detector("contradiction", judging.find_contradictions),
+    Detector("repeated issue", work.find_repeated_issues),
+    Detector("eaten budget", costs.find_eaten_budget),
+    Detector("unmet criterion", judging.find_unmet_criteria, _STEPS),
+    Detector("blocking issue", judging.find_blocking_issues, _STEPS),
+    Detector("refused change", work.find_refused_changes, _STEPS),
+    Detector("limit", costs.find_limit, _CAUSES | {"low score"}),
+    Detector("left to a person", work.find_left_to_a_person, _CAUSES | {"low score", "limit"}),
+    Detector("low score", judging.find_low_scores, _CAUSES | {"limit"}),
+    Detector("stall", work.find_stall, _CAUSES | {"low score"}),
+    Detector("unreached step", work.find_unreached_steps, _CAUSES | {"limit", "low score"}),
+    Detector("denied score", judging.find_denied_scores),
+    Detector("fallback endpoint", costs.find_fallback_endpoints),
+    Detector("waits", costs.find_waits),
+    Detector("repairs", costs.find_repairs),
+    Detector("slow request", costs.find_slow_item, frozenset({"waits"})),
+    Detector("pass without gain", costs.find_passes_without_gain, _CAUSES | {"low score"}),
+    Detector("fall", judging.find_falls, frozenset({"undone work"})),
+    Detector(
+        "large share", costs.find_large_shares, frozenset({"eaten budget", "waits", "slow request"})
+    ),
+    Detector("default profile", work.find_default_profile),
+)
+
+
+def diagnose(
+    record: Record, patterns: Patterns, items: Sequence[Item], critical: Sequence[Item]
+) -> list[Finding]:
+    """The findings of a run, the gravest first, at most eight; what follows from a cause is among its children."""
+    evidence = Evidence(record=record, patterns=patterns, items=items, critical=critical)
+    found = [(each, finding) for each in DETECTORS for finding in each.find(evidence)]
+    return rank(found)[:_MOST]
+
+
+def list_remedies(record: Record, patterns: Patterns, findings: Sequence[Finding]) -> list[Remedy]:
+    """The remedies in the order of the findings, and last the thresholds that would accept a near miss.
+
+    What follows from a finding is mended with it, and in a run with a cause nothing is offered for its costs: they are
+    not what a person has to mend first.
+    """
+    has_cause = any(finding.rank == "cause" for finding in findings)
+    remedies: list[Remedy] = []
+    for finding in findings:
+        if has_cause and finding.rank == "cost":
+            continue
+        remedies += finding.remedies or [
+            remedy for child in finding.children for remedy in child.remedies
+        ]
+    return [*remedies, *_accept_what_there_is(record, patterns)]
+
+
+def is_sound(record: Record, findings: Sequence[Finding]) -> bool:
+    """Whether a run converged, and nothing makes its answer less certain."""
+    return record.result.converged and all(finding.rank == "cost" for finding in findings)
+
+
+def _accept_what_there_is(record: Record, patterns: Patterns) -> Iterator[Remedy]:
+    result = record.result
+    still_open = [blocker for blocker in patterns.blockers if blocker.at_end]
+    steps = result.history.passes[-1].steps if result.history.passes else ()
+    is_done = all(step.status == "complete" or step.replaced_by is not None for step in steps)
+    if result.exit_status != UNCONVERGED or not still_open or not is_done:
+        return
+    lower = []
+    for blocker in still_open:
+        if blocker.kind != "score" or blocker.last is None or blocker.threshold is None:
+            return
+        reached = round_down(blocker.last)
+        if round(blocker.threshold - reached, 6) > SMALL_GAP:
+            return
+        lower.append(f"convergence.{blocker.score}={reached:g}")
+    yield Remedy("To accept what there is", tuple(lower))
+
+
+def rank(found: Sequence[tuple[Detector, Finding]]) -> list[Finding]:
+    """Findings by rank and weight, each under the first one before it that it follows from."""
+    ordered = sorted(found, key=lambda one: (RANKS.index(one[1].rank), -one[1].weight))
+    roots: list[tuple[str, Finding]] = []
+    for detector, finding in ordered:
+        parent = _find_parent(roots, detector)
+        if parent is None:
+            roots.append((detector.name, finding))
+            continue
+        name, cause = roots[parent]
+        roots[parent] = (name, replace(cause, children=(*cause.children, finding)))
+    return [finding for _, finding in roots]
+
+
+def _find_parent(roots: Sequence[tuple[str, Finding]], detector: Detector) -> int | None:
+    places = (place for place, (name, _) in enumerate(roots) if name in detector.follows)
+    return next(places, None)

@@ -1,0 +1,342 @@
+"""Detectors of what went wrong in the work: errors, inputs, tools, steps, reviews and changes of the plan."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from aeon.domain import errors
+from aeon.domain.refinement import RefusedAction
+from aeon.domain.report import SEVERITIES, ValidationIssue
+from aeon.report.diagnosis.finding import (
+    WORDS,
+    Evidence,
+    Finding,
+    Remedy,
+    join_names,
+    name_passes,
+)
+from aeon.report.ending import is_resumable
+from aeon.report.words import count_noun, shorten
+
+REPLAN = Remedy("To have another model refine the plan", ("roles.planner.model=NAME",))
+GO_ON = Remedy("To go on from what was answered")
+_DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
+_MOST_STEPS = 3
+_MOST_REVIEWS = 3
+_PROVIDER_ERRORS = frozenset(
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.ProviderError)
+)
+
+
+def find_failure(evidence: Evidence) -> Iterator[Finding]:
+    """The error that ended the run, or the stop."""
+    result = evidence.result
+    go_on = (GO_ON,) if is_resumable(result) else ()
+    if result.error is not None:
+        is_provider = result.error.type in _PROVIDER_ERRORS
+        title = "The provider failed" if is_provider else "It failed"
+        yield Finding(
+            title=f"{title}: {shorten(result.error.message, WORDS)}",
+            rank="cause",
+            weight=100,
+            advice=result.error.hint,
+            anchor="calls",
+            remedies=(*((_DOCTOR,) if is_provider else ()), *go_on),
+        )
+    elif result.termination_reason == "interrupted":
+        yield Finding(
+            title="It was interrupted before it was done",
+            rank="cause",
+            weight=100,
+            anchor="calls",
+            remedies=go_on,
+        )
+
+
+def find_blank_inputs(evidence: Evidence) -> Iterator[Finding]:
+    """Inputs that were given and hold no text."""
+    inputs = evidence.record.origin.get("inputs")
+    if not isinstance(inputs, dict):
+        return
+    blank = [name for name, text in inputs.items() if not str(text).strip()]
+    if not blank:
+        return
+    title = f"The input {join_names(blank)} is blank"
+    if len(blank) > 1:
+        title = f"The inputs {join_names(blank)} are blank"
+    yield Finding(
+        title=title,
+        rank=evidence.rank_of("doubt"),
+        weight=95,
+        evidence="The models were given the name without a text.",
+        anchor="given",
+        remedies=(Remedy(f"To give `{blank[0]}` (all is asked again)", (_blank_input(blank[0]),)),),
+    )
+
+
+def _blank_input(name: str) -> str:
+    return f'inputs.{name}="..."'
+
+
+def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
+    """Steps whose tool was not there: the model carried them out instead, or they failed."""
+    missing = [one for one in evidence.result.degraded if one.kind == "tool_missing" and one.step]
+    if not missing:
+        return
+    steps = list(dict.fromkeys(one.step for one in missing if one.step))
+    overrides = tuple(dict.fromkeys(text for one in missing for text in one.overrides))
+    yield Finding(
+        title=f"{_name_tools(evidence, steps)} not among the tools: {join_names(steps)} had to do without",
+        rank=evidence.rank_of("doubt"),
+        weight=87,
+        evidence=shorten(" ".join(dict.fromkeys(f"{one.message}." for one in missing)), WORDS),
+        advice=" ".join(dict.fromkeys(one.remedy for one in missing)),
+        anchor="advisories",
+        remedies=(Remedy("To register the missing tools", overrides),) if overrides else (),
+    )
+
+
+def _name_tools(evidence: Evidence, steps: list[str]) -> str:
+    tools = dict.fromkeys(evidence.last_steps[name].tool or "" for name in steps)
+    verb = "is" if len(tools) == 1 else "are"
+    return f"{join_names(list(tools))} {verb}"
+
+
+def find_servers_down(evidence: Evidence) -> Iterator[Finding]:
+    """Servers of tools that did not start."""
+    for one in evidence.result.degraded:
+        if one.kind == "server_down":
+            yield Finding(
+                title="A server of tools did not start",
+                rank=evidence.rank_of("doubt"),
+                weight=86,
+                evidence=shorten(one.message, WORDS),
+                advice=one.remedy,
+                anchor="advisories",
+            )
+
+
+def find_lost_reviews(evidence: Evidence) -> Iterator[Finding]:
+    """Reviews and assessments that could not be had."""
+    lost = [one for one in evidence.result.degraded if one.kind == "review_lost"]
+    if lost:
+        yield Finding(
+            title=f"{count_noun(len(lost), 'review')} could not be had",
+            rank="doubt",
+            weight=60,
+            evidence=shorten(lost[-1].message, WORDS),
+            advice=lost[-1].remedy,
+            anchor="advisories",
+        )
+
+
+def find_blocked_steps(evidence: Evidence) -> Iterator[Finding]:
+    """Steps that are BLOCKED at the end, and those that were BLOCKED and taken up again."""
+    blocked: defaultdict[str, list[int]] = defaultdict(list)
+    reasons: dict[str, str] = {}
+    for record in evidence.passes:
+        for name, done in record.execution_results.items():
+            if done.clarity_state == "BLOCKED":
+                blocked[name].append(record.pass_number)
+                reasons[name] = done.clarity_reason or ""
+    last = evidence.last_steps
+    stuck = {name for name in blocked if name in last and last[name].blocked}
+    for name in sorted(blocked, key=lambda each: each not in stuck)[:_MOST_STEPS]:
+        place = f"The step `{name}` was BLOCKED in {name_passes(blocked[name])}"
+        words = shorten(reasons[name], WORDS)
+        anchor = f"pass-{blocked[name][-1]}"
+        if name not in stuck:
+            yield Finding(
+                title=f"{place}, and was taken up again",
+                rank="cost",
+                weight=8,
+                evidence=words,
+                anchor=anchor,
+            )
+            continue
+        yield Finding(
+            title=f"{place}, and still is",
+            rank=evidence.rank_of("doubt"),
+            weight=90,
+            evidence=words,
+            advice="Give what it misses, in the task or as an input.",
+            anchor=anchor,
+            remedies=tuple(_give_what_is_missing(evidence)),
+        )
+
+
+def _give_what_is_missing(evidence: Evidence) -> Iterator[Remedy]:
+    result = evidence.result
+    asks = result.configuration["interaction"]["kind"] != "none"
+    if not asks and any(one.answer is None for one in result.follow_up_questions):
+        yield Remedy("To answer the questions", ("interaction=ask",))
+    yield Remedy("To give what the step misses (all is asked again)", (_blank_input("NAME"),))
+
+
+def find_failed_steps(evidence: Evidence) -> Iterator[Finding]:
+    """Steps that failed and were not replaced."""
+    failed = [step for step in evidence.last_steps.values() if step.status == "failed"]
+    for step in failed[:_MOST_STEPS]:
+        yield Finding(
+            title=f"The step `{step.step_id}` failed",
+            rank=evidence.rank_of("doubt"),
+            weight=88,
+            evidence=shorten(step.errors[-1] if step.errors else "", WORDS),
+            anchor="plan",
+        )
+
+
+def find_unreached_steps(evidence: Evidence) -> Iterator[Finding]:
+    """Steps that were never carried out, in a run that did not converge."""
+    steps = evidence.last_steps.values()
+    unreached = [
+        step.step_id for step in steps if step.status == "pending" and step.replaced_by is None
+    ]
+    if unreached and not evidence.ended_well:
+        title = f"Never reached: {join_names(unreached)}"
+        yield Finding(title=title, rank="cause", weight=20, anchor="plan")
+
+
+def find_stall(evidence: Evidence) -> Iterator[Finding]:
+    """The end of a run in which nothing changed any more."""
+    if evidence.result.termination_reason == "stalled":
+        yield Finding(
+            title="No step was ready and nothing changed: the run stalled",
+            rank="cause",
+            weight=30,
+            anchor="plan",
+            remedies=(REPLAN,) if evidence.is_done else (),
+        )
+
+
+def find_repeated_issues(evidence: Evidence) -> Iterator[Finding]:
+    """The same issue in three reviews or more: of one type at one step, or in the same words."""
+    found: defaultdict[tuple[str, str], dict[int, ValidationIssue]] = defaultdict(dict)
+    for record in evidence.passes:
+        report = record.evaluation_results.validation_report
+        for issue in report.issues if report else ():
+            if issue.severity == SEVERITIES[0]:  # an issue of LOW severity asks for no change
+                continue
+            key = (issue.type, issue.step_id or " ".join(issue.description.split()))
+            found[key][record.pass_number] = issue
+    repeated = [by_pass for by_pass in found.values() if len(by_pass) >= _MOST_REVIEWS]
+    for by_pass in sorted(repeated, key=len, reverse=True)[:_MOST_STEPS]:
+        last = by_pass[max(by_pass)]
+        place = f" at `{last.step_id}`" if last.step_id else ""
+        kind = last.type.replace("_", " ")
+        yield Finding(
+            title=f"{len(by_pass)} reviews found the same issue{place}: {kind}, in {name_passes(by_pass)}",
+            rank=evidence.rank_of("cost"),
+            weight=78 if not evidence.ended_well else 25,
+            evidence=shorten(last.description, WORDS),
+            advice="The changes of the plan between these reviews did not settle it.",
+            anchor=f"issue-{max(by_pass)}-{last.issue_id}",
+            remedies=(REPLAN,),
+        )
+
+
+def find_undone_work(evidence: Evidence) -> Iterator[Finding]:
+    """A text that returns to an earlier one after it had been another: the answer, else a step's output or words."""
+    returned = _find_return(evidence.answers)
+    if returned:
+        yield _undone(evidence, "The answer", returned)
+        return
+    texts: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
+    for record in evidence.passes:
+        for step in record.steps:
+            texts["output", step.step_id][record.pass_number] = step.step_output or ""
+            texts["description", step.step_id][record.pass_number] = step.description
+    for (name, step_id), by_pass in texts.items():
+        returned = _find_return(by_pass)
+        if returned:
+            yield _undone(evidence, f"The {name} of `{step_id}`", returned)
+            return
+
+
+def _find_return(texts: dict[int, str]) -> tuple[int, int, int] | None:
+    """The last three passes of which the first and the third have one text, and the second another."""
+    stretches: list[tuple[int, int, str]] = []  # the first and the last pass that have a text
+    for number, text in texts.items():
+        if not text.strip():
+            continue
+        if stretches and stretches[-1][2] == text:
+            stretches[-1] = (stretches[-1][0], number, text)
+        else:
+            stretches.append((number, number, text))
+    for place in range(len(stretches) - 1, 1, -1):
+        for earlier in range(place - 2, -1, -1):
+            if stretches[earlier][2] == stretches[place][2]:
+                return stretches[earlier][1], stretches[place - 1][1], stretches[place][0]
+    return None
+
+
+def _undone(evidence: Evidence, what: str, passes: tuple[int, int, int]) -> Finding:
+    earlier, between, later = passes
+    return Finding(
+        title=f"{what} went back: in pass {later} it is the text of pass {earlier} again",
+        rank=evidence.rank_of("cost"),
+        weight=82 if not evidence.ended_well else 35,
+        evidence=f"What pass {between} had changed was undone.",
+        anchor=f"answer-{later}",
+        remedies=(REPLAN,),
+    )
+
+
+def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
+    """Changes of the plan that were refused; the cause where the last refinement had no other."""
+    refused = evidence.result.refused_actions
+    if not refused:
+        return
+    made = [one.refinement for one in evidence.passes if one.refinement]
+    held_back = bool(made and made[-1].refused and not made[-1].accepted)
+    is_cause = held_back and not evidence.ended_well
+    verb = "was" if len(refused) == 1 else "were"
+    where = [
+        one.pass_number for one in evidence.passes if one.refinement and one.refinement.refused
+    ]
+    yield Finding(
+        title=f"{count_noun(len(refused), 'change')} of the plan {verb} refused: {_name_actions(refused)}",
+        rank="cause" if is_cause else "cost",
+        weight=70 if is_cause else 15,
+        evidence=shorten(refused[-1].reason, WORDS),
+        anchor=f"pass-{where[0]}" if where else "plan",
+        remedies=(REPLAN,) if is_cause else (),
+    )
+
+
+def _name_actions(refused: tuple[RefusedAction, ...]) -> str:
+    counted = Counter(f"{one.action.action_type} `{one.action.fragment}`" for one in refused)
+    names = [
+        f"{name} ({times} times)" if times > 1 else name for name, times in counted.most_common(4)
+    ]
+    return ", ".join(names)
+
+
+def find_left_to_a_person(evidence: Evidence) -> Iterator[Finding]:
+    """What refinement gave up."""
+    kinds = ("manual_intervention", "refinement_limit")
+    left = [one for one in evidence.result.advisories if one.kind in kinds]
+    if left:
+        yield Finding(
+            title="Something is left to a person",
+            rank=evidence.rank_of("doubt"),
+            weight=45,
+            evidence=shorten(left[-1].message, WORDS),
+            anchor="advisories",
+        )
+
+
+def find_default_profile(evidence: Evidence) -> Iterator[Finding]:
+    """A profile that could not be had, so that the default one set the budget."""
+    used = [one for one in evidence.result.advisories if one.kind == "profile_fallback"]
+    if used:
+        yield Finding(
+            title="The task has no profile of its own from the model",
+            rank="cost",
+            weight=10,
+            evidence=shorten(used[0].message, WORDS),
+            anchor="advisories",
+        )

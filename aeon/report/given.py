@@ -1,0 +1,45 @@
+"""The settings of a run that were given: those that differ from the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aeon.config.compose.reference import entries_of
+from aeon.config.settings import Settings
+from aeon.domain.result import RunResult
+from aeon.report.words import shorten
+
+_NOT_COMPARED = {"provider.models"}  # a table in its file, and empty without it
+
+
+def tell_default(result: RunResult, key: str) -> str:
+    """That a setting was given, where it was; else nothing."""
+    given = [(value, default) for name, value, default in changed_settings(result) if name == key]
+    return "".join(
+        f"`{key}` was set to {value}; its default is {default}." for value, default in given
+    )
+
+
+def changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
+    """The keys of the configuration that differ from the defaults, with their values and the defaults."""
+    kind = result.configuration["provider"]["kind"]
+    default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(
+        mode="json", by_alias=True
+    )
+    known = dict(_flat(default)) | {
+        one.path: one.default for one in reversed(entries_of("reasoning"))
+    }
+    for key, value in _flat(
+        {name: part for name, part in result.configuration.items() if name in default}
+    ):
+        if known.get(key) != value and key not in _NOT_COMPARED:
+            yield key, shorten(str(value), 400), shorten(str(known.get(key, "")), 400)
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict) and inner:
+            yield from _flat(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", inner
