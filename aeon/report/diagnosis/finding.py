@@ -99,6 +99,15 @@ class Evidence:
         }
 
     @cached_property
+    def judged_texts(self) -> dict[int, str]:
+        """What was judged in each pass, by its number: the answer, or without one the outputs of the steps."""
+        return {
+            one.pass_number: self.answers[one.pass_number]
+            or "\n".join(step.step_output or "" for step in one.steps).strip()
+            for one in self.passes
+        }
+
+    @cached_property
     def assessments(self) -> dict[int, ConvergenceAssessment]:
         """The assessments that a model gave, by pass."""
         given = (

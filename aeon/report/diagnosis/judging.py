@@ -24,6 +24,7 @@ from aeon.report.words import list_names, round_down, shorten
 _OTHER_JUDGE = Remedy("To have another model judge what is there", ("roles.grader.model=NAME",))
 _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _LONGEST_TASK = 400
+_MOST = 3
 _CONTRADICTION = "contradiction_detected"
 
 
@@ -194,24 +195,23 @@ def _steps_of(
 
 
 def find_noise(evidence: Evidence) -> Iterator[Finding]:
-    """One answer that was judged in two ways: the scores of a judge are then partly chance."""
+    """One text that was judged in two ways: the scores of a judge are then partly chance."""
     differing = [
-        one for group in _same_answers(evidence) if (one := _widest(evidence, group)) is not None
+        one for group in _same_texts(evidence) for one in _differences_within(evidence, group)
     ]
-    for one in sorted(differing, key=lambda each: each.spread, reverse=True)[:2]:
+    for one in sorted(differing, key=lambda each: each.spread, reverse=True)[:_MOST]:
         decides = one.low < one.threshold <= one.high
         is_cause = decides and not evidence.ended_well
-        first, last = one.first, one.last
+        what = "answer" if evidence.answers[one.last[0]] else "outputs of the steps"
         yield Finding(
-            title=f"The judge contradicts itself: {one.name} went from {first[1]:.2f} to {last[1]:.2f} "
-            f"from pass {first[0]} to pass {last[0]}, for the same answer",
+            title=f"The judge contradicts itself: {one.describe()}, for the same {what}",
             rank="cause" if is_cause else "doubt",
             weight=84 if is_cause else 55,
             evidence=_quote_judge(evidence, one),
-            anchor=f"judge-{last[0]}",
+            anchor=f"judge-{one.last[0]}",
             links=tuple(
                 (f"its call in pass {number}", evidence.judge_calls[number])
-                for number in (first[0], last[0])
+                for number in (one.first[0], one.last[0])
                 if number in evidence.judge_calls
             ),
             remedies=(_OTHER_JUDGE,),
@@ -227,6 +227,18 @@ class _Difference:
     first: tuple[int, float]
     last: tuple[int, float]
     threshold: float
+    is_criterion: bool = False
+
+    def describe(self) -> str:
+        """What differs, as the middle of a sentence."""
+        if self.is_criterion:
+            words = [
+                f"{'met' if value else 'not met'} in pass {number}"
+                for number, value in (self.first, self.last)
+            ]
+            return f"the criterion `{self.name}` was {' and '.join(words)}"
+        passes = f"from pass {self.first[0]} to pass {self.last[0]}"
+        return f"{self.name} went from {self.first[1]:.2f} to {self.last[1]:.2f} {passes}"
 
     @property
     def low(self) -> float:
@@ -241,38 +253,40 @@ class _Difference:
         return self.high - self.low
 
 
-def _same_answers(evidence: Evidence) -> Iterator[list[AssessedPass]]:
-    """The assessed passes that have one answer, two at least."""
-    by_answer: defaultdict[str, list[AssessedPass]] = defaultdict(list)
+def _same_texts(evidence: Evidence) -> Iterator[list[AssessedPass]]:
+    """The assessed passes in which one text was judged, two at least."""
+    by_text: defaultdict[str, list[AssessedPass]] = defaultdict(list)
     for each in evidence.patterns.assessed:
-        by_answer[evidence.answers[each.pass_number]].append(each)
-    for answer, group in by_answer.items():
-        if answer and len(group) > 1:
+        by_text[evidence.judged_texts[each.pass_number]].append(each)
+    for text, group in by_text.items():
+        if text and len(group) > 1:
             yield group
 
 
-def _widest(evidence: Evidence, group: Sequence[AssessedPass]) -> _Difference | None:
-    found = []
+def _differences_within(evidence: Evidence, group: Sequence[AssessedPass]) -> Iterator[_Difference]:
+    """The score that differs most between these passes, and each criterion that does."""
+    scores = []
     for name, threshold in evidence.patterns.thresholds.items():
         values = [(each.pass_number, each.scores[name]) for each in group]
-        found.append(_extremes(name, values, threshold))
-    for name in group[0].criteria:
-        values = [
-            (each.pass_number, float(each.criteria[name]))
-            for each in group
-            if name in each.criteria
-        ]
-        found.append(_extremes(name, values, 1.0))
-    widest = max(found, key=lambda one: one.spread)
+        scores.append(_Difference(name, *_extremes(values), threshold))
+    widest = max(scores, key=lambda one: one.spread)
     # Rounded, since 0.72 - 0.7 is less than 0.02.
-    return widest if round(widest.spread, 6) >= NOTICEABLE else None
+    if round(widest.spread, 6) >= NOTICEABLE:
+        yield widest
+    for name in group[0].criteria:
+        met = [
+            (one.pass_number, float(one.criteria[name])) for one in group if name in one.criteria
+        ]
+        difference = _Difference(name, *_extremes(met), threshold=1.0, is_criterion=True)
+        if difference.spread:
+            yield difference
 
 
-def _extremes(name: str, values: Sequence[tuple[int, float]], threshold: float) -> _Difference:
+def _extremes(values: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], tuple[int, float]]:
+    """The lowest and the highest value with their passes, in the order of the passes."""
     lowest = min(values, key=lambda one: one[1])
     highest = max(values, key=lambda one: one[1])
-    first, last = sorted((lowest, highest))
-    return _Difference(name=name, first=first, last=last, threshold=threshold)
+    return min(lowest, highest), max(lowest, highest)
 
 
 def _quote_judge(evidence: Evidence, one: _Difference) -> str:
@@ -306,8 +320,8 @@ def _tell_changes(evidence: Evidence, first: int, last: int) -> str:
     )
     differing += [f"the step `{step}`" for step in sorted(before.keys() ^ after.keys())]
     if not differing:
-        return "Neither the answer nor any step of the plan changed between."
-    return f"The answer did not change between; {list_names(differing, 3)} did."
+        return "No step of the plan changed between."
+    return f"Changed between: {list_names(differing, 3)}."
 
 
 def find_denied_scores(evidence: Evidence) -> Iterator[Finding]:
@@ -342,7 +356,7 @@ def find_falls(evidence: Evidence) -> Iterator[Finding]:
         one
         for one in evidence.patterns.regressions
         if one.name in SCORE_CODES
-        and evidence.passes[one.from_pass].answer != evidence.passes[one.to_pass].answer
+        and evidence.judged_texts[one.from_pass] != evidence.judged_texts[one.to_pass]
     ]
     for one in sorted(fell, key=lambda each: each.after - each.before)[:2]:
         words = f"After the refinement of {join_names(one.refined)}." if one.refined else ""

@@ -176,7 +176,7 @@ CASES: dict[str, list[Case]] = {
                 a_pass(2, assessed(criteria=UNCITED), answer="A"),
             ),
             [
-                "The judge contradicts itself: cited went from 1.00 to 0.00 from pass 1 to pass 2, for the same answer"
+                "The judge contradicts itself: the criterion `cited` was met in pass 1 and not met in pass 2, for the same answer"
             ],
         ),
         (
@@ -608,6 +608,20 @@ def test_every_detector_has_a_case_in_which_it_speaks_and_one_in_which_it_is_sil
     for cases in CASES.values():
         assert any(titles for *_, titles in cases)
         assert any(not titles for *_, titles in cases)
+
+
+def test_what_changed_in_the_plan_stands_beside_two_judgements_of_one_answer() -> None:
+    find = next(each.find for each in DETECTORS if each.name == "noise")
+    passes = (
+        a_pass(1, REACHED, answer="A"),
+        a_pass(2, LOW, answer="A", steps=(a_step("facts", handoff_to_next="All."), NONE_LEFT)),
+    )
+    (changed,) = find(a_run(*passes))
+    assert changed.evidence.startswith(
+        "Changed between: the handoff to next of `facts`, the status of `write`."
+    )
+    (same,) = find(a_run(a_pass(1, REACHED, answer="A"), a_pass(2, LOW, answer="A")))
+    assert same.evidence.startswith("No step of the plan changed between.\nPass 1: As it stands.")
 
 
 def test_a_repair_quotes_what_was_wrong() -> None:
