@@ -8,9 +8,11 @@ from aeon.domain.request import Usage
 
 
 class AeonError(Exception):
-    """Base of all. `hint` is a sentence a person can act on; `usage` is what was spent; `retryable`: it may pass."""
+    """Base of all. `hint` is a sentence a person can act on; `usage` is what was spent; `retryable`: it may pass;
+    `ends_run`: whatever is called next will fail by it, too."""
 
     retryable = False
+    ends_run = False
 
     def __init__(
         self, message: str, *, hint: str = "", usage: Usage | None = None, **details: Any
@@ -50,8 +52,8 @@ class LLMError(AeonError):
 
 
 class ProviderError(LLMError):
-    """The provider did not answer. `retry_after`, and `seconds` that Aeon waited, are in seconds; `ends_run`: so will
-    others."""
+    """The provider did not answer, and will not answer another call. `retry_after`, and `seconds` that Aeon waited,
+    are in seconds."""
 
     ends_run = True
     falls_back = True
@@ -177,3 +179,9 @@ class Unexpected(AeonError):
 class ComponentFailed(Unexpected):
     """A component of a person's own raised an exception, or returned what its interface does not allow; the message
     names the component and its method. It ends the run, which keeps what it has."""
+
+
+def go_on_without(error: AeonError) -> None:
+    """Raise an error that every other call would meet, too: there is no going on without this one's answer."""
+    if error.ends_run:
+        raise error

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.domain.errors import AeonError, LLMError, ProviderError
+from aeon.domain.errors import AeonError, LLMError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
 from aeon.domain.tool_result import ToolResult
@@ -99,7 +99,7 @@ def fail_with(
 
 def find_outage(error: AeonError | None) -> LLMError | None:
     """The error, when it means that the next call would fail too."""
-    return error if isinstance(error, ProviderError) and error.ends_run else None
+    return error if isinstance(error, LLMError) and error.ends_run else None
 
 
 def find_common_error(errors: Sequence[LLMError | None]) -> LLMError | None:

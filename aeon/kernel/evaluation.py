@@ -15,7 +15,7 @@ from aeon.adaptive.heuristics import (
 )
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
-from aeon.domain.errors import LLMError, ValidationError
+from aeon.domain.errors import LLMError, ValidationError, go_on_without
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import EvaluationResults, ProfileTransition
 from aeon.domain.profile import TaskProfile, TTLTable
@@ -71,6 +71,7 @@ class Evaluation:
                     cycles=0,
                 )
             except (LLMError, ValidationError) as error:
+                go_on_without(error)
                 profile, source, failure = default, "default_profile", error.message
             allocated = min(self.limit, self._allocate(profile))
             depth = configure_depth(profile, allocated, self.table, source)
@@ -139,6 +140,7 @@ class Evaluation:
         try:
             return run.call(call, ask, cycles=cycles)
         except (LLMError, ValidationError) as error:
+            go_on_without(error)
             phase.outcome = "unavailable"
             run.advise("evaluation_unavailable", f"{call}: {error.message}")
             if run.state.unavailable_evaluations + 1 >= self.options.convergence.max_unavailable:
@@ -168,6 +170,7 @@ class Evaluation:
                     ),
                 )
             except (LLMError, ValidationError) as error:
+                go_on_without(error)
                 phase.outcome = "unavailable"
                 run.advise("profile_fallback", f"The profile stays as it is: {error.message}")
                 return

@@ -243,6 +243,8 @@ class Loop:
                 "refinement_limit",
                 "No more refinements are allowed in this run; work goes on with the plan.",
             )
+            run.take(refiner.give_up(before, triggers, run.attempts))
+        failed_before, run.refinement_error = run.refinement_error, None
         if may_refine and refiner.is_due(triggers):
             self._refine(
                 this, "C", Occasion(issues, triggers, state.manual_intervention, assessment)
@@ -250,7 +252,10 @@ class Loop:
         else:
             self._skip("C", "REFINE")
         verdict = this.refinement.supervisor if this.refinement else None
-        return verdict.blocking if verdict else is_stuck(before, run.plan)
+        stuck = verdict.blocking if verdict else is_stuck(before, run.plan)
+        if stuck and run.refinement_error and failed_before:
+            raise run.refinement_error
+        return stuck and not run.refinement_error  # the next pass tries again (FR-067)
 
     def _skip(self, stage: str, phase: Phase) -> None:
         with self._run.phase(stage, phase) as note:

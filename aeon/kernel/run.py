@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
-from aeon.domain.errors import LimitReached, LLMError, StopRequested
+from aeon.domain.errors import AeonError, LimitReached, LLMError, StopRequested
 from aeon.domain.history import Advisory, AdvisoryKind, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
@@ -47,6 +47,8 @@ class OpenRun:
         self._max_seconds = options.limits.max_seconds
         self.state = RunState(answer_mark=options.answer_mark)
         self.attempts = RefinementAttempts()
+        self.refinement_error: AeonError | None = None
+        """Why the latest refinement could not be had or used."""
         self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
@@ -89,6 +91,7 @@ class OpenRun:
     def take(self, refined: Refined) -> None:
         """Go on with the plan of a refinement; what it left to a person is not refined again (FR-065)."""
         self.attempts = refined.attempts
+        self.refinement_error = refined.error
         self.update(**refined.changes_of(self.state))
         for remark in refined.remarks:
             self.advise(remark.kind, remark.message, remark.step_id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import AeonError
 from aeon.domain.plan import FollowUpQuestion, Plan
 from aeon.domain.refinement import Refinement, RefinementRecord
 from aeon.domain.report import ValidationIssue
@@ -54,7 +55,8 @@ class Remark:
 @dataclass(frozen=True, slots=True)
 class Refined:
     """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067). `handed_over` are the
-    fragments that a person must look at from now on, `conflicts` the contradictions."""
+    fragments that a person must look at from now on, `conflicts` the contradictions, `error` is why it could not be had
+    or used: the model's failure, no judgement of what it proposed."""
 
     plan: Plan
     attempts: RefinementAttempts
@@ -62,6 +64,7 @@ class Refined:
     remarks: tuple[Remark, ...] = ()
     handed_over: tuple[str, ...] = ()
     conflicts: tuple[ValidationIssue, ...] = ()
+    error: AeonError | None = None
 
     def changes_of(self, state: RunState) -> dict[str, Any]:
         """The fields of a run's state that change when it goes on with this."""

@@ -14,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aeon.domain.errors import LLMError, PlanError, ValidationError
+from aeon.domain.errors import (
+    AeonError,
+    LLMError,
+    PlanError,
+    ValidationError,
+    go_on_without,
+)
 from aeon.domain.graph import by_id, current_outputs, nesting_level, ready_steps
 from aeon.domain.plan import EXECUTED, FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import (
@@ -58,6 +64,7 @@ class _Screened:
     sound: list[RefinementAction] = field(default_factory=list)
     subplans: dict[str, Subplan] = field(default_factory=dict)
     too_deep: list[str] = field(default_factory=list)
+    errors: list[AeonError] = field(default_factory=list)
 
 
 class Refiner:
@@ -110,12 +117,12 @@ class Refiner:
             if asks:
                 proposal = budget.call("refinement", lambda: self._propose(plan, occasion))
         except UNUSABLE as error:
-            remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
-            return Refined(plan, counting.count_failure(attempts), remarks=(remark,))
+            go_on_without(error)
+            return _without(plan, attempts, error)
         admission = counting.admit(proposal.actions, attempts, self._settings)
         screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
-        report, rejected = self._review(plan, draft, budget)
+        report, rejected = self._review(plan, draft, budget, screened.errors)
         gone = [refusal.action for refusal in rejected]
         final = self._apply(
             plan, [each for each in draft.accepted if each not in gone], screened.subplans
@@ -154,7 +161,17 @@ class Refiner:
             _make_remarks(record, occasion.issues),
             handed_over,
             conflicts,
+            next(iter(screened.errors), None),
         )
+
+    def give_up(
+        self, plan: Plan, triggers: Sequence[Trigger], attempts: RefinementAttempts
+    ) -> Refined:
+        """The plan at the limit of a run's refinements: its steps that are not complete are left to a person, as at the
+        limit of a fragment, so that what depends on them goes on with the best there is (FR-066)."""
+        steps = by_id(plan.steps)
+        left = tuple(trigger.about for trigger in triggers if trigger.about in steps)
+        return Refined(leave_to_person(plan, left), attempts, handed_over=left)
 
     def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
         issues = list(open_issues(occasion.issues, occasion.closed))
@@ -189,6 +206,8 @@ class Refiner:
                     screened.subplans[step.step_id] = self._make_subplan(step, plan, budget)
                 screened.sound.append(action)
             except UNUSABLE as error:
+                go_on_without(error)
+                screened.errors += [] if isinstance(error, PlanError) else [error]
                 screened.refused.append(RefusedAction(action=action, reason=error.message))
                 screened.too_deep += [action.fragment] if isinstance(error, TooDeep) else []
         return screened
@@ -222,7 +241,7 @@ class Refiner:
         )
 
     def _review(
-        self, plan: Plan, draft: DeltaResult, budget: Budget
+        self, plan: Plan, draft: DeltaResult, budget: Budget, errors: list[AeonError]
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
         if not draft.changes:
             return None, ()
@@ -238,6 +257,8 @@ class Refiner:
                 ),
             )
         except UNUSABLE as error:
+            go_on_without(error)
+            errors += [] if isinstance(error, PlanError) else [error]
             reason = f"the change could not be validated: {error.message}"
             return None, tuple(
                 RefusedAction(action=action, reason=reason) for action in draft.accepted
@@ -255,6 +276,11 @@ class Refiner:
             if ask
             else new
         )
+
+
+def _without(plan: Plan, attempts: RefinementAttempts, error: AeonError) -> Refined:
+    remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
+    return Refined(plan, counting.count_failure(attempts), remarks=(remark,), error=error)
 
 
 def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:

@@ -10,7 +10,7 @@ import pytest
 
 from aeon import Aeon, ConfigError
 from aeon.app.record import find_degraded
-from aeon.domain.errors import ServerFailed
+from aeon.domain.errors import Truncated
 from aeon.domain.history import Advisory, RunState
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.result import RunResult
@@ -96,8 +96,8 @@ def test_a_step_whose_server_is_down_is_told_to_start_the_server() -> None:
 
 
 def test_a_review_that_could_not_be_had_is_named() -> None:
-    down = ServerFailed("the server is down")
-    model = ScriptedModel(semantic_validation=[down, report()])
+    lost = Truncated("cut off")
+    model = ScriptedModel(semantic_validation=[lost, report()])
     result = run(model, "provider.retry.attempts=1")
     (found,) = result.degraded
     assert (result.termination_reason, found.kind) == ("converged", "review_lost")

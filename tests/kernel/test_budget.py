@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.domain.errors import ServerFailed
+from aeon.domain.errors import Truncated
 from aeon.domain.events import CycleStarted
 from aeon.kernel.budget import TTLExpired, batch_size
 from aeon.kernel.control import RunControl
@@ -159,7 +159,7 @@ def test_expiry_in_a_later_pass_gives_back_the_latest_completed_one():
 def test_steps_beyond_the_budget_stay_pending_and_are_marked_incomplete():
     # 3 for planning, 2 kept for evaluation: one step of three can start
     outcome = run(
-        ScriptedModel(plan=plan("a", "b", "c"), semantic_validation=[report(), ServerFailed("x")]),
+        ScriptedModel(plan=plan("a", "b", "c"), semantic_validation=[report(), Truncated("x")]),
         ttl=5,
     )
     assert statuses(outcome) == {"a": "complete", "b": "pending", "c": "pending"}
@@ -231,7 +231,7 @@ def test_an_unaffordable_profile_update_is_not_made(ttl, updates):
 def test_the_scores_are_those_of_the_latest_assessed_pass():
     model = ScriptedModel(
         plan=TWO_LAYERS,
-        convergence=[unfinished(0.4), ServerFailed("503")],
+        convergence=[unfinished(0.4), Truncated("503")],
         semantic_validation=report(),
     )
     # 6 cycles to the end of pass 1, then b, validate, a convergence that is not available, and one unit is left

@@ -241,13 +241,13 @@ def test_a_plan_that_cannot_be_made_fails_the_run():
 
 
 def test_one_unavailable_evaluation_is_survived_and_two_running_fail_the_run():
-    once = run(ScriptedModel(convergence=[ServerFailed("500"), assessment()]))
+    once = run(ScriptedModel(convergence=[Truncated("500"), assessment()]))
     assert once.converged
     first = once.history.passes[1].evaluation_results.convergence
     assert first.reason_codes == ("evaluation_unavailable",)
     assert first.scores.completeness_score is None
     assert phases(once, 1)[1] == "EVALUATE unavailable"
-    twice = run(ScriptedModel(convergence=ServerFailed("500 for ever")))
+    twice = run(ScriptedModel(convergence=Truncated("500 for ever")))
     assert twice.termination_reason == "failed"
     assert twice.error.message == "500 for ever"
     assert twice.answer == "output of only"
@@ -479,7 +479,7 @@ def test_a_suggestion_in_plain_words_needs_no_repair():
 
 
 def test_what_could_not_be_evaluated_is_said_at_the_end():
-    outcome = run(ScriptedModel(convergence=ServerFailed("500 for ever")))
+    outcome = run(ScriptedModel(convergence=Truncated("500 for ever")))
     assert outcome.history.final_convergence.reason_codes == ("evaluation_unavailable",)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.domain.errors import LimitReached, ServerFailed, Truncated
+from aeon.domain.errors import LimitReached, ServerFailed, Truncated, ValidationError
 from aeon.domain.plan import PlanStep
 from aeon.domain.report import ProposedRepair, ValidationIssue
 from aeon.plan.attempts import RefinementAttempts
@@ -135,7 +135,7 @@ def test_a_lesser_issue_about_no_step_refuses_nothing():
     assert accepted(refine(model, plan())) == ["MODIFY b"]
 
 
-@pytest.mark.parametrize("error", [Truncated("cut off"), ServerFailed("500")], ids=repr)
+@pytest.mark.parametrize("error", [Truncated("cut off"), ValidationError("no")], ids=repr)
 def test_changes_that_cannot_be_validated_are_refused(error):
     model = ScriptedModel(
         refinement=refinement(modify("b", "a"), add("d")), semantic_validation=error
@@ -155,7 +155,7 @@ def test_changes_whose_validation_cannot_be_paid_are_refused():
     assert "budget" in refusals(refined)["MODIFY b"]
 
 
-@pytest.mark.parametrize("error", [Truncated("cut off"), ServerFailed("500")], ids=repr)
+@pytest.mark.parametrize("error", [Truncated("cut off"), ValidationError("no")], ids=repr)
 def test_a_refinement_that_gives_nothing_usable_leaves_the_plan_and_counts(error):
     before = plan()
     refined = refine(ScriptedModel(refinement=error), before)
@@ -163,6 +163,17 @@ def test_a_refinement_that_gives_nothing_usable_leaves_the_plan_and_counts(error
     assert refined.record is None
     assert (refined.attempts.total, dict(refined.attempts.by_fragment)) == (1, {})
     assert [r.kind for r in refined.remarks] == ["refinement_unavailable"]
+
+
+@pytest.mark.parametrize("call", ["refinement", "subplan", "semantic_validation"])
+def test_a_provider_that_is_down_is_no_refinement_that_came_to_nothing(call):
+    decompose = refinement(action("SUBPLAN_CREATE", "b"))
+    substeps = {"subplan_goal": "in detail", "substeps": [planned("x")]}
+    model = ScriptedModel(
+        **{"refinement": decompose, "subplan": substeps, call: ServerFailed("500")}
+    )
+    with pytest.raises(ServerFailed, match="500"):
+        refine(model, plan())
 
 
 def test_a_refinement_that_two_repairs_could_not_mend_leaves_the_plan():
