@@ -39,7 +39,6 @@ KNOTS = frozenset(
         "llm/dialects/server.py:run",
         "llm/extract.py:text_of",
         "llm/local/grammar.py:expressible",
-        "llm/openai/answer.py:assemble",
         "llm/openai/answer.py:read_answer",
         "llm/openai/endpoint.py:__init__",
         "llm/stack/endpoint_state.py:note_failure",

@@ -13,11 +13,10 @@ from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.server import Beliefs, Outcome, Server, negotiate, server_at, servers_at
 from aeon.llm.dialects.token_limit import learn_limit_name
-from aeon.llm.openai.answer import assemble, follows_schema, read_answer
-from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
-from aeon.llm.openai.pieces import PieceReader
-from aeon.llm.openai.transport import Response, Transport, TransportClosed
+from aeon.llm.openai.answer import follows_schema, read_answer
+from aeon.llm.openai.connection import Connection, ConnectionClosed
+from aeon.llm.openai.endpoint import Endpoint, Response
+from aeon.llm.openai.errors import error_of_refusal, refusal_in
 from aeon.llm.protocols import SECONDS_BEFORE, Finding
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import piece_teller, wants_stream
@@ -43,9 +42,7 @@ class OpenAIAdapter:
     ) -> None:
         self._settings = settings
         self._endpoint = Endpoint(settings, api_key, headers)
-        self._transport = Transport(
-            self._endpoint.base_url, self._endpoint.headers, settings.max_concurrency
-        )
+        self._connection = Connection(self._endpoint)
         self._place = (settings.name, self._endpoint.base_url)
         self._digest = hashlib.sha256(" ".join(self._place).encode()).hexdigest()[:16]
         self._has_answered = self._was_silent = False
@@ -65,7 +62,7 @@ class OpenAIAdapter:
         is no answer, or an `AnswerError` with the usage paid where it is of no use.
         """
         wire = Wire(request, self._settings, stream=wants_stream())
-        server, closings = server_at(*self._place, wire.model), self._transport.closings
+        server, closings = server_at(*self._place, wire.model), self._connection.closings
         attempt = lambda dialect: self._attempt(wire, dialect, server, closings)  # noqa: E731
         outcome, dialect = negotiate(wire, server, attempt)
         outcome, dialect = learn_limit_name(outcome, dialect, wire, server, attempt)
@@ -115,48 +112,59 @@ class OpenAIAdapter:
 
     def close(self) -> None:
         """Close the connections; calls under way fail. A later call opens new ones."""
-        self._transport.close()
+        self._connection.close()
 
     def _attempt(self, wire: Wire, dialect: Dialect, server: Server, closings: int) -> Outcome:
         allowed, began = self._allowed_seconds(), time.monotonic()
         try:
-            body = wire.body(dialect)
-            with self._transport.slot(closings):
+            body, is_stream = wire.body(dialect), self._asks_for_stream(wire, dialect)
+            with self._connection.client(closings) as client:
                 began = time.monotonic()
                 tell = piece_teller(wire.request)
-                response = self._transport.post(
-                    body, began + allowed, closings, tell and PieceReader(tell)
-                )
-        except TransportClosed:
+                if is_stream:
+                    response = client.stream(body, began + allowed, tell or _ignore)
+                else:
+                    response = client.post(body, began + allowed)
+        except ConnectionClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return Outcome(failure=ProviderError(message))
         except Exception as error:
-            failure = error_of_exception(error, self._endpoint, allowed)
+            failure = self._failure_of(error, allowed)
             if failure is None:
                 raise
-            # What is behind an error of HTTP may quote the server, and with it the key.
-            failure.__cause__ = error if isinstance(error, OSError) else None
             outcome = Outcome(failure=failure)
         else:
             self._has_answered = True
-            outcome = self._read(response, wire, dialect)
+            outcome = self._read(response, wire)
         if isinstance(outcome.failure, ProviderError):
             self._note_failure(outcome.failure, wire, time.monotonic() - began, server)
         return outcome
 
-    def _read(self, response: Response, wire: Wire, dialect: Dialect) -> Outcome:
+    def _read(self, response: Response, wire: Wire) -> Outcome:
         body = response.body
         if not 200 <= response.status < 300:
             refusal = refusal_in(response)
             return Outcome(failure=error_of_refusal(refusal, self._endpoint), refusal=refusal)
-        if "stream" in {**wire.parameters(dialect), **self._settings.extra_body}:
-            body = assemble(body)
         try:
             return Outcome(response=read_answer(body, wire.request, wire.model, self._endpoint))
         except AnswerError as failed:
             return Outcome(failure=failed)
         except LLMError as failed:
             return Outcome(failure=failed, refusal=find_error(body))
+
+    def _asks_for_stream(self, wire: Wire, dialect: Dialect) -> bool:
+        return "stream" in wire.parameters(dialect) or "stream" in self._settings.extra_body
+
+    def _failure_of(self, error: Exception, allowed: float) -> LLMError | None:
+        # It knows the SDK, which a process without requests does not load.
+        from aeon.llm.openai.failures import error_of_exception
+
+        failure = error_of_exception(error, self._endpoint, allowed)
+        if failure is not None:
+            # What is behind it may quote the server, and with it the key.
+            failure.__cause__ = None
+            failure.__suppress_context__ = True
+        return failure
 
     def _allowed_seconds(self) -> float:
         """What an attempt may take. A server that never answered, and was silent as long as is allowed, is not given as
@@ -185,3 +193,7 @@ class OpenAIAdapter:
             server.believe("stream", message, stream=True)
         if is_sent:
             failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
+
+
+def _ignore(_: str) -> None:
+    """Nobody looks on."""

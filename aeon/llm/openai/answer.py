@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -208,27 +208,26 @@ def _fault_of(
     return EmptyAnswer, said, hint
 
 
-def assemble(body: bytes) -> bytes:
-    """The completion that the chunks of a stream make, or the error that one of them holds; a body that is no stream
-    as it is. A stream that ends before its answer does, or has a chunk that cannot be read, is half a document."""
-    if not body.lstrip().startswith(_STREAM_BEGINS):
-        return body
+def is_stream(body: bytes) -> bool:
+    """Whether a body is server-sent events, whatever its headers call it."""
+    return body.lstrip().startswith(_STREAM_BEGINS)
+
+
+def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
+    """The completion that the chunks of a stream make; `tell` is given its text, piece by piece.
+
+    A stream that ends before its answer does, or has a chunk that cannot be read, makes half a document.
+    """
     whole: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": None}
     reason: str | None = None
     try:
-        for line in body.splitlines():
-            name, _, data = line.partition(b":")
-            if name.strip() != b"data" or data.strip() in (b"", b"[DONE]"):
-                continue
-            chunk = json.loads(data.decode("utf-8", "replace"))
-            if chunk.get("error"):
-                return json.dumps(chunk).encode()
+        for chunk in chunks:
             whole |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)}
             for choice in chunk.get("choices") or ():
                 if not choice.get("index"):
                     reason = choice.get("finish_reason") or reason
-                    _add_to(message, choice.get("delta") or choice.get("message") or {})
+                    _add_to(message, choice.get("delta") or choice.get("message") or {}, tell)
     except (AttributeError, TypeError, ValueError, RecursionError):
         reason = None
     document = json.dumps(
@@ -237,7 +236,9 @@ def assemble(body: bytes) -> bytes:
     return document if reason else document[:-2]
 
 
-def _add_to(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+def _add_to(message: dict[str, Any], delta: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    if text := delta.get("content"):
+        tell(text)
     for name in ("content", "refusal", "reasoning_content", "reasoning"):
         if delta.get(name):
             message[name] = (message.get(name) or "") + delta[name]

@@ -17,7 +17,6 @@ from aeon.llm.openai.batches_journal import Journal
 from aeon.llm.openai.batches_round import Ask, Member
 from aeon.llm.openai.batches_rounds import Rounds
 from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import error_of_exception
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import WATCHER, Waiting
 
@@ -69,10 +68,10 @@ class BatchAdapter(OpenAIAdapter):
         try:
             ask = Ask(wire.body(dialect), self._member, _teller(wire.request))
         except UnicodeEncodeError as error:
-            return Outcome(failure=error_of_exception(error, self._endpoint, 0))
+            return Outcome(failure=self._failure_of(error, 0))
         name, response = self._rounds.ask(ask)
         vars(self._given).setdefault("ids", []).append(name)
-        return self._read(response, wire, dialect)
+        return self._read(response, wire)
 
 
 def _teller(request: LLMRequest) -> Callable[[str], None]:
@@ -87,7 +86,7 @@ def _open_rounds(endpoint: Endpoint) -> tuple[str, Rounds]:
     place = _digest(
         endpoint.address, *map(sent.get, _ACCOUNT)
     )  # without the key: another finds what went out
-    key = _digest(endpoint.base_url, *sorted(sent.items()), path)
+    key = _digest(endpoint.base_url, endpoint.key, *sorted(sent.items()), path)
     with _opening:
         rounds, users = _open.get(key) or (Rounds(endpoint, Journal(path, place)), 0)
         _open[key] = rounds, users + 1

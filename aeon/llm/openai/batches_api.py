@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
-from http.client import HTTPMessage
-from typing import IO, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
-
-import httpx2
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aeon.domain.errors import LLMError, NotAnAPI
-from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
-from aeon.llm.openai.transport import NotConnected, Response, tls_context
+from aeon.llm.openai.connection import Connection
+from aeon.llm.openai.endpoint import Endpoint, Response
+from aeon.llm.openai.errors import error_of_refusal, refusal_in
 
-T = TypeVar("T")
-ENDPOINT = "/v1/chat/completions"
+if TYPE_CHECKING:
+    from httpx2 import Request
+    from openai import OpenAI
+
+ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 LABEL = "aeon_round"
 """What a batch's metadata call the round that it was made for."""
 
@@ -54,121 +52,113 @@ class BatchAPI:
     """One server's interface. Every method raises an LLMError."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint, self._url = endpoint, urlsplit(endpoint.base_url)
+        self._endpoint = endpoint
+        self._connection = Connection(endpoint)
         self._seconds = endpoint.settings.timeout_seconds
 
     def upload(self, name: str, lines: IO[bytes]) -> str:
         """Upload a file of requests. Returns its id."""
-        file = {"file": (name, lines, "application/jsonl")}
-        return self._call(
-            "POST", "/files", lambda told: str(told["id"]), data={"purpose": "batch"}, files=file
-        )
+        with self._sdk("/files") as sdk:
+            file = (name, lines, "application/jsonl")
+            return _read_id(sdk.files.create(file=file, purpose="batch"))
 
     def create(self, file: str, round_id: str) -> Batch:
         """Make a batch of an uploaded file."""
-        body = {
-            "input_file_id": file,
-            "endpoint": ENDPOINT,
-            "completion_window": "24h",
-            "metadata": {LABEL: round_id},
-        }
-        return self._call("POST", "/batches", Batch, json=body)
+        with self._sdk("/batches") as sdk:
+            made = sdk.batches.create(
+                input_file_id=file,
+                endpoint=ENDPOINT,
+                completion_window="24h",
+                metadata={LABEL: round_id},
+            )
+            return _read_batch(made)
 
     def get(self, batch: str) -> Batch:
         """How far a batch is."""
-        return self._call("GET", f"/batches/{batch}", Batch)
+        with self._sdk(f"/batches/{batch}") as sdk:
+            return _read_batch(sdk.batches.retrieve(batch))
 
     def cancel(self, batch: str) -> Batch:
         """Have a batch ended; what is answered of it by then can be read."""
-        return self._call("POST", f"/batches/{batch}/cancel", Batch)
+        with self._sdk(f"/batches/{batch}/cancel") as sdk:
+            return _read_batch(sdk.batches.cancel(batch))
 
     def find(self, round_id: str, file: str | None, since: float) -> Batch | None:
         """The batch that was made for a round, among those made `since` then."""
-        page: dict[str, str] = {"limit": "100"}
-        while True:
-            told, found = self._call(
-                "GET", "/batches", lambda told: (told, [*map(Batch, told["data"])]), params=page
-            )
-            if made := next((batch for batch in found if batch.is_of(round_id, file)), None):
-                return made
-            # Their clock may differ from ours.
-            if (
-                not (found and told.get("has_more"))
-                or found[-1].told.get("created_at", 0) < since - 86400
-            ):
-                return None
-            page["after"] = found[-1].id
+        with self._sdk("/batches") as sdk:
+            first = sdk.batches.list(limit=100)
+            if not hasattr(first, "iter_pages"):
+                raise ValueError("no list")
+            for page in first.iter_pages():
+                found = [_read_batch(one) for one in page.data]
+                if made := next((batch for batch in found if batch.is_of(round_id, file)), None):
+                    return made
+                # Their clock may differ from ours.
+                is_old = found and found[-1].told.get("created_at", 0) < since - 86400
+                if is_old or not page.has_more:
+                    break
+        return None
 
     def results(self, file: str) -> Iterator[Result]:
         """The responses in a file, in whatever order; without those of requests that were not carried out."""
-        with (
-            self._errors(),
-            self._client.stream("GET", self._address(f"/files/{file}/content")) as response,
-        ):
-            if not response.is_success:
-                response.read()
-                raise self._refusal(response)
-            yield from filter(None, map(_read_result, response.iter_lines()))
+        with self._sdk(f"/files/{file}/content") as sdk:
+            from aeon.llm.openai.client import of_any_length
+
+            with (
+                of_any_length(),
+                sdk.files.with_streaming_response.content(file) as response,
+            ):
+                yield from filter(None, map(_read_result, response.iter_lines()))
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
-
-    def _call(self, method: str, path: str, read: Callable[[Any], T], **sent: Any) -> T:
-        with self._errors():
-            response = self._client.request(method, self._address(path), **sent)
-        if not response.is_success:
-            raise self._refusal(response)
-        try:
-            return read(response.json())
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._no_batches(f"answered {path} with something else") from None
-
-    @cached_property
-    def _client(self) -> httpx2.Client:
-        headers = {
-            name: value for name, value in self._endpoint.headers.items() if name != "Content-Type"
-        }
-        verify = tls_context() if self._url.scheme == "https" else True
-        return httpx2.Client(headers=headers, verify=verify, timeout=self._seconds)
-
-    def _address(self, path: str) -> str:
-        return self._url._replace(path=self._url.path.rstrip("/") + path).geturl()
+        self._connection.close()
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except httpx2.HTTPError as error:
-            is_unsent = isinstance(
-                error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError
-            )
-            is_late = isinstance(error, httpx2.TimeoutException)
-            known = (
-                NotConnected(str(error))
-                if is_unsent
-                else TimeoutError()
-                if is_late
-                else OSError(str(error))
-            )
-            raise error_of_exception(known, self._endpoint, self._seconds) or error from None
+    def _sdk(self, path: str) -> Iterator[OpenAI]:
+        from openai import APIStatusError
 
-    def _refusal(self, response: httpx2.Response) -> LLMError:
-        if response.status_code in (404, 405, 501) and response.request.method == "POST":
-            what = f"answered {response.status_code} to {response.url.path}"
-            return self._no_batches(what, response.status_code)
-        headers = HTTPMessage()
-        for name, value in response.headers.items():
-            headers[name] = value
-        return error_of_refusal(
-            refusal_in(Response(response.status_code, headers, response.content)), self._endpoint
-        )
+        from aeon.llm.openai.client import response_of
+        from aeon.llm.openai.failures import error_of_exception
+
+        closings = self._connection.closings
+        try:
+            with self._connection.client(closings) as client:
+                yield client.sdk
+        except APIStatusError as error:
+            raise self._refusal(response_of(error.response), error.request) from None
+        except ValueError:  # of what is no JSON, too
+            raise self._no_batches(f"answered {path} with something else") from None
+        except Exception as error:
+            raise error_of_exception(error, self._endpoint, self._seconds) or error from None
+
+    def _refusal(self, response: Response, request: Request) -> LLMError:
+        if response.status in (404, 405, 501) and request.method == "POST":
+            what = f"answered {response.status} to {request.url.path}"
+            return self._no_batches(what, response.status)
+        return error_of_refusal(refusal_in(response), self._endpoint)
 
     def _no_batches(self, what: str, status: int = 200) -> LLMError:
         hint = "provider.batch=false asks it call by call, at the full price."
         return NotAnAPI(
             f"{self._endpoint.address} takes no batches: it {what}", hint=hint, status=status
         )
+
+
+def _read_batch(answered: object) -> Batch:
+    # The SDK checks nothing of what a server answers, which may be a text or a page.
+    told = answered.to_dict(mode="json", warnings=False) if hasattr(answered, "to_dict") else {}
+    try:
+        return Batch(told)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("no batch") from error
+
+
+def _read_id(answered: object) -> str:
+    name = getattr(answered, "id", None)
+    if not isinstance(name, str):
+        raise ValueError("no id")
+    return name
 
 
 def _read_result(line: str) -> Result | None:

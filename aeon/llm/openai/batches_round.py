@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from http.client import HTTPMessage
 from itertools import islice
 from typing import IO
 
@@ -24,8 +23,7 @@ from tenacity.stop import stop_after_attempt, stop_after_delay, stop_when_event_
 from aeon.domain.errors import LLMError, ServerFailed, StoreFailed
 from aeon.llm.openai.batches_api import ENDPOINT, Batch, BatchAPI, Result
 from aeon.llm.openai.batches_journal import Journal
-from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.transport import Response
+from aeon.llm.openai.endpoint import Endpoint, Response
 
 MAX_REQUESTS = 50_000
 LOOK_SECONDS, _LONGEST_JOIN_SECONDS = 3.0, 5.0
@@ -59,7 +57,7 @@ class Ask:
 
     def give(self, result: Result) -> None:
         """End the wait with a response."""
-        self.answer.set_result((result.id, Response(result.status, HTTPMessage(), result.body)))
+        self.answer.set_result((result.id, Response(result.status, {}, result.body)))
 
 
 @dataclass(eq=False)

@@ -12,8 +12,7 @@ from aeon.domain.errors import LLMError, StopRequested, StoreFailed
 from aeon.llm.openai.batches_api import Result
 from aeon.llm.openai.batches_journal import Journal
 from aeon.llm.openai.batches_round import MAX_REQUESTS, Ask, Carrier, Member, Round, log
-from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.transport import Response
+from aeon.llm.openai.endpoint import Endpoint, Response
 
 MAX_BYTES = 190_000_000
 _LOOK_SECONDS, _LEAST_SECONDS = 0.5, 0.1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
@@ -16,6 +17,14 @@ SHOWN = 300
 SHORTEST_SECRET = 8
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
+
+
+class Response(NamedTuple):
+    """A whole response; the names of its headers are in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 class Endpoint:
@@ -34,8 +43,10 @@ class Endpoint:
         self.settings = settings
         self.base_url = settings.base_url or DEFAULT_BASE_URL
         self.address = shown_address(self.base_url)
+        self.key = key
         self.key_sent = bool(key) or any(name.lower() in _KEY_HEADERS for name in given)
         _check_address(self.base_url)
+        self.query = dict(parse_qsl(urlsplit(self.base_url).query, keep_blank_values=True))
         for name, value in {"Authorization": key or "", **given}.items():
             if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
                 source = "provider.extra_headers_env" if name in given else settings.api_key_env
@@ -52,13 +63,10 @@ class Endpoint:
             if len(secret) >= SHORTEST_SECRET
         }
         self._secrets = sorted(secrets, key=len, reverse=True)
-        self.headers = {**self._own_headers(key, {name.lower() for name in given}), **given}
+        self.headers = {**self._account_headers({name.lower() for name in given}), **given}
 
-    def _own_headers(self, key: str | None, configured: set[str]) -> dict[str, str]:
-        own = {"User-Agent": "aeon", "Accept": "application/json", "Accept-Encoding": "gzip"}
-        own["Content-Type"] = "application/json"
-        if key:
-            own["Authorization"] = f"Bearer {key}"
+    def _account_headers(self, configured: set[str]) -> dict[str, str]:
+        own: dict[str, str] = {}
         # To any other server than OpenAI itself, they would be somebody else's.
         if self.settings.name == "openai" and self.base_url.rstrip("/") == DEFAULT_BASE_URL:
             variables = {

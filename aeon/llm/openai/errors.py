@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException, IncompleteRead
-from urllib.parse import urlsplit
 
 from aeon.domain.errors import (
     AuthenticationFailed,
-    ConnectionFailed,
     Filtered,
     LLMError,
     NotAnAPI,
@@ -24,10 +20,8 @@ from aeon.domain.errors import (
     RequestRefused,
     ServerFailed,
 )
-from aeon.domain.values import shown_address
 from aeon.llm.dialects.refusal import Refusal, read_refusal
-from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.transport import NotConnected, Response, proxy_of
+from aeon.llm.openai.endpoint import Endpoint, Response
 
 FILTER_HINT = "Word the task or its inputs differently, or use a provider with another filter."
 _API_HINT = (
@@ -80,7 +74,7 @@ def refusal_in(response: Response) -> Refusal:
     return replace(
         read_refusal(response.status, body or "no reason given"),
         is_page=is_page,
-        retry_after=retry_after(dict(response.headers.items()), limited=response.status == 429),
+        retry_after=retry_after(response.headers, limited=response.status == 429),
         location=response.headers.get("location", ""),
     )
 
@@ -159,57 +153,3 @@ def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
     """The error for an answer that is no chat completion."""
     said = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(quoted)}"
     return NotAnAPI(said, hint=_API_HINT.format(address=endpoint.address))
-
-
-def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> LLMError | None:
-    """The error for a request that was not answered in the seconds allowed; None for an exception that is a bug."""
-    address, said = endpoint.address, endpoint.clean(str(error))
-    match error:
-        case UnicodeEncodeError():
-            hint = "Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode."
-            return RequestRefused(f"the prompt cannot be sent: {said}", hint=hint)
-        case NotConnected():
-            return _not_connected(error, endpoint, said)
-        case TimeoutError(errno=None):
-            return ConnectionFailed(
-                f"{address} gave no answer within {allowed:.3g} s",
-                hint=f"Check provider.base_url ({address}); a slow model, or one that is still loading, may "
-                f"need more than provider.timeout_seconds={endpoint.settings.timeout_seconds:g}.",
-                sent=True,
-                timed_out=True,
-            )
-        case OSError() | IncompleteRead():
-            reason = "it ended half-way" if isinstance(error, IncompleteRead) else said
-            return ConnectionFailed(
-                f"the connection to {address} broke off: {reason}",
-                hint=f"Check provider.base_url ({address}) and the network; see the server's log. A server "
-                "that always dies on this request may not bear its schema: provider.structured_output=prompt.",
-                sent=True,
-            )
-        case HTTPException():
-            return not_an_api(said or type(error).__name__, endpoint)
-    return None
-
-
-def _not_connected(error: NotConnected, endpoint: Endpoint, said: str) -> ConnectionFailed:
-    """Nothing was sent. A failure of TLS is not tried again."""
-    cause, url = error.__cause__, urlsplit(endpoint.base_url)
-    failed = f"no connection to {endpoint.address}"
-    hint = f"Is the server running? Check provider.base_url ({endpoint.address}), its port, and the network."
-    if isinstance(cause, ssl.SSLError):
-        failed = f"no secure connection to {endpoint.address}"
-        hint = (
-            "Where the certificate is your own or your company's, name the file of its authority in the environment "
-            "variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://."
-        )
-    elif proxy := proxy_of(url):
-        failed += ": its proxy"
-        hint = (
-            f"Requests go through the proxy {shown_address(proxy.geturl())} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "
-            f"check it, or set NO_PROXY={url.hostname} to go around it."
-        )
-    elif isinstance(cause, ConnectionRefusedError):
-        said = "refused, nothing listens there"
-    return ConnectionFailed(
-        f"{failed}: {said}", hint=hint, retryable=not isinstance(cause, ssl.SSLError)
-    )

@@ -6,7 +6,8 @@ from email.utils import format_datetime
 import pytest
 
 from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import error_of_exception, retry_after
+from aeon.llm.openai.errors import retry_after
+from aeon.llm.openai.failures import error_of_exception
 from aeon.llm.settings import OpenAIProvider
 
 

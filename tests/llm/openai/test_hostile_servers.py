@@ -11,7 +11,7 @@ import pytest
 
 from aeon.domain.errors import ConnectionFailed, LLMError, NotAnAPI, RequestRefused, ServerFailed
 from aeon.llm.openai.adapter import OpenAIAdapter
-from aeon.llm.openai.transport import MAX_BYTES
+from aeon.llm.openai.client import MAX_BYTES
 from aeon.llm.settings import OpenAIProvider, RetrySettings
 from aeon.llm.stack.retry import Retry
 from tests.support.raw_server import RawServer, Respond, bomb, completion, reset, response, sends

@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import httpx2
 import pytest
+from openai import OpenAI, Stream
 
 from aeon.domain.errors import ConnectionFailed, LLMError, ServerFailed
 from aeon.domain.request import Usage
@@ -152,8 +154,13 @@ def test_a_server_that_knows_no_options_of_streams_is_sent_none(
     assert connect(stream="always").complete(request()).text == ANSWER
 
 
-def whole(text: str) -> Mapping[str, Any]:
-    return json.loads(assemble(text.encode()))
+def whole(text: str, told: list[str] | None = None) -> Mapping[str, Any]:
+    """The document that a stream makes, as the SDK reads it."""
+    response = httpx2.Response(
+        200, content=text.encode(), request=httpx2.Request("POST", "http://x")
+    )
+    chunks = Stream(cast_to=object, response=response, client=OpenAI(api_key="none"))
+    return json.loads(assemble(chunks, (told if told is not None else []).append))
 
 
 def test_a_stream_is_the_document_that_it_would_have_been() -> None:
@@ -175,7 +182,6 @@ def test_a_stream_is_the_document_that_it_would_have_been() -> None:
     ]
     message = whole(event(call) + event(more))["choices"][0]["message"]
     assert message["tool_calls"][0]["function"] == {"name": "plan", "arguments": '{"a": 1}'}
-    assert whole('data: {"error": {"message": "busy", "code": 503}}\n\n')["error"]["code"] == 503
 
 
 def test_only_the_ends_of_lines_end_a_line_of_a_stream() -> None:
@@ -183,6 +189,26 @@ def test_only_the_ends_of_lines_end_a_line_of_a_stream() -> None:
     raw = stream(text).replace(json.dumps(text), json.dumps(text, ensure_ascii=False))
     assert "\u2028" in raw
     assert whole(raw)["choices"][0]["message"]["content"] == text
+
+
+def test_the_pieces_of_a_streamed_text_are_told_as_they_come() -> None:
+    told: list[str] = []
+    role = event([{"index": 0, "delta": {"role": "assistant", "content": None}}])
+    other = event([{"index": 1, "delta": {"content": "another choice"}}])
+    whole(role + other + stream("Tee: é中🍵 ", "data: [DONE]\n"), told)
+    assert told == ["Tee: é中🍵 ", "data: [DONE]\n"]
+
+
+def test_an_error_within_a_stream_is_that_error(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
+    said = stream("a", end=None) + 'data: {"error": {"message": "busy", "code": 503}}\n\n'
+    openai_server.script["plan"] = Failure(
+        200, body=said, headers={"content-type": "text/event-stream"}
+    )
+    with pytest.raises(ServerFailed, match="busy") as raised:
+        connect(stream="always").complete(request())
+    assert raised.value.status == 503
 
 
 BROKEN_IN_THE_MIDDLE = stream("a").replace("data: {", 'data: {"broken\n\ndata: {', 1)

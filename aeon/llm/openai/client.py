@@ -1,0 +1,329 @@
+"""The openai package's client for one server, made with the first request: bounded responses, one deadline for each
+request, no redirects, nothing of the environment that is meant for another server. docs/decisions/0032 says why so."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import httpx2
+from openai import APIConnectionError, APIError, APIStatusError, Omit, OpenAI, Stream, Timeout
+
+from aeon.llm.openai.answer import assemble, is_stream
+from aeon.llm.openai.endpoint import Endpoint, Response
+from aeon.llm.protocols import CALL_HEADERS
+
+MAX_BYTES = 32 * 1024 * 1024
+CONNECT_SECONDS = 30.0
+KEPT_SECONDS = 15.0
+_MOST_HANGUPS = 2
+_LEAST_SECONDS = 0.0001
+_PATH = "/chat/completions"
+_ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
+_OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
+_NO_LIMITS = httpx2.Limits(
+    max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS
+)
+
+
+class UnreadableResponse(httpx2.DecodingError):
+    """A response that is too long, or packed in a way that was not asked for."""
+
+
+class _Request(threading.local):
+    """The request that is under way in this thread: when it must end, on the clock of `time.monotonic`, and how many
+    bytes its response may have."""
+
+    deadline: float | None = None
+    most_bytes: float = MAX_BYTES
+
+    def seconds_left(self, timeout: float | None) -> float | None:
+        if self.deadline is None:
+            return timeout
+        return max(_LEAST_SECONDS, self.deadline - time.monotonic())
+
+
+_request = _Request()
+
+
+class _TimedConnection:
+    """A connection whose every wait ends at the deadline of the request that uses it.
+
+    The timeouts of httpx2 hold for one wait each: a server that sends a byte now and then would never be left.
+    """
+
+    def __init__(self, inner: Any, opened: set[_TimedConnection]) -> None:
+        self._inner = inner
+        self._opened = opened
+        opened.add(self)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        read: bytes = self._inner.read(max_bytes, _request.seconds_left(timeout))
+        return read
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _request.seconds_left(timeout))
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> _TimedConnection:
+        self._opened.discard(self)
+        secured = self._inner.start_tls(ssl_context, server_hostname, timeout)
+        return _TimedConnection(secured, self._opened)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+    def close(self) -> None:
+        self._opened.discard(self)
+        self._inner.close()
+
+    def abort(self) -> None:
+        """End what waits on the connection, in whatever thread."""
+        with suppress(OSError):
+            self._inner.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+
+class _TimedNetwork:
+    """Opens connections that hold to deadlines; the interface of httpcore2's network backends."""
+
+    def __init__(self, inner: Any, opened: set[_TimedConnection]) -> None:
+        self._inner = inner
+        self._opened = opened
+
+    def connect_tcp(self, *arguments: Any, **options: Any) -> _TimedConnection:
+        return _TimedConnection(self._inner.connect_tcp(*arguments, **options), self._opened)
+
+    def sleep(self, seconds: float) -> None:
+        self._inner.sleep(seconds)
+
+
+class BoundedClient(httpx2.Client):
+    """Reads at most `MAX_BYTES` of a response, unpacked, and lets no wait go on past a request's deadline.
+
+    Redirects are not followed: they would carry the key and the prompt to an address that nobody configured.
+    """
+
+    def __init__(self, *, sends_key: bool, **options: Any) -> None:
+        self._sends_key = sends_key
+        self._opened = set[_TimedConnection]()
+        weakref.finalize(self, _close_all, self._opened)
+        super().__init__(follow_redirects=False, limits=_NO_LIMITS, **options)
+
+    def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; the response is read unless it is asked for as a stream."""
+        is_stream = options.pop("stream", False)
+        if not self._sends_key:  # the SDK insists on one
+            request.headers.pop("authorization", None)
+        response = super().send(request, stream=True, **options)
+        try:
+            _check_packing(response)
+            bounded = _bound(response)
+            if not is_stream:
+                bounded.read()
+        except BaseException:
+            response.close()
+            raise
+        return bounded
+
+    def abort(self) -> None:
+        """Close all connections; requests under way fail at once."""
+        for connection in tuple(self._opened):
+            connection.abort()
+        self.close()
+
+    def _init_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
+        return self._hold_to_deadlines(super()._init_transport(*arguments, **options))
+
+    def _init_proxy_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
+        return self._hold_to_deadlines(super()._init_proxy_transport(*arguments, **options))
+
+    def _hold_to_deadlines(self, transport: Any) -> httpx2.BaseTransport:
+        # httpcore2's pool takes a network of one's own; httpx2 has no argument that hands it on.
+        pool = transport._pool
+        pool._network_backend = _TimedNetwork(pool._network_backend, self._opened)
+        return transport  # type: ignore[no-any-return]
+
+
+def _close_all(opened: set[_TimedConnection]) -> None:
+    for connection in tuple(opened):
+        connection.close()
+
+
+class _BoundedStream(httpx2.SyncByteStream):
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for part in self._response.iter_bytes():
+            size += len(part)
+            if size > _request.most_bytes:
+                raise UnreadableResponse(f"a response of more than {MAX_BYTES} bytes")
+            yield part
+
+    def close(self) -> None:
+        self._response.close()
+
+
+def _bound(response: httpx2.Response) -> httpx2.Response:
+    headers = [
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name.lower() not in _OF_THE_TRANSFER
+    ]
+    bounded = httpx2.Response(
+        response.status_code,
+        headers=headers,
+        stream=_BoundedStream(response),
+        request=response.request,
+        extensions=response.extensions,
+    )
+    # A charset that the server names is not used: some take quadratic time to read.
+    bounded.encoding = "utf-8"
+    return bounded
+
+
+def _check_packing(response: httpx2.Response) -> None:
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in _ENCODINGS:
+        raise UnreadableResponse(
+            f"a response in the encoding {encoding!r}, which was not asked for"
+        )
+
+
+class Client:
+    """Sends requests to one server, from many threads at once; the connections are kept."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._http = BoundedClient(
+            sends_key=endpoint.key_sent, headers={"accept-encoding": "gzip, deflate"}
+        )
+        self.sdk = OpenAI(
+            base_url=endpoint.address,
+            api_key=endpoint.key or "none",
+            default_headers=_headers_of(endpoint),
+            default_query=endpoint.query,
+            timeout=endpoint.settings.timeout_seconds,
+            max_retries=0,
+            http_client=self._http,
+        )
+        self._headers: dict[str, str] = {}
+        self._hangups = 0
+
+    def post(self, body: bytes, deadline: float) -> Response:
+        """Post a request for a chat completion, and return the response, whatever its status, until a
+        `time.monotonic()`. Raises what the SDK raises where there is no response."""
+        with ends_at(deadline):
+            try:
+                return response_of(self._send(body, deadline, is_stream=False))
+            except APIStatusError as error:
+                return response_of(error.response)
+            except APIConnectionError as error:
+                self._note_failure(error)
+                raise
+
+    def stream(self, body: bytes, deadline: float, tell: Callable[[str], None]) -> Response:
+        """As `post`, for a request that asks for a stream; `tell` is given the text as it comes.
+
+        The body of the response is the completion that the chunks make. A server that does not stream is read too.
+        """
+        with ends_at(deadline):
+            try:
+                response = self._send(body, deadline, is_stream=True)
+                return self._assemble(response, tell)
+            except APIStatusError as error:
+                return response_of(error.response)
+
+    def _assemble(self, response: httpx2.Response, tell: Callable[[str], None]) -> Response:
+        if "event-stream" not in response.headers.get("content-type", ""):
+            response.read()
+            if not is_stream(response.content):
+                return response_of(response)
+            response = httpx2.Response(
+                response.status_code, content=response.content, request=response.request
+            )
+        try:
+            chunks = Stream(cast_to=object, response=response, client=self.sdk)
+            body = assemble(chunks, tell)
+        except APIConnectionError:
+            raise
+        except APIError as error:  # an error that stands in the stream
+            body = json.dumps({"error": error.body}).encode()
+        return Response(response.status_code, {}, body)
+
+    def close(self) -> None:
+        """Close the connections; requests under way fail at once."""
+        self._http.abort()
+
+    def _note_failure(self, error: APIConnectionError) -> None:
+        # A server that hangs up on kept connections gets a new one for each request.
+        is_hangup = isinstance(error.__cause__, httpx2.NetworkError | httpx2.RemoteProtocolError)
+        self._hangups += is_hangup and not isinstance(error.__cause__, httpx2.ConnectError)
+        if self._hangups == _MOST_HANGUPS:
+            self._headers = {"Connection": "close"}
+
+    def _send(self, body: bytes, deadline: float, *, is_stream: bool) -> httpx2.Response:
+        seconds = max(_LEAST_SECONDS, deadline - time.monotonic())
+        options: Any = {
+            "headers": {**self._headers, **CALL_HEADERS.get()},
+            "timeout": Timeout(seconds, connect=min(seconds, CONNECT_SECONDS), pool=None),
+        }
+        if not is_stream:
+            return self.sdk.post(_PATH, cast_to=httpx2.Response, content=body, options=options)
+        # Of a cast to a response, the SDK returns it unread.
+        return self.sdk.post(  # type: ignore[return-value]
+            _PATH,
+            cast_to=httpx2.Response,
+            content=body,
+            options=options,
+            stream=True,
+            stream_cls=Stream[object],
+        )
+
+
+@contextmanager
+def ends_at(deadline: float) -> Iterator[None]:
+    """Let the requests of this thread in the block end at a `time.monotonic()`."""
+    _request.deadline = deadline
+    try:
+        yield
+    finally:
+        _request.deadline = None
+
+
+@contextmanager
+def of_any_length() -> Iterator[None]:
+    """Let the responses to this thread's requests in the block be of any length; who reads them bounds them."""
+    _request.most_bytes = math.inf
+    try:
+        yield
+    finally:
+        _request.most_bytes = MAX_BYTES
+
+
+def response_of(response: httpx2.Response) -> Response:
+    """A response that was read."""
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Response(response.status_code, headers, response.content)
+
+
+def _headers_of(endpoint: Endpoint) -> dict[str, Any]:
+    """The headers of all requests. Those that the SDK takes from the environment are left out: they may be meant for
+    another server."""
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    names = [line.partition(":")[0].strip() for line in lines if ":" in line]
+    headers: dict[str, Any] = dict.fromkeys(
+        ["OpenAI-Organization", "OpenAI-Project", *names], Omit()
+    )
+    headers["Authorization"] = f"Bearer {endpoint.key or 'none'}"
+    # Names may differ in case: the last one counts.
+    return {**headers, **endpoint.headers}

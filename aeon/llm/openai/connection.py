@@ -1,0 +1,69 @@
+"""The client of one server for all threads: made with the first request, and again after a close or a fork."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from aeon.llm.openai.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from aeon.llm.openai.client import Client
+
+
+class ConnectionClosed(Exception):
+    """The connection was closed while a request was under way."""
+
+
+class Connection:
+    """Lends the client of a server to at most `max_concurrency` requests at once. `closings` counts how often it was
+    closed."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._slots = threading.Semaphore(endpoint.settings.max_concurrency)
+        self._lock = threading.Lock()
+        self._client: Client | None = None
+        self._process = 0
+        self.closings = 0
+
+    @contextmanager
+    def client(self, closings: int) -> Iterator[Client]:
+        """Wait until one more request may be under way, and lend the client for it.
+
+        Raises ConnectionClosed if the connection was closed since there were so many `closings`.
+        """
+        with self._slots:
+            if self.closings != closings:
+                raise ConnectionClosed
+            try:
+                yield self._open()
+            except Exception:
+                if self.closings != closings:
+                    raise ConnectionClosed from None
+                raise
+
+    def close(self) -> None:
+        """End the requests under way. A later request makes another client."""
+        with self._lock:
+            self.closings += 1
+            client, self._client = self._client, None
+        if client is not None and self._process == os.getpid():
+            client.close()
+
+    def _open(self) -> Client:
+        client = self._client
+        # A forked child leaves the connections of its parent alone.
+        if client is not None and self._process == os.getpid():
+            return client
+        with self._lock:
+            if self._client is None or self._process != os.getpid():
+                # Importing the SDK takes half a second.
+                from aeon.llm.openai.client import Client
+
+                self._client = Client(self._endpoint)
+                self._process = os.getpid()
+            return self._client

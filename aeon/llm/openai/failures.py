@@ -1,0 +1,113 @@
+"""Maps what the openai package raises where there is no response to Aeon's errors."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx2
+from openai import APIConnectionError, APITimeoutError, OpenAIError
+
+from aeon.domain.errors import AuthenticationFailed, ConnectionFailed, LLMError, RequestRefused
+from aeon.domain.values import shown_address
+from aeon.llm.openai.endpoint import Endpoint
+from aeon.llm.openai.errors import not_an_api
+
+_NOT_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError, httpx2.PoolTimeout)
+_BROKE_OFF = (httpx2.NetworkError, ssl.SSLError)
+_ENDED_EARLY = ("disconnected", "closed connection")
+"""What the errors of a protocol say where the server hung up, and broke no rule before."""
+
+
+def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> LLMError | None:
+    """The error for a request that was not answered in the seconds allowed; None for an exception that is a bug."""
+    match error:
+        case UnicodeEncodeError():
+            hint = "Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode."
+            said = endpoint.clean(str(error))
+            return RequestRefused(f"the prompt cannot be sent: {said}", hint=hint)
+        case APIConnectionError():
+            return _error_of_connection(error, endpoint, allowed)
+        case httpx2.InvalidURL():
+            return _not_connected(error, endpoint)
+        case OpenAIError():
+            said = f"no key or token for {endpoint.address}: {endpoint.clean(str(error))}"
+            hint = f"Check {endpoint.settings.api_key_env}, or what gives the token."
+            return AuthenticationFailed(said, hint=hint)
+    return None
+
+
+def _error_of_connection(error: APIConnectionError, endpoint: Endpoint, allowed: float) -> LLMError:
+    cause = error.__cause__ or error
+    if isinstance(cause, _NOT_CONNECTED):
+        return _not_connected(cause, endpoint)
+    if isinstance(error, APITimeoutError):
+        return _timed_out(endpoint, allowed)
+    said = endpoint.clean(str(cause))
+    if isinstance(cause, httpx2.RemoteProtocolError) and any(w in said for w in _ENDED_EARLY):
+        return _broke_off(endpoint, "it ended half-way")
+    if isinstance(cause, _BROKE_OFF):
+        return _broke_off(endpoint, said)
+    return not_an_api(said or type(cause).__name__, endpoint)
+
+
+def _timed_out(endpoint: Endpoint, allowed: float) -> ConnectionFailed:
+    address = endpoint.address
+    return ConnectionFailed(
+        f"{address} gave no answer within {allowed:.3g} s",
+        hint=f"Check provider.base_url ({address}); a slow model, or one that is still loading, may "
+        f"need more than provider.timeout_seconds={endpoint.settings.timeout_seconds:g}.",
+        sent=True,
+        timed_out=True,
+    )
+
+
+def _broke_off(endpoint: Endpoint, reason: str) -> ConnectionFailed:
+    address = endpoint.address
+    return ConnectionFailed(
+        f"the connection to {address} broke off: {reason}",
+        hint=f"Check provider.base_url ({address}) and the network; see the server's log. A server "
+        "that always dies on this request may not bear its schema: provider.structured_output=prompt.",
+        sent=True,
+    )
+
+
+def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed:
+    """Nothing was sent. A failure of TLS is not tried again."""
+    causes = tuple(_causes_of(error))
+    is_tls = any(isinstance(cause, ssl.SSLError) for cause in causes)
+    said = endpoint.clean(str(error)) or "it took too long"
+    failed = f"no connection to {endpoint.address}"
+    hint = f"Is the server running? Check provider.base_url ({endpoint.address}), its port, and the network."
+    if is_tls:
+        failed = f"no secure connection to {endpoint.address}"
+        hint = (
+            "Where the certificate is your own or your company's, name the file of its authority in the environment "
+            "variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://."
+        )
+    elif proxy := find_proxy(endpoint.base_url):
+        failed += ": its proxy"
+        hint = (
+            f"Requests go through the proxy {shown_address(proxy)} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "
+            f"check it, or set NO_PROXY={urlsplit(endpoint.base_url).hostname} to go around it."
+        )
+    elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        said = "refused, nothing listens there"
+    return ConnectionFailed(f"{failed}: {said}", hint=hint, retryable=not is_tls)
+
+
+def find_proxy(address: str) -> str | None:
+    """The proxy that the environment names for an address; None where there is none."""
+    url, proxies = urlsplit(address), getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(url.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
