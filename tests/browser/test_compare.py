@@ -112,7 +112,7 @@ def test_axe_finds_nothing_grave(
 
 def test_two_runs_show_what_differs_in_their_plans(pair: Path, opened: Show) -> None:
     parting = opened(pair).page.locator("#parting")
-    assert "At event 6 of 120 and 165." in parting.inner_text()
+    assert "They part at event 6 (of 120 and 165)." in parting.inner_text()
     assert parting.locator("details[open]").count() == 3
     assert "examples" in parting.locator("del").all_inner_texts()
 

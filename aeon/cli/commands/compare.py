@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say, stdout
 from aeon.domain.errors import ConfigError
+from aeon.report.compare import sentences
+from aeon.report.compare.effects import effects
 from aeon.report.compare.forms import csv_text, format_change, format_figure, json_text
 from aeon.report.compare.parting import Line, Parting, find_parting
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, compare_runs, show
@@ -117,12 +119,17 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
             swept = (f"{key}={_value(run, key)}" for key in comparison.parameters)
             yield Text("  ".join((one_line(run.name), *swept)), style="bold")
             yield Text.from_ansi(line)
-    converged = sum(run.converged is True for run in runs)
-    yield Text(
-        f"{count_noun(len(runs), 'run')}, {converged} converged. Scores: {', '.join(SCORES)}.",
-        style="dim",
+    yield _text("")
+    yield _text(f"{sentences.tell_ends(runs)}. Scores: {', '.join(SCORES)}.")
+    notes = (
+        sentences.tell_best(runs),
+        sentences.tell_fallbacks(runs),
+        sentences.tell_saved(runs),
+        sentences.tell_parameters(comparison),
     )
-    yield from _errors(runs)
+    yield from (_text(note) for note in notes if note)
+    yield from _causes(runs)
+    yield from _effects(comparison)
 
 
 def _rows(runs: Sequence[Run], parameters: Sequence[str] | None) -> Table:
@@ -142,7 +149,7 @@ def _rows(runs: Sequence[Run], parameters: Sequence[str] | None) -> Table:
             scores,
             *(format_figure(name, run.figures[name]) for name in _SHOWN),
         ]
-        table.add_row(*map(_text, cells), style=None if run.converged else "yellow")
+        table.add_row(*map(_text, cells), style=None if run.is_good else "yellow")
     return table
 
 
@@ -166,15 +173,31 @@ def _value(run: Run, key: str) -> str:
     return one_line(show(run.parameters.get(key)), _LONGEST) or "-"
 
 
-def _errors(runs: Sequence[Run]) -> Iterator[RenderableType]:
-    for text in dict.fromkeys(f"{run.error} {run.hint}" for run in runs if run.error):
-        names = [run.name for run in runs if f"{run.error} {run.hint}" == text]
-        yield _text(f"{list_names(names)}: {one_line(text, 2 * _LONGEST)}")
+def _causes(runs: Sequence[Run]) -> Iterator[RenderableType]:
+    """Why runs did not come to a good end, equal causes together."""
+    causes = {run.name: _cause(run) for run in runs}
+    for cause in dict.fromkeys(filter(None, causes.values())):
+        names = [name for name, one in causes.items() if one == cause]
+        yield _text(f"{list_names(names)}: {cause}")
+
+
+def _cause(run: Run) -> str:
+    return one_line(" ".join(filter(None, (run.cause or run.error, run.hint))), 2 * _LONGEST)
+
+
+def _effects(comparison: Comparison) -> Iterator[RenderableType]:
+    """What each parameter changes, the largest effect first."""
+    if len(comparison.runs) < 3:
+        return
+    for effect in effects(comparison):
+        if said := sentences.tell_effect(effect):
+            yield _text(f"{', '.join(effect.keys)}: {said[0].lower()}{said[1:]}")
 
 
 def _pair(comparison: Comparison, parting: Parting) -> Iterator[RenderableType]:
-    """Two runs: a line for each parameter and figure, then where they part."""
+    """Two runs: a sentence, a line for each parameter and figure, then where they part."""
     first, second = comparison.runs
+    yield _text(f"{sentences.tell_two(comparison)}\n")
     table = _new_table("", one_line(first.name), one_line(second.name), "change")
     for key in comparison.parameters:
         table.add_row(*map(_text, (key, _value(first, key), _value(second, key))))
@@ -183,15 +206,9 @@ def _pair(comparison: Comparison, parting: Parting) -> Iterator[RenderableType]:
         cells = (format_figure(name, run.figures[name]) for run in comparison.runs)
         table.add_row(name, *cells, format_change(name, first, second))
     yield table
-    yield from _errors(comparison.runs)
-    if parting.number is None:
-        yield _text(
-            f"\nThey do not part: {count_noun(parting.counts[0], 'event')}, all the same but for times."
-        )
-    else:
-        yield _text(
-            f"\nThey part at event {parting.number} (of {parting.counts[0]} and {parting.counts[1]}):"
-        )
+    yield from _causes(comparison.runs)
+    yield _text(f"\n{sentences.tell_parting(parting)}")
+    if parting.fields:
         parted = _new_table("", one_line(first.name), one_line(second.name))
         for row in (("event", *parting.places), *parting.fields):
             parted.add_row(*(_text(one_line(cell, _LONGEST)) for cell in row))

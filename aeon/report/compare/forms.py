@@ -32,12 +32,13 @@ def csv_text(comparison: Comparison) -> str:
     """The comparison as CSV: a line for each run, exact values."""
     text, keys = StringIO(newline=""), comparison.parameters
     writer = csv.writer(text)
-    writer.writerow(["run", *keys, "end", "converged", *FIGURES, "error", "directory"])
+    writer.writerow(["run", *keys, "end", "converged", *FIGURES, "cause", "error", "directory"])
     for run in comparison.runs:
         converged = "" if run.converged is None else str(run.converged).lower()
         figures = (run.figures[name] for name in FIGURES)
         values = (show(run.parameters.get(key)) for key in keys)
-        writer.writerow([run.name, *values, run.end, converged, *figures, run.error, run.directory])
+        ended = [run.end, converged, *figures, run.cause, run.error, run.directory]
+        writer.writerow([run.name, *values, *ended])
     return text.getvalue()
 
 

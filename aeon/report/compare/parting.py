@@ -18,6 +18,7 @@ from aeon.observability.artefacts import RESULT, read_history
 from aeon.report.compare.rows import Comparison, show
 from aeon.report.record import read_events
 
+_Event = dict[str, Any]
 _CLOCK = {"time", "seconds", "run_id", "response_id"}
 _MOST_FIELDS = 12
 _LONGEST_BY_WORD = 2_000
@@ -36,8 +37,9 @@ class Line:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parting:
     """Where two runs part. `number` counts events from 1, and is None where they tell the same; `counts` is how many
-    each has. `places` says what the two events are, `fields` what differs in them. `asked` says of each hash whether it
-    is the same. `differences` are by name; one without lines is of equal texts."""
+    each has. `places` says what the two events are, `fields` what differs in them. `asked` says of each hash
+    that both have whether it is the same. `differences` are by name, of what both have; one without lines is of equal
+    texts."""
 
     number: int | None
     counts: tuple[int, int]
@@ -48,7 +50,7 @@ class Parting:
 
 
 def find_parting(comparison: Comparison) -> Parting | None:
-    """Hold two runs that can be read against each other; else None. What one has not written counts as empty."""
+    """Hold two runs that can be read against each other; else None."""
     places = [
         run.directory
         for run in comparison.runs
@@ -57,36 +59,64 @@ def find_parting(comparison: Comparison) -> Parting | None:
     if len(places) != len(comparison.runs) or len(places) != 2:
         return None
     first, second = places
-    events = [
-        [_without_clock(event) for event in read_events(directory)] for directory in (first, second)
-    ]
-    pairs = enumerate(zip_longest(*events), start=1)
-    number, pair = next(
-        ((number, pair) for number, pair in pairs if pair[0] != pair[1]), (None, ({}, {}))
-    )
-    left, right = ({}, {}) if number is None else (_leaves(event or {}) for event in pair)
-    differing = [key for key in dict.fromkeys((*left, *right)) if left.get(key) != right.get(key)]
-    results, plans = (
-        [_result(path) for path in (first, second)],
-        [_plans(path) for path in (first, second)],
-    )
-    hashes = [result.get("hashes") or {} for result in results]
+    events = [[_without_clock(event) for event in read_events(place)] for place in places]
+    number, pair = _first_difference(*events)
     return Parting(
         number=number,
         counts=(len(events[0]), len(events[1])),
         places=(_place(pair[0]), _place(pair[1])),
-        fields=tuple(
-            (key, show(left.get(key)), show(right.get(key))) for key in differing[:_MOST_FIELDS]
-        ),
-        asked={name: hashes[0].get(name) == hashes[1].get(name) for name in hashes[0]},
-        differences={
-            "The plan that execution started with": compare_texts(plans[0][0], plans[1][0]),
-            "The plan at the end": compare_texts(plans[0][1], plans[1][1]),
-            "The answer": compare_texts(
-                *(str(result.get("answer") or "").splitlines() for result in results)
-            ),
-        },
+        fields=_differing_fields(*pair),
+        asked=_same_hashes(_result(first), _result(second)),
+        differences=_differences(first, second),
     )
+
+
+def _first_difference(
+    first: Sequence[_Event], second: Sequence[_Event]
+) -> tuple[int | None, tuple[_Event | None, _Event | None]]:
+    """The first events that differ, and their number; None and no events where all are the same."""
+    for number, pair in enumerate(zip_longest(first, second), start=1):
+        if pair[0] != pair[1]:
+            return number, pair
+    return None, (None, None)
+
+
+def _differing_fields(
+    first: _Event | None, second: _Event | None
+) -> tuple[tuple[str, str, str], ...]:
+    if first == second:
+        return ()
+    left, right = _leaves(first or {}), _leaves(second or {})
+    differing = [key for key in dict.fromkeys((*left, *right)) if left.get(key) != right.get(key)]
+    return tuple(
+        (key, show(left.get(key)), show(right.get(key))) for key in differing[:_MOST_FIELDS]
+    )
+
+
+def _same_hashes(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, bool]:
+    """Of each hash that both results have, whether it is the same."""
+    hashes = first.get("hashes") or {}
+    others = second.get("hashes") or {}
+    return {name: hashes[name] == others[name] for name in hashes if name in others}
+
+
+def _differences(first: Path, second: Path) -> dict[str, tuple[Line, ...]]:
+    """The texts that both runs have, as differences."""
+    plans = (_plans(first), _plans(second))
+    texts = {
+        "The plan that execution started with": (plans[0][0], plans[1][0]),
+        "The plan at the end": (plans[0][1], plans[1][1]),
+        "The answer": (_answer_lines(first), _answer_lines(second)),
+    }
+    return {
+        name: compare_texts(before, after)
+        for name, (before, after) in texts.items()
+        if before and after
+    }
+
+
+def _answer_lines(directory: Path) -> list[str]:
+    return str(_result(directory).get("answer") or "").splitlines()
 
 
 def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,20 +6,22 @@ import csv
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from aeon.config.settings import Settings
+from aeon.domain.assessment import SCORE_CODES
 from aeon.files.text import read_yaml
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result
+from aeon.report.words import count_noun, round_down
 
 FIGURES = {
     "completeness": "scores.completeness_score",
@@ -34,12 +36,13 @@ FIGURES = {
 }
 """The figures of a run, and where `result.json` has them."""
 SCORES = tuple(FIGURES)[:3]
-MOST_GROUPS = 12
+GOOD = ("converged", "completed")
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
 _SWEEP, _JOB = (
     "multirun.yaml",
     re.compile(r"(\d+)-[^/]*=[^/]*$"),
 )  # after its number, a job's values
+_SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
 _APART = {
     "task",
     "task_file",
@@ -57,20 +60,35 @@ _APART = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as a row. `end` is its termination reason, or as in `Listed`, or `not started`; `parameters` holds each
-    setting by its dotted key, `error` says why it failed or was cut off. A figure that is not known is None."""
+    """A run as a row. `end` is its termination reason, or as in `Listed`, or `not started`; `converged` is None without
+    a result, and in core mode, where nothing is judged. `cause` says what an end lacked, `without` how many
+    tools, servers and reviews the run did without; `parameters` holds each setting by its dotted key, `error` says why
+    it failed or was cut off. A figure that is not known is None."""
 
     name: str
     directory: Path | None
     end: str
+    has_result: bool = False
     converged: bool | None = None
     synthetic: bool = False
     replayed: bool = False
     figures: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(FIGURES))
     thresholds: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    cause: str = ""
+    without: int = 0
     error: str = ""
     hint: str = ""
+
+    @property
+    def is_core(self) -> bool:
+        """Whether it ran in core mode, which cannot converge."""
+        return self.parameters.get("mode.kind") == "core"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it came to a good end, without a fallback."""
+        return self.end in GOOD and not self.without
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +97,6 @@ class Comparison:
 
     runs: tuple[Run, ...]
     parameters: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """Runs grouped by the value of a parameter, in order; `keys` are the parameters that change together."""
-
-    keys: tuple[str, ...]
-    groups: tuple[tuple[str, tuple[Run, ...]], ...]
 
 
 def compare_runs(paths: Sequence[Path]) -> Comparison:
@@ -121,24 +131,54 @@ def _read(directory: Path, name: str) -> Run:
     try:
         if not (directory / RESULT).exists():
             return _read_without_result(directory, name)
-        result = json.loads((directory / RESULT).read_bytes())
-        configuration, error = result["configuration"], result["error"] or {}
-        return Run(
-            name=name,
-            directory=directory,
-            end=str(result["termination_reason"]),
-            converged=result["converged"] is True,
-            synthetic=result["synthetic"] is True,
-            replayed=configuration["store"]["mode"] == "replay",
-            figures={figure: _number(_at(result, path)) for figure, path in FIGURES.items()},
-            thresholds=_thresholds(configuration),
-            parameters={**_settings(configuration), **_asked(result)},
-            error=f"{error['type']}: {error['message']}" if error else "",
-            hint=str(error.get("hint") or ""),
-        )
+        return _read_result(json.loads((directory / RESULT).read_bytes()), directory, name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         said = f"its files cannot be read: {type(problem).__name__}: {problem}"
         return Run(name=name, directory=directory, end="unreadable", error=said)
+
+
+def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
+    configuration, error = result["configuration"], result["error"] or {}
+    parameters = {**_settings(configuration), **_asked(result)}
+    run = Run(
+        name=name,
+        directory=directory,
+        end=str(result["termination_reason"]),
+        has_result=True,
+        synthetic=result["synthetic"] is True,
+        replayed=configuration["store"]["mode"] == "replay",
+        figures={figure: _number(_at(result, path)) for figure, path in FIGURES.items()},
+        thresholds=_thresholds(configuration),
+        parameters=parameters,
+        without=len(result.get("degraded") or ()),
+        error=f"{error['type']}: {error['message']}" if error else "",
+        hint=str(error.get("hint") or ""),
+    )
+    converged = None if run.is_core else result["converged"] is True
+    return replace(run, converged=converged, cause="; ".join(_causes(run, result)))
+
+
+def _causes(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
+    """What an end lacked: the error, what was below its threshold or not met, steps, tools, servers and reviews."""
+    if run.error:
+        yield run.error
+    elif run.end not in GOOD:
+        yield from _missed(run, result)
+    left = Counter((result.get("steps_left") or {}).values())
+    for state, number in left.items():
+        yield f"{count_noun(number, 'step')} {'not carried out' if state == 'pending' else state}"
+    yield from dict.fromkeys(str(one["message"]) for one in result.get("degraded") or ())
+
+
+def _missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
+    """What the last assessment missed, scores with their thresholds."""
+    for code in result.get("reason_codes") or ():
+        name = _SCORE_OF.get(code, "")
+        score, threshold = run.figures.get(name), run.thresholds.get(name)
+        if score is None or threshold is None:
+            yield str(code).replace("_", " ")
+        else:
+            yield f"{name} {round_down(score):.2f} of {threshold:.2f}"
 
 
 def _read_without_result(directory: Path, name: str) -> Run:
@@ -262,18 +302,19 @@ def _differing(runs: Sequence[Run]) -> tuple[str, ...]:
     """The keys with several values, and those that only some of the results have; but what one option of a group has
     and another has not says no more than the option's `kind`."""
     keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])
-    varying = {
+    varying = {key for key in keys if _has_several_values(key, runs)}
+    ended = [run for run in runs if run.has_result]
+    some = {
         key
         for key in keys
-        if len({show(run.parameters[key]) for run in runs if key in run.parameters}) > 1
+        if f"{key.split('.')[0]}.kind" not in varying
+        and len({key in run.parameters for run in ended}) > 1
     }
-    ended = [run for run in runs if run.converged is not None]
-    some = {key for key in keys if len({key in run.parameters for run in ended}) > 1}
-    return tuple(
-        key
-        for key in keys
-        if key in varying or (key in some and f"{key.split('.')[0]}.kind" not in varying)
-    )
+    return tuple(key for key in keys if key in varying or key in some)
+
+
+def _has_several_values(key: str, runs: Sequence[Run]) -> bool:
+    return len({show(run.parameters[key]) for run in runs if key in run.parameters}) > 1
 
 
 def show(value: Any) -> str:
@@ -285,44 +326,3 @@ def show(value: Any) -> str:
         if isinstance(value, str)
         else json.dumps(value, ensure_ascii=False)
     )
-
-
-def effects(comparison: Comparison) -> list[Effect]:
-    """What to draw: for each parameter the runs by its value. Parameters that change together are one effect, for
-    their effects cannot be told apart; one with very many values has none, unless they are numbers."""
-    runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
-    together: dict[tuple[int, ...], list[str]] = {}
-    for key in comparison.parameters:
-        texts = [show(run.parameters.get(key)) for run in runs]
-        together.setdefault(tuple(texts.index(text) for text in texts), []).append(key)
-    found = [_effect(keys, runs) for places, keys in together.items() if len(set(places)) > 1]
-    return [effect for effect in found if len(effect.groups) <= MOST_GROUPS]
-
-
-def _effect(keys: Sequence[str], runs: Sequence[Run]) -> Effect:
-    def value_of(run: Run) -> str:
-        return " · ".join(show(run.parameters.get(key)) or "not set" for key in keys)
-
-    numbers = {value_of(run): as_number(value_of(run)) for run in runs}
-    numeric = None not in numbers.values()
-    order = {text: numbers[text] if numeric else place for place, text in enumerate(numbers)}
-    ranked = sorted(runs, key=lambda run: order[value_of(run)] or 0)
-    groups = [(text, tuple(group)) for text, group in groupby(ranked, value_of)]
-    if numeric and len(groups) > MOST_GROUPS:
-        size = -(-len(groups) // MOST_GROUPS)
-        parts = [groups[start : start + size] for start in range(0, len(groups), size)]
-        groups = [
-            (
-                " to ".join(dict.fromkeys((part[0][0], part[-1][0]))),
-                tuple(run for _, of in part for run in of),
-            )
-            for part in parts
-        ]
-    return Effect(tuple(keys), tuple(groups))
-
-
-def as_number(text: str) -> float | None:
-    """The number that a text says, or None."""
-    with suppress(ValueError):
-        return float(text)
-    return None

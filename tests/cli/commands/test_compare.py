@@ -27,7 +27,7 @@ def test_a_multirun_leaves_its_page_with_what_was_swept_and_what_failed(
 ) -> None:
     page = (multirun / "compare.html").read_text(encoding="utf-8")
     assert "2 of 4 runs converged" in page
-    assert page.count("AuthenticationFailed: simulated by the scenario: auth") == 1
+    assert page.count('<p dir="auto">AuthenticationFailed: simulated by the scenario: auth') == 1
     assert 'aria-label="Effect of provider.seed"' in page
     rows = list(csv.DictReader((multirun / "compare.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["end"] for row in rows] == ["converged", "converged", "failed", "failed"]
@@ -52,7 +52,8 @@ def test_the_table_of_a_multirun_has_a_row_for_each_job(aeon: RunAeon, multirun:
     assert ended.status == 0
     assert re.split(r"\s{2,}", head)[:4] == ["run", "provider.scenario", "provider.seed", "end"]
     assert [row.split()[0] for row in rows[:4]] == ["0", "1", "2", "3"]
-    assert "2, 3: AuthenticationFailed: simulated by the scenario: auth" in rows[-1]
+    assert "2 of 4 runs converged. Scores: completeness, coherence, consistency." in rows
+    assert any("2, 3: AuthenticationFailed: simulated by the scenario: auth" in row for row in rows)
     assert "sweep/compare.html" in ended.err
 
 
@@ -71,7 +72,8 @@ def test_two_runs_are_told_with_where_they_part(
     aeon: RunAeon, multirun: Path, tmp_path: Path
 ) -> None:
     ended = aeon("compare", "sweep/0", "sweep/1", "out=pair")
-    assert "They part at event 6 (of 120 and 165):" in ended.out
+    assert "They part at event 6 (of 120 and 165). They were asked differently" in ended.out
+    assert ended.out.startswith("They differ in provider.seed: 1 and 2. Both converged.")
     assert "The plan that execution started with" in ended.out
     assert "Where they part" in (tmp_path / "pair" / "compare.html").read_text(encoding="utf-8")
 

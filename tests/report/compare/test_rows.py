@@ -10,8 +10,9 @@ import pytest
 
 from aeon import Aeon
 from aeon.files.jsonl import JsonLines
+from aeon.report.compare.effects import effects
 from aeon.report.compare.forms import csv_text, format_change, format_figure
-from aeon.report.compare.rows import FIGURES, Comparison, Run, compare_runs, effects
+from aeon.report.compare.rows import FIGURES, Comparison, Run, compare_runs
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,271 @@
+"""Every sentence that a comparison says, on the terminal and on its page; each is empty where it is not true."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aeon.report.compare.effects import Effect, known_values
+from aeon.report.compare.forms import format_figure
+from aeon.report.compare.parting import Parting
+from aeon.report.compare.rows import GOOD, SCORES, Comparison, Run, show
+from aeon.report.scores import NOTICEABLE
+from aeon.report.words import count_noun, list_names, one_line
+
+_LEAST = {
+    "cost": "cheapest",
+    "tokens": "fewest tokens",
+    "passes": "fewest passes",
+    "seconds": "fastest",
+}
+_MOST_NAMES, _LONGEST = 4, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Which runs took least of a figure: in words, their names, and how much as text."""
+
+    title: str
+    names: tuple[str, ...]
+    value: str
+
+
+def tell_ends(runs: Sequence[Run]) -> str:
+    """How many runs converged, of those that could; how many completed in core mode; how many have no result."""
+    judged = [run for run in runs if run.has_result and not run.is_core]
+    core = [run for run in runs if run.has_result and run.is_core]
+    return "; ".join((*_converged(judged), *_completed(core), *_without_result(runs)))
+
+
+def _converged(judged: Sequence[Run]) -> Iterator[str]:
+    if judged:
+        converged = sum(run.converged is True for run in judged)
+        yield f"{converged} of {count_noun(len(judged), 'run')} converged"
+
+
+def _completed(core: Sequence[Run]) -> Iterator[str]:
+    if core:
+        completed = sum(run.end == "completed" for run in core)
+        yield (
+            f"{completed} of {count_noun(len(core), 'run')} in core mode, where nothing is judged, "
+            "completed"
+        )
+
+
+def _without_result(runs: Sequence[Run]) -> Iterator[str]:
+    ends = Counter(run.end for run in runs if not run.has_result)
+    if ends:
+        each = ", ".join(f"{number} {end}" for end, number in ends.items())
+        yield f"{count_noun(ends.total(), 'run')} without a result ({each})"
+
+
+def tell_fallbacks(runs: Sequence[Run]) -> str:
+    """That runs with a good end did without a tool, a server or a review."""
+    number = sum(run.end in GOOD and run.without > 0 for run in runs)
+    if not number:
+        return ""
+    return f"{count_noun(number, 'run')} with a good end did without a tool, a server or a review."
+
+
+def tell_parameters(comparison: Comparison) -> str:
+    """That no parameter differs, where the parameters of two runs at least are known."""
+    known = [run for run in comparison.runs if run.parameters]
+    if comparison.parameters:
+        return ""
+    if len(known) < 2:
+        return "The settings of these runs are not known."
+    if len(known) < len(comparison.runs):
+        return f"No setting differs between the {len(known)} runs whose settings are known."
+    return "No setting differs between these runs."
+
+
+def find_best(runs: Sequence[Run]) -> list[Best]:
+    """Which of the runs with the best end (converged, else completed) took least; all that did, where several do. A
+    figure that is not known of each of them, or is the same, has no best, nor do seconds where answers were reused."""
+    good = [run for run in runs if run.converged] or [run for run in runs if run.end == "completed"]
+    if len(good) < 2:
+        return []
+    reused = any(run.figures["saved"] for run in good)
+    named = {name: title for name, title in _LEAST.items() if name != "seconds" or not reused}
+    found = (_best_of(name, title, good) for name, title in named.items())
+    return [best for best in found if best is not None]
+
+
+def _best_of(figure: str, title: str, runs: Sequence[Run]) -> Best | None:
+    known = {run.name: run.figures[figure] for run in runs}
+    values = [value for value in known.values() if value is not None]
+    if len(values) < len(known) or len(set(values)) == 1:
+        return None
+    least = min(values)
+    names = tuple(name for name, value in known.items() if value == least)
+    unit = " s" if figure == "seconds" else ""
+    return Best(title, names, f"{format_figure(figure, least)}{unit}")
+
+
+def tell_best(runs: Sequence[Run]) -> str:
+    """Which runs took least, as a sentence; runs that took the same are named together."""
+    best = find_best(runs)
+    if not best:
+        return ""
+    end = "converged" if any(run.converged for run in runs) else "completed"
+    each = (
+        f"{one.title} {'run' if len(one.names) == 1 else 'runs'} "
+        f"{list_names(one.names, _MOST_NAMES)} ({one.value})"
+        for one in best
+    )
+    return f"Of those that {end}: {', '.join(each)}."
+
+
+def tell_same(runs: Sequence[Run], figures: Sequence[str]) -> str:
+    """The figures that are known of every run that came to its end, and are the same."""
+    ended = [run for run in runs if not run.error]
+    known = {name: known_values(name, ended) for name in figures}
+    same = [
+        name
+        for name, values in known.items()
+        if len(ended) > 1 and len(values) == len(ended) and len(set(values)) == 1
+    ]
+    unknown = [name for name, values in known.items() if ended and not values]
+    said = [f"The same in every run: {', '.join(same)}."] if same else []
+    said += [f"Not known of any run: {', '.join(unknown)}."] if unknown else []
+    return " ".join(said)
+
+
+def tell_saved(runs: Sequence[Run]) -> str:
+    """That seconds are no measure where answers were reused."""
+    if not any(run.figures["saved"] for run in runs):
+        return ""
+    return (
+        "Some of these runs reused answers. Reused answers count in full (tokens, cost); "
+        "only the time saved does not, so their seconds say little."
+    )
+
+
+def tell_effect(effect: Effect) -> str:
+    """What a parameter moves most: a score, the share that converged, or else tokens."""
+    if all(len(runs) == 1 for _, runs in effect.groups):
+        return ""
+    spreads = {name: _range(effect.means(name)) for name in (*SCORES, "converged")}
+    name = max(spreads, key=lambda one: spreads[one][1] - spreads[one][0])
+    low, high = spreads[name]
+    if round(high - low, 6) >= NOTICEABLE:
+        if name == "converged":
+            return f"Moves the share that converged most, from {low:.0%} to {high:.0%}."
+        return f"Moves {name} most, from {format_figure(name, low)} to {format_figure(name, high)} (means)."
+    low, high = _range(effect.means("tokens"))
+    if high > low:
+        tokens = f"from {format_figure('tokens', low)} to {format_figure('tokens', high)}"
+        return f"Moves no score by {NOTICEABLE:g}; moves tokens {tokens} (means)."
+    return ""
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    return min(values, default=0.0), max(values, default=0.0)
+
+
+def tell_undrawn(comparison: Comparison, drawn: Sequence[Effect]) -> list[str]:
+    """Why a parameter is not drawn: it has too many values, or one alone among the runs that began."""
+    runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
+    if len(comparison.runs) < 3 or not runs:
+        return []
+    shown = {key for effect in drawn for key in effect.keys}
+    undrawn = [key for key in comparison.parameters if key not in shown]
+    many = [key for key in undrawn if _count_values(key, runs) > 1]
+    alone = [key for key in undrawn if key not in many]
+    texts = {
+        "Not drawn, for they have too many values": many,
+        "Not drawn, for they do not differ among the runs that began": alone,
+    }
+    return [f"{text}: {', '.join(keys)}." for text, keys in texts.items() if keys]
+
+
+def _count_values(key: str, runs: Sequence[Run]) -> int:
+    return len({show(run.parameters.get(key)) for run in runs})
+
+
+def tell_two(comparison: Comparison) -> str:
+    """Two runs in a sentence: in what they differ, how they ended, and what the second took and reached."""
+    first, second = comparison.runs
+    parts: list[str] = []
+    parts += _in_what(comparison)
+    parts += _ends(first, second)
+    if first.has_result and second.has_result:
+        parts += [_tokens(first, second), _scores(first, second)]
+    return " ".join(part for part in parts if part)
+
+
+def _in_what(comparison: Comparison) -> Iterator[str]:
+    keys = comparison.parameters
+    if not keys:
+        yield tell_parameters(comparison)
+    elif len(keys) == 1:
+        first, second = (
+            one_line(show(run.parameters.get(keys[0])), _LONGEST) or "not set"
+            for run in comparison.runs
+        )
+        yield f"They differ in {keys[0]}: {first} and {second}."
+    else:
+        yield f"They differ in {count_noun(len(keys), 'setting')}: {list_names(keys, _MOST_NAMES)}."
+
+
+def _ends(first: Run, second: Run) -> Iterator[str]:
+    if first.end == second.end:
+        yield f"Both {_verb(first.end)}."
+    else:
+        yield f"Run {first.name} {_verb(first.end)}, run {second.name} {_verb(second.end)}."
+
+
+def _verb(end: str) -> str:
+    return end if end in (*GOOD, "failed") else f"ended {end.replace('_', ' ')}"
+
+
+def _tokens(first: Run, second: Run) -> str:
+    before, after = first.figures["tokens"], second.figures["tokens"]
+    if before is None or after is None:
+        return ""
+    if before == after:
+        return f"Both took {before:,.0f} tokens."
+    less, more = sorted((first, second), key=lambda run: run.figures["tokens"] or 0)
+    low, high = min(before, after), max(before, after)
+    share = f" ({(high - low) / high:.0%} fewer)" if (high - low) / high >= 0.01 else ""
+    return f"Run {less.name} took {low:,.0f} tokens{share}, run {more.name} {high:,.0f}."
+
+
+def _scores(first: Run, second: Run) -> str:
+    """The score that differs most, and who has more."""
+    known = {
+        name: (before, after)
+        for name in SCORES
+        if (before := first.figures[name]) is not None
+        and (after := second.figures[name]) is not None
+    }
+    if not known:
+        return ""
+    name = max(known, key=lambda one: abs(known[one][1] - known[one][0]))
+    before, after = known[name]
+    if before == after:
+        return "Their scores are the same." if len(known) == len(SCORES) else ""
+    if round(abs(after - before), 6) < NOTICEABLE:
+        return f"No score differs by {NOTICEABLE:g}."
+    better = second if after > before else first
+    values = (max(before, after), min(before, after))
+    high, low = (format_figure(name, value) for value in values)
+    return f"Run {better.name} has the higher {name}: {high}, not {low}."
+
+
+def tell_parting(parting: Parting) -> str:
+    """Where two runs part, or why that cannot be told."""
+    first, second = parting.counts
+    if not first and not second:
+        return "Where they part is not known: neither has a journal of its events."
+    if not first or not second:
+        which = "first" if not first else "second"
+        return f"Where they part is not known: the {which} has no journal of its events."
+    if parting.number is None:
+        return f"They do not part: all {count_noun(first, 'event')} are the same, but for times."
+    differing = [name for name, is_same in parting.asked.items() if not is_same]
+    said = f"They part at event {parting.number} (of {first} and {second})."
+    if differing:
+        return f"{said} They were asked differently: {', '.join(differing)}."
+    return f"{said} Both were asked the same." if parting.asked else said
