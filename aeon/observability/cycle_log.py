@@ -6,20 +6,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from aeon.domain import events as e
+from aeon.domain.errors import ArtefactError
 from aeon.domain.plan import Plan
 from aeon.domain.request import ReasoningMode, Usage
 from aeon.domain.tool_result import ToolResult
 from aeon.domain.values import Value
+from aeon.observability.artefacts import replace_file
 from aeon.observability.event_log import Journal
-from aeon.observability.plan_delta import PlanDifference, PlanState, apply_change, state_after
+from aeon.observability.plan_delta import (
+    PlanDifference,
+    PlanSnapshot,
+    PlanState,
+    apply_change,
+    state_after,
+)
+from aeon.observability.settings import PlanStateForm
 
 _FREE = "tool"  # what a step that takes no cycle is dispatched as
 _BATCH = "batch"  # what the plan of several cycles at once is written as
 _ABANDONED, _REPAIR = "Abandoned", "repair"
+WHOLE_BELOW = 50
+"""With fewer steps than this a plan is written whole by default: `jq .plan_state` answers on every line."""
 
 
 class CycleError(Value):
@@ -84,6 +96,7 @@ class _OpenCycle:
     time: str
     number: int
     plan_state: PlanState | None
+    whole: bool = False
     events: list[e.Event] = field(default_factory=list)
 
     def record(self, run_id: str, end_time: str, *, abandoned: bool = False) -> CycleRecord:
@@ -179,12 +192,17 @@ class _OpenCycle:
 
 
 class CycleLog(Journal):
-    """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039). Sorted by
-    `step_number` the lines depend on the run's answers alone. Of cycles that are dispatched together any may end first,
-    so the plan that they share gets a line of its own before: wherever the file ends, every line can be rebuilt."""
+    """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039). Once closed, the file
+    has its lines in the order of `step_number`; so sorted they depend on the run's answers alone. A plan that is not
+    written whole (`form`) and that several cycles share gets a line of its own before theirs, since any of them may end
+    first: wherever the file ends, every line can be rebuilt."""
 
-    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, warn: Callable[[str], None], form: PlanStateForm = "auto"
+    ) -> None:
         super().__init__(path, warn)
+        self._form = form
+        self._numbers: list[int] = []
         self._run_id = ""
         self._open: dict[int, _OpenCycle] = {}
         self._dispatched = 0
@@ -214,17 +232,40 @@ class CycleLog(Journal):
         """Close the file. Cycles that a run left open without ending are written as `Abandoned`."""
         self._abandon_open_cycles("")
         super().close()
+        if self._numbers != sorted(self._numbers):
+            self._sort()
+
+    def _sort(self) -> None:
+        path = self._lines.path
+        try:
+            lines = path.read_bytes().splitlines(keepends=True)
+            if len(lines) == len(self._numbers):  # else some are of another run
+                ordered = sorted(zip(self._numbers, lines, strict=True), key=itemgetter(0))
+                replace_file(path, b"".join(line for _, line in ordered))
+        except (OSError, ArtefactError) as error:
+            self._warn(f"{path}: its lines stay in the order they were written in: {error}")
 
     def _start(self, event: e.CycleStarted, time: str) -> None:
-        if self._open:
+        plan = event.plan
+        whole = plan is not None and self._is_whole(plan)
+        if self._open and not whole:
             self._write_shared_plan(event, time)
+        state: PlanState | None = None
+        if plan is not None:
+            state = PlanSnapshot(plan=plan) if whole else state_after(self._newest, plan)
         profile = event.call != _FREE and event.site.cycle == 0
-        state = state_after(self._newest, event.plan) if event.plan else None
-        cycle = _OpenCycle(event, time, 0 if profile else self._next_number(), state)
-        if not self._open:
+        cycle = _OpenCycle(event, time, 0 if profile else self._next_number(), state, whole)
+        if whole:
+            # Nothing builds on a line that is written only when its cycle ends.
+            self._carrier, self._newest = None, None
+        elif not self._open:
             self._carrier = cycle
-            self._newest = (cycle.number, event.plan) if event.plan else self._newest
+            self._newest = (cycle.number, plan) if plan else self._newest
         self._open[event.site.sequence] = cycle
+
+    def _is_whole(self, plan: Plan) -> bool:
+        is_small = self._form == "auto" and len(plan.steps) < WHOLE_BELOW
+        return is_small or self._form == "full"
 
     def _open_again(self, recorded: e.Recorded) -> _OpenCycle | None:
         """A line more of a dispatch that takes several calls, as judges that vote do."""
@@ -235,8 +276,11 @@ class CycleLog(Journal):
             or last.started.site.step_id is not None
         ):
             return None
-        state = PlanDifference(base=last.number) if last.plan_state else None
-        again = _OpenCycle(last.started, recorded.time, self._next_number(), state)
+        state = last.plan_state
+        if state is not None and not last.whole:
+            state = PlanDifference(base=last.number)
+        number = self._next_number()
+        again = _OpenCycle(last.started, recorded.time, number, state, last.whole)
         return self._open.setdefault(recorded.sequence, again)
 
     def _next_number(self) -> int:
@@ -263,11 +307,35 @@ class CycleLog(Journal):
     def _write_cycle(self, cycle: _OpenCycle, time: str, *, abandoned: bool = False) -> None:
         record = cycle.record(self._run_id, time or cycle.time, abandoned=abandoned)
         self.write(record.model_dump(mode="json"))
+        self._numbers.append(cycle.number)
 
     def _abandon_open_cycles(self, time: str) -> None:
         cycles, self._open = sorted(self._open.items()), {}
         for _, cycle in cycles:
             self._write_cycle(cycle, time, abandoned=True)
+
+
+def with_whole_plans(lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The lines of the cycles of a `cycles.jsonl`, in the order of their numbers, each with its whole plan. Raises
+    LookupError for a line whose plan builds on one that is missing."""
+    plans: dict[int, Plan | None] = {}
+    for line in sorted(lines, key=itemgetter("step_number")):
+        state, plan = line["plan_state"], None
+        if state is not None and state["kind"] == "delta":
+            base = plans.get(state["base"])
+            if base is None:
+                raise LookupError(_describe_missing("line", line["step_number"], state["base"]))
+            plan = apply_change(base, PlanDifference.model_validate(state))
+        elif state is not None:
+            plan = Plan.model_validate(state["plan"])
+        plans[line["step_number"]] = plan
+        if line["call"] != _BATCH:
+            snapshot = PlanSnapshot(plan=plan).model_dump(mode="json") if plan else None
+            yield {**line, "plan_state": snapshot}
+
+
+def _describe_missing(field: str, number: int, base: int) -> str:
+    return f"the plan of {field} {number} builds on line {base}, which is missing"
 
 
 def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
@@ -292,9 +360,7 @@ def _rebuild(lines: Iterable[Mapping[str, Any]], field: str, number: int) -> Pla
     while state is not None and state["kind"] == "delta":
         changes.append(PlanDifference.model_validate(state))
         if states.get(state["base"]) is None:
-            raise LookupError(
-                f"the plan of {field} {number} builds on line {state['base']}, which is missing"
-            )
+            raise LookupError(_describe_missing(field, number, state["base"]))
         state = states[state["base"]]
     return (
         None

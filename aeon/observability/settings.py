@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -24,17 +24,22 @@ class SinkSettings(Value):
         return {"sink": given} if isinstance(given, str) else given
 
 
+PlanStateForm = Literal["auto", "full", "delta"]
+
+
 class ObservabilitySettings(Value):
     """`observability`: where a run's events go, beside its result.
 
     `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM cycle with the
-    plan, the raw answer and its repairs; `report` is `report.html`, the page of the run; `otel` sends traces and
-    metrics, as the `OTEL_*` variables say. `sinks` are one's own, by name. No result depends on these three, so they
+    plan, the raw answer and its repairs; `plan_state` says whether each of its lines has
+    the whole plan; `report` is `report.html`, the page of the run; `otel` sends traces and
+    metrics, as the `OTEL_*` variables say. `sinks` are one's own, by name. No result depends on these four, so they
     are in no artefact and no hash.
     """
 
     events: bool = True
     cycles: bool = True
+    plan_state: PlanStateForm = Field(default="auto", exclude=True)
     report: bool = Field(default=True, exclude=True)
     otel: bool = Field(default=False, exclude=True)
     sinks: dict[str, SinkSettings] = Field(default_factory=dict, exclude=True)

@@ -95,13 +95,21 @@ def open_sinks(
 
 @contextmanager
 def _open_journal(
-    name: str, kind: type[EventLog | CycleLog], opening: Opening
+    name: str, open_file: Callable[[Path, Opening], EventLog | CycleLog], opening: Opening
 ) -> Iterator[tuple[Subscriber, ...]]:
     if opening.directory is None:
         yield ()
         return
-    with closing(kind(opening.directory / f"{name}.jsonl", opening.warn)) as journal:
+    with closing(open_file(opening.directory / f"{name}.jsonl", opening)) as journal:
         yield (journal,)
+
+
+def _open_events(path: Path, opening: Opening) -> EventLog:
+    return EventLog(path, opening.warn)
+
+
+def _open_cycles(path: Path, opening: Opening) -> CycleLog:
+    return CycleLog(path, opening.warn, opening.settings.plan_state)
 
 
 @contextmanager
@@ -158,8 +166,8 @@ def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[Que
 
 
 SINKS: Mapping[str, Open] = {
-    "events": partial(_open_journal, "events", EventLog),
-    "cycles": partial(_open_journal, "cycles", CycleLog),
+    "events": partial(_open_journal, "events", _open_events),
+    "cycles": partial(_open_journal, "cycles", _open_cycles),
     "otel": _open_otel,
     "sinks": _open_own,
 }

@@ -15,6 +15,9 @@ STEP = """  - id: s{n}
 """
 
 
+DELTA = "observability.plan_state=delta"
+
+
 def sizes(directory: Path, steps: int) -> dict[str, int]:
     directory.mkdir()
     workflow = directory / "plan.yaml"
@@ -22,7 +25,7 @@ def sizes(directory: Path, steps: int) -> dict[str, int]:
         "goal: say it\nsteps:\n" + "".join(STEP.format(n=n, text="x" * 2000) for n in range(steps))
     )
     with Aeon.from_config(
-        ["provider=simulated", "mode=core", "tools=builtin", f"plan_file={workflow}"]
+        ["provider=simulated", "mode=core", "tools=builtin", f"plan_file={workflow}", DELTA]
     ) as aeon:
         assert aeon.run(directory=directory / "run").termination_reason == "completed"
     return {

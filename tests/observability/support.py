@@ -415,7 +415,7 @@ def feed(subscriber: e.Subscriber, told: Iterable[e.Recorded]) -> None:
 
 def logged(folder: Path, told: Iterable[e.Recorded]) -> list[dict[str, Any]]:
     """The lines of the cycle log of a run, written into a folder."""
-    log = CycleLog(folder / "cycles.jsonl", print)
+    log = CycleLog(folder / "cycles.jsonl", print, "delta")
     feed(log, told)
     log.close()
     return list(read_lines(folder / "cycles.jsonl"))

@@ -173,8 +173,8 @@ def test_every_line_has_a_running_number_and_only_what_was_paid_for_a_cycle(tmp_
         ("task_profile", 0, 0),
         ("plan", 1, 1),
         ("batch", 2, None),
-        ("step", 4, 2),
         ("tool", 3, None),
+        ("step", 4, 2),
     ]
 
 

@@ -41,6 +41,7 @@ FR_038 = {
     "ttl_remaining",
     "errors",
 }
+DELTA = "observability.plan_state=delta"
 TEXT = "words " * 340  # two kilobytes
 Plans = dict[int, Plan | None]
 
@@ -110,7 +111,7 @@ def assert_rebuilt(lines: Sequence[dict[str, Any]], plans: Plans) -> None:
 def test_the_log_grows_linearly_with_the_width_of_a_batch(tmp_path: Path) -> None:
     per_step = []
     for width in (10, 40, 160):
-        run(tmp_path / str(width), wide(width))
+        run(tmp_path / str(width), wide(width), DELTA)
         log = tmp_path / str(width) / "cycles.jsonl"
         assert sum(line["call"] == "step" for line in read_lines(log)) == width + 1
         per_step.append(log.stat().st_size / width)
@@ -130,7 +131,7 @@ def test_the_log_grows_linearly_with_the_length_of_a_chain(tmp_path: Path, mode:
             convergence=[*[unfinished()] * (length - 1), assessment()],
         )
         more = ("ttl.base=40",) if mode == "core" else ("limits.max_passes=40",)
-        run(tmp_path / str(length), model, f"mode={mode}", *more)
+        run(tmp_path / str(length), model, f"mode={mode}", DELTA, *more)
         log = tmp_path / str(length) / "cycles.jsonl"
         assert sum(line["call"] == "step" for line in read_lines(log)) == length
         per_step.append(log.stat().st_size / length)
@@ -146,7 +147,7 @@ def test_every_entry_has_every_field_those_of_failed_cycles_too(tmp_path: Path) 
 
 
 def test_cycles_are_told_from_batches_by_their_call(tmp_path: Path) -> None:
-    plans = run(tmp_path / "run", layered(4))
+    plans = run(tmp_path / "run", layered(4), DELTA)
     lines = list(read_lines(tmp_path / "run" / "cycles.jsonl"))
     batches = [line for line in lines if line["call"] == "batch"]
     assert sorted(line["sequence"] for line in lines if line["call"] != "batch") == sorted(plans)
@@ -161,7 +162,7 @@ def test_core_mode_has_cycles_alone(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("overrides", [(), ("mode=core",)])
+@pytest.mark.parametrize("overrides", [(), (DELTA,), (DELTA, "mode=core")])
 def test_wherever_the_file_is_cut_off_the_plan_of_every_line_left_is_rebuilt(
     tmp_path: Path, overrides: tuple[str, ...]
 ) -> None:
@@ -180,12 +181,13 @@ def test_wherever_the_file_is_cut_off_the_plan_of_every_line_left_is_rebuilt(
 def test_the_lines_do_not_depend_on_the_order_in_which_parallel_steps_end(tmp_path: Path) -> None:
     def lines(name: str, model: Any, parallel: int) -> list[dict[str, Any]]:
         run(tmp_path / name, model, f"execution.max_parallel={parallel}")
-        read = timeless(list(read_lines(tmp_path / name / "cycles.jsonl")))
-        orders.add(tuple(line["step_id"] for line in read))
-        return sorted(read, key=number)
+        happened = read_lines(tmp_path / name / "events.jsonl")
+        orders.add(tuple(e["step"]["step_id"] for e in happened if e["event"] == "step_finished"))
+        return list(timeless(list(read_lines(tmp_path / name / "cycles.jsonl"))))
 
-    orders: set[tuple[str | None, ...]] = set()
+    orders: set[tuple[str, ...]] = set()
     expected = lines("one", layered(6), 1)
+    assert [line["step_number"] for line in expected] == list(range(len(expected)))
     for seed in range(3):
         assert lines(f"eight-{seed}", Late(layered(6), seed), 8) == expected
     assert len(orders) > 1

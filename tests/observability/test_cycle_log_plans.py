@@ -13,7 +13,7 @@ from aeon.domain import events as e
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumber_steps
 from aeon.domain.request import CallSite
 from aeon.files.jsonl import read_lines
-from aeon.observability.cycle_log import CycleLog, plan_at, plan_of
+from aeon.observability.cycle_log import CycleLog, plan_at, plan_of, with_whole_plans
 from tests.observability.support import PLAN, Story, chain_run, feed, logged, realistic_run
 
 
@@ -64,7 +64,7 @@ def test_the_plan_of_a_batch_is_written_once_before_any_of_its_steps_ends(tmp_pa
     running = PLAN.model_copy(update={"steps": (*steps, *PLAN.steps[3:])})
     for step in running.steps[:3]:
         story.dispatch("step", "EXECUTE", 1, running, step.step_id)
-    log = CycleLog(tmp_path / "cycles.jsonl", print)
+    log = CycleLog(tmp_path / "cycles.jsonl", print, "delta")
     feed(log, story.told)
     first, batch = read_lines(tmp_path / "cycles.jsonl")
     log.close()
@@ -85,6 +85,92 @@ def test_the_plan_of_a_batch_is_written_once_before_any_of_its_steps_ends(tmp_pa
 
 def test_a_cycle_that_is_alone_carries_its_plan_itself(tmp_path: Path) -> None:
     assert "batch" not in {line["call"] for line in logged(tmp_path, realistic_run())}
+
+
+def whole(*lines: dict[str, Any]) -> list[Plan]:
+    """The plans of lines that each hold one."""
+    assert {line["plan_state"]["kind"] for line in lines} == {"full"}
+    return [Plan.model_validate(line["plan_state"]["plan"]) for line in lines]
+
+
+def plan_of_steps(count: int) -> Plan:
+    steps = tuple(PlanStep(step_id=f"s{n}", description="d") for n in range(count))
+    return Plan(goal="g", steps=steps)
+
+
+def batch(tmp_path: Path, plan: Plan, form: Any = "auto") -> list[dict[str, Any]]:
+    """The lines of two steps that are dispatched together, of which the second ends first."""
+    story = Story()
+    sites = [story.dispatch("step", "EXECUTE", 1, plan, step_id) for step_id in ("s0", "s1")]
+    for site in reversed(sites):
+        ended = plan.step(site.step_id)
+        story.tell(e.StepFinished(pass_number=1, cycle=site.cycle, step=ended), site)
+    log = CycleLog(tmp_path / "cycles.jsonl", pytest.fail, form)
+    feed(log, story.told)
+    log.close()
+    return list(read_lines(tmp_path / "cycles.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("form", "steps", "is_whole"),
+    [
+        ("auto", 49, True),
+        ("auto", 50, False),
+        ("full", 50, True),
+        ("delta", 2, False),
+    ],
+)
+def test_below_fifty_steps_every_line_has_its_whole_plan(
+    tmp_path: Path, form: str, steps: int, is_whole: bool
+) -> None:
+    """FR-038: a snapshot at the cycle's start, which `jq .plan_state` shows."""
+    plan = plan_of_steps(steps)
+    lines = batch(tmp_path, plan, form)
+    if is_whole:
+        assert whole(*lines) == [plan, plan]
+    else:
+        assert [line["plan_state"]["kind"] for line in lines] == ["full", "delta", "delta"]
+        assert [plan_of(lines, line["sequence"]) for line in lines] == [plan] * 3
+
+
+def test_a_plan_that_grows_beyond_that_builds_on_no_line_before(tmp_path: Path) -> None:
+    story = Story()
+    story.call("plan", "PLAN", 0)
+    for count in (49, 50, 51, 49, 50):
+        story.call("step", "EXECUTE", 1, plan_of_steps(count))
+    log = CycleLog(tmp_path / "cycles.jsonl", pytest.fail)
+    feed(log, story.told)
+    log.close()
+    first, *lines = read_lines(tmp_path / "cycles.jsonl")
+    assert first["plan_state"] is None
+    kinds = [line["plan_state"]["kind"] for line in lines]
+    assert kinds == ["full", "full", "delta", "full", "full"]
+    assert [len(plan_of(lines, each["sequence"]).steps) for each in lines] == [49, 50, 51, 49, 50]
+
+
+@pytest.mark.parametrize("form", ["full", "delta"])
+def test_lines_stand_in_the_order_of_their_numbers_once_the_run_is_over(
+    tmp_path: Path, form: str
+) -> None:
+    numbers = [line["step_number"] for line in batch(tmp_path, plan_of_steps(2), form)]
+    assert numbers == sorted(numbers)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("form", ["full", "delta"])
+def test_the_full_form_can_be_had_of_any_file(tmp_path: Path, form: str) -> None:
+    plan = plan_of_steps(3)
+    lines = batch(tmp_path, plan, form)
+    made = list(with_whole_plans(reversed(lines)))
+    assert whole(*made) == [plan, plan]
+    assert [line["call"] for line in made] == ["step", "step"]
+    assert [line["step_id"] for line in made] == ["s0", "s1"]
+
+
+def test_a_line_that_builds_on_none_has_no_full_form(tmp_path: Path) -> None:
+    _, *others = batch(tmp_path, plan_of_steps(3), "delta")
+    with pytest.raises(LookupError, match="the plan of line 2 builds on line 1, which is missing"):
+        list(with_whole_plans(others))
 
 
 def steps_strategy() -> st.SearchStrategy[tuple[PlanStep, ...]]:

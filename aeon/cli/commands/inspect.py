@@ -1,18 +1,20 @@
 """`aeon inspect RUN`: the page of a finished run, made again from its directory; `output=json` or `output=text`: what
-stands out in it."""
+stands out in it; `output=cycles`: its LLM cycles, each with the whole plan it saw."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.domain.errors import ArtefactError, ConfigError
+from aeon.files.jsonl import read_lines
+from aeon.observability.cycle_log import with_whole_plans
 from aeon.report.diagnosis.finding import Finding
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import describe_spent, headline
@@ -37,6 +39,7 @@ _FACTS = {
     *("reason_codes", "explanation", "passes", "ttl", "usage", "timings"),
 }
 """The fields of a result that say how it ended, and what it cost."""
+FORMS = ("output=json", "output=text", "output=cycles")
 
 
 def inspect(arguments: Sequence[str]) -> int:
@@ -46,9 +49,12 @@ def inspect(arguments: Sequence[str]) -> int:
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("--open", action="store_true")
     parser.add_argument("--output", type=Path, metavar="FILE")
-    parser.add_argument("form", nargs="?", choices=("output=json", "output=text"))
+    parser.add_argument("form", nargs="?", choices=FORMS)
     given = parser.parse_args(list(arguments))
     try:
+        if given.form == "output=cycles":
+            put("\n".join(_write_cycles(given.run)))
+            return DONE
         if given.form:
             put(_describe(load_record(given.run), as_json=given.form == "output=json"))
             return DONE
@@ -59,6 +65,19 @@ def inspect(arguments: Sequence[str]) -> int:
     if given.open and not webbrowser.open(path.absolute().as_uri()):
         say(f"No browser was found. Open it yourself: {path.absolute().as_uri()}")
     return DONE
+
+
+def _write_cycles(run: Path) -> Iterator[str]:
+    """The lines of `cycles.jsonl` in the order of their numbers, each with its whole plan (FR-038)."""
+    path = run / "cycles.jsonl"
+    try:
+        for line in with_whole_plans(read_lines(path)):
+            yield json.dumps(line)
+    except OSError as error:
+        hint = "Name the directory of a run; observability.cycles=false leaves no such file."
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise ConfigError(f"{path} holds no cycles of this version: {error}") from error
 
 
 def _describe(record: Record, *, as_json: bool) -> str:

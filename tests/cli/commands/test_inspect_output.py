@@ -53,5 +53,24 @@ def test_text_is_a_few_lines_without_control_characters(aeon: RunAeon, run: Path
     ]
 
 
+def test_cycles_are_printed_in_order_each_with_its_whole_plan(aeon: RunAeon, run: Path) -> None:
+    lines = [json.loads(line) for line in aeon("inspect", "run", "output=cycles").out.splitlines()]
+    assert [line["step_number"] for line in lines] == list(range(len(lines)))
+    assert lines == [json.loads(line) for line in (run / "cycles.jsonl").read_text().splitlines()]
+    kinds = {line["call"]: (line["plan_state"] or {}).get("kind") for line in lines}
+    assert kinds["convergence"] == kinds["step"] == "full"
+    assert kinds["plan"] is kinds["task_profile"] is None
+
+
+def test_the_cycles_of_nothing_are_refused(aeon: RunAeon, run: Path) -> None:
+    ended = aeon("inspect", "elsewhere", "output=cycles")
+    assert ended.status == 2
+    assert "elsewhere/cycles.jsonl cannot be read" in ended.err
+    (run / "cycles.jsonl").write_text("{}\n")
+    ended = aeon("inspect", "run", "output=cycles")
+    assert ended.status == 2
+    assert "holds no cycles of this version" in ended.err
+
+
 def test_another_form_is_bad_usage(aeon: RunAeon, run: Path) -> None:
     assert aeon("inspect", "run", "output=xml").status == 2
