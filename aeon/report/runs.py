@@ -93,32 +93,45 @@ def _directories(folder: Path) -> Iterator[Path]:
 
 def _read(directory: Path) -> Listed:
     result, origin = read_document(directory / RESULT), read_document(directory / FILE)
-    common = {"directory": directory, "bytes": sum(map(_size, directory.rglob("*")))}
     began = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
+    size = sum(map(_size, directory.rglob("*")))
     try:
-        total, scores = (result.get("usage") or {}).get("total") or {}, result.get("scores") or {}
-        known = result.get("format") == RunResult.model_fields["format"].default
-        given = {name: scores.get(f"{name}_score") for name in SCORE_CODES}
-        return Listed(
-            started=(result.get("timings") or {}).get("start_time")
-            or origin.get("started")
-            or began,
-            task=result.get("task") or origin.get("task") or "",
-            end=(known and result.get("termination_reason")) or end_without_result(directory),
-            scores={name: score for name, score in given.items() if score is not None},
-            passes=result.get("passes") or 0,
-            tokens=total.get("total_tokens") or 0,
-            cost=total.get("cost"),
-            synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
-            stands_on=tuple(
-                each["path"]
-                for each in (origin.get("parent"), *(origin.get("ancestors") or ()))
-                if each
-            ),
-            **common,
-        )
+        return _listed(directory, result, origin, began=began, size=size)
     except (AttributeError, LookupError, TypeError, ValueError):
-        return Listed(started=began, end="unreadable", **common)
+        return Listed(directory=directory, started=began, end="unreadable", bytes=size)
+
+
+def _listed(
+    directory: Path,
+    result: Mapping[str, Any],
+    origin: Mapping[str, Any],
+    *,
+    began: datetime,
+    size: int,
+) -> Listed:
+    total = (result.get("usage") or {}).get("total") or {}
+    started = (result.get("timings") or {}).get("start_time") or origin.get("started")
+    parents = (origin.get("parent"), *(origin.get("ancestors") or ()))
+    known = result.get("format") == RunResult.model_fields["format"].default
+    return Listed(
+        directory=directory,
+        bytes=size,
+        started=started or began,
+        task=result.get("task") or origin.get("task") or "",
+        end=(known and result.get("termination_reason")) or end_without_result(directory),
+        scores=_scores(result),
+        passes=result.get("passes") or 0,
+        tokens=total.get("total_tokens") or 0,
+        cost=total.get("cost"),
+        synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
+        stands_on=tuple(each["path"] for each in parents if each),
+    )
+
+
+def _scores(result: Mapping[str, Any]) -> dict[str, float]:
+    given = result.get("scores") or {}
+    scores = {name: given.get(f"{name}_score") for name in SCORE_CODES}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def _size(path: Path) -> int:

@@ -45,10 +45,71 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_
     assert listed[0]["scores"]["coherence"] == result["scores"]["coherence_score"]
     assert listed[0]["tokens"] == result["usage"]["total"]["total_tokens"]
     assert listed[0]["bytes"] > 50_000
-    lines = aeon("runs", "all").out.splitlines()
+    run, head, *lines = aeon("runs", "all").out.splitlines()
+    assert run == "run  started"
+    assert head.split() == ["end", "scores", "cost", "size", "task"]
+    assert head.index("task") == lines[1].index("plan a move")
     assert re.fullmatch(r"all/new  \d{4}-\d\d-\d\d \d\d:\d\d", lines[0])
     assert lines[1].split()[:5] == ["converged", "0.97", "0.97", "0.97", "simulated"]
     assert lines[1].endswith("plan a move")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names", "told"),
+    [
+        (("where=completeness<0.9",), [], ""),
+        (("where=completeness>=0.9 and end==converged",), ["new", "old"], "2 runs."),
+        (("where=cost<1 and tokens>100",), ["new", "old"], "2 runs."),
+        (("where=synthetic",), ["new", "old"], "2 runs."),
+        (("since=7d",), ["new"], "1 run that fit, of 2."),
+        (("since=2020-01-01",), ["new", "old"], "2 runs."),
+        (("task~=A  Move",), ["new", "old"], "2 runs."),
+        (("task~garden",), [], ""),
+        (
+            ("limit=1",),
+            ["new"],
+            "1 of 2 runs. Scores: completeness, coherence, consistency. limit=2",
+        ),
+    ],
+)
+def test_runs_are_chosen_by_figures_time_task_and_number(
+    aeon: RunAeon, two_runs: Path, arguments: tuple[str, ...], names: list[str], told: str
+) -> None:
+    listed = json.loads(aeon("runs", "output=json", *arguments).out)
+    assert [Path(run["directory"]).name for run in listed] == names
+    ended = aeon("runs", *arguments)
+    assert told in ended.err
+    assert names or ended.out == "No run in . fits.\n"
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("where=end=converged", "where=end=converged: `=` does not compare, `==` does"),
+        ("where=speed<1", "where=speed<1: there is no 'speed'"),
+        ("where=completeness<", "where=completeness<: it cannot be read"),
+        ("where=task<1", "where=task<1: '<' not supported"),
+        ("where=open('x')", "where=open('x'): "),
+        ("since=once", "since=once: it is no time"),
+        ("limit=0", "limit=0: a number from 1 to 1,000,000"),
+        ("limit=²", "limit=²: a number from 1 to 1,000,000"),
+        ("output=xml", "output=xml: there is json"),
+        ("were=x", "There are where=, since=, task~=, limit= and output=json."),
+    ],
+)
+def test_a_wrong_choice_is_refused_with_what_can_be_said(
+    aeon: RunAeon, two_runs: Path, argument: str, said: str
+) -> None:
+    ended = aeon("runs", argument)
+    assert ended.status == 2
+    assert said in ended.err
+
+
+def test_a_score_that_is_not_known_fits_no_comparison(aeon: RunAeon, two_runs: Path) -> None:
+    cut_off(two_runs / "new")
+    for where in ("where=completeness<2", "where=completeness>=0", "where=cost>=0"):
+        (run,) = json.loads(aeon("runs", "output=json", where).out)
+        assert Path(run["directory"]).name == "old"
 
 
 def test_rows_that_a_batch_runs_are_not_listed(aeon: RunAeon, two_runs: Path) -> None:
@@ -205,6 +266,7 @@ def test_strange_files_and_words_are_shown_in_one_line(aeon: RunAeon, tmp_path: 
     assert "  unreadable " in shown
     assert "\x1b" not in shown
     assert "[31mred line" in shown
-    assert {line.split()[0] for line in shown.splitlines() if line[0] != " "} == {"words", "text"}
+    runs = shown.splitlines()[2:]
+    assert {line.split()[0] for line in runs if line[0] != " "} == {"words", "text"}
     aeon("runs", "prune", "--keep", "0", "--yes")
     assert {path.name for path in tmp_path.iterdir()} == {"list", "schema"}
