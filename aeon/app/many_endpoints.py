@@ -1,4 +1,5 @@
-"""Endpoints that several configurations of one process ask together, and the caps on what all of them spend."""
+"""Endpoints that several configurations of one process ask together, the caps on what all of them spend, and how long
+they wait for endpoints that are down."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from aeon.llm.prices import AnyEndpoint, named_endpoints
 from aeon.llm.settings import EndpointSettings, ProviderSettings, SimulatedProvider
 from aeon.llm.stack.build import Endpoints
 from aeon.llm.stack.endpoint_state import EndpointState
+from aeon.llm.stack.limiter import POLL_SECONDS
 from aeon.llm.stack.limits import LimitSettings, Meter
+from aeon.llm.stack.patience import Patience
 
 _TELL_SERVERS = {
     *(
@@ -30,10 +33,12 @@ _TELL_SERVERS = {
 
 class SharedEndpoints:
     """Opens the endpoints of providers: equal ones have one adapter, and those of one server one state, whatever their
-    models, so that together they keep its limits. `meter` adds up what all of them spend."""
+    models, so that together they keep its limits. `meter` adds up what all of them spend, `patience` is that of all, or
+    None where each provider's settings say it."""
 
-    def __init__(self, meter: Meter | None = None) -> None:
+    def __init__(self, meter: Meter | None = None, patience: Patience | None = None) -> None:
         self.meter = meter or Meter()
+        self._patience = patience
         self._opened: dict[str, Endpoints] = {}
         self._states: dict[str, EndpointState | None] = {}
         self._lock = threading.Lock()
@@ -64,7 +69,19 @@ class SharedEndpoints:
             ]
         )
         lent.meter = self.meter
+        lent.patience = self._patience or self._opened[key].patience
         return lent
+
+    def find_down(self) -> EndpointState | None:
+        """The endpoint that calls wait for; None where there is one that may be asked."""
+        with self._lock:
+            states = [state for state in self._states.values() if state is not None]
+        return states[-1] if states and all(state.is_cooling for state in states) else None
+
+    def wait_until_up(self, stop: Callable[[], bool]) -> None:
+        """Wait while no endpoint may be asked, or until `stop` says yes."""
+        while not stop() and (state := self.find_down()) is not None:
+            state.wait_until_up(POLL_SECONDS, stop)
 
     def close(self) -> None:
         """Close what was opened."""

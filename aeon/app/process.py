@@ -18,6 +18,7 @@ from aeon.llm.prompts import PromptLibrary
 from aeon.llm.protocols import close
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import (
+    ChainSettings,
     CustomProvider,
     EndpointSettings,
     LocalProvider,
@@ -28,6 +29,7 @@ from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.endpoint_state import EndpointState
 from aeon.llm.stack.limiter import Limiter
+from aeon.llm.stack.patience import Patience
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
 from aeon.store.opening import check_store
@@ -155,7 +157,10 @@ def process_stack(
     except BaseException:
         Endpoints(made).close()
         raise
-    return Endpoints(made)
+    endpoints = Endpoints(made)
+    if isinstance(settings, ChainSettings | CustomProvider):
+        endpoints.patience = Patience(settings.patience_seconds)
+    return endpoints
 
 
 def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> EndpointState | None:

@@ -9,7 +9,7 @@ from itertools import islice
 from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
-from aeon.batch.run import Backend, Ended
+from aeon.batch.run import Backend, BatchControl, Ended
 from aeon.batch.summary import AGAIN, Line
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import (
@@ -17,7 +17,6 @@ from aeon.domain.errors import (
     QuotaExhausted,
     Unexpected,
 )
-from aeon.kernel.control import RunControl
 from aeon.report.words import one_line
 
 _REFUSED, _MOST_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name__}, 8
@@ -34,7 +33,7 @@ class Batch:
     results: Results
     records: Records | None
     shard: tuple[int, int] = (1, 1)
-    control: RunControl = field(default_factory=RunControl)
+    control: BatchControl = field(default_factory=BatchControl)
     _refused: int = 0
 
     def lines(self, most: int | None = None) -> Iterator[Line]:
@@ -79,7 +78,7 @@ class Batch:
             failed = (
                 f"{_MOST_REFUSED} rows after each other failed by {one_line(error['message'], 200)}"
             )
-            self.control.request_stop(failed.rstrip("."))
+            self.control.fail(failed.rstrip("."))
         if self.records is None:
             return ended.line
         if ended.packed is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from aeon.config.compose.literal import Composition, quote
 from aeon.config.settings import Settings
 from aeon.llm.settings import EndpointSettings
+from aeon.llm.watching import WAITS
 
 
 def with_journal(composition: Composition, settings: Settings, place: Path) -> Composition:
@@ -29,7 +30,7 @@ def remove_journal(place: Path) -> None:
 @contextmanager
 def telling(tell: Callable[[str], None], at_least: int = logging.INFO) -> Iterator[None]:
     """Give `tell` what is waited for, as it changes, while the block lasts; or only what is a warning `at_least`."""
-    told = logging.getLogger("aeon.batches")
+    told = logging.getLogger(WAITS)
     handler = logging.Handler()
     handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign]
     level, propagates = told.level, told.propagate

@@ -17,7 +17,7 @@ _OF_PROVIDER = (
         "timeout_seconds",
         "timeout_per",
     ),
-    *("retry", "breaker", "stream", "api_key_env", "require_key"),
+    *("retry", "breaker", "patience_seconds", "stream", "api_key_env", "require_key"),
 )
 """How requests travel, which decides no answer; an address says who answers, and is none of them."""
 _WHOLE, _PART = 32, 4  # digits of the digest of all, then of each part's

@@ -28,6 +28,7 @@ from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
+from aeon.llm.stack.patience import Patience
 from aeon.observability.artefacts import allow_files
 from aeon.store.models import Entry
 
@@ -47,7 +48,7 @@ class Ended(NamedTuple):
 class Backend(Protocol):
     """Where the rows of a batch are run."""
 
-    def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
+    def run(self, rows: Iterator[Row], control: BatchControl) -> Iterator[Ended]:
         """Each row as it ends, in any order; a row is taken from `rows` when there is room for it. After `control` was
         stopped, no row is taken, and one that did not come to its end gives nothing: it goes on with a later start."""
 
@@ -71,12 +72,32 @@ def open_aeon(
     )
 
 
-def capped_endpoints(settings: BatchSettings, control: RunControl) -> SharedEndpoints:
-    """The endpoints of all rows of this process, which stop `control` when a cap of the batch is reached."""
+class BatchControl(RunControl):
+    """The control of all rows of a batch; `has_failed` where it was stopped since it could not go on."""
+
+    has_failed = False
+
+    def fail(self, reason: str) -> None:
+        """Ask all rows to stop, since no other would fare better."""
+        self.has_failed = self.has_failed or not self.stop_requested
+        self.request_stop(reason)
+
+
+def patience_of(settings: BatchSettings, give_up: Callable[[str], None]) -> Patience:
+    """How long the rows of a batch wait for a provider that is down; then `give_up` is called with the reason."""
+    return Patience(
+        settings.patience_seconds, "batch.patience_seconds", for_unreached=True, give_up=give_up
+    )
+
+
+def capped_endpoints(settings: BatchSettings, control: BatchControl) -> SharedEndpoints:
+    """The endpoints of all rows of this process, which stop `control` when a cap of the batch is reached, and when they
+    are down for longer than its patience."""
     caps = LimitSettings.model_construct(
         max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls
     )
-    return SharedEndpoints(CappedMeter(caps, control.request_stop, "batch"))
+    meter = CappedMeter(caps, control.request_stop, "batch")
+    return SharedEndpoints(meter, patience_of(settings, control.fail))
 
 
 @dataclass
@@ -89,7 +110,7 @@ class RowRunner:
     of: int
     configuration: str
     running: Running
-    open_endpoints: OpenEndpoints | None = None
+    endpoints: SharedEndpoints | None = None
     _others: dict[tuple[str, ...], Aeon | ConfigError] = field(default_factory=dict)
     _opening: threading.RLock = field(default_factory=threading.RLock)
 
@@ -99,6 +120,10 @@ class RowRunner:
         of, configuration, failures = self.of, self.configuration, list[StoreFailed]()
         if row.problem:
             return Ended(problem_line(row, of, configuration, "invalid", row.problem))
+        if self.endpoints is not None:
+            self.endpoints.wait_until_up(lambda: control.stop_requested)
+        if control.stop_requested:
+            return None
         try:
             result = self._run(row, control, keep or partial(_fail, failures))
         except ConfigError as error:
@@ -141,7 +166,8 @@ class RowRunner:
 
     def _open(self, *overrides: str) -> Aeon:
         with self._opening:  # Hydra composes one configuration at a time
-            return open_aeon(self.composition, *overrides, open_endpoints=self.open_endpoints)
+            opening = None if self.endpoints is None else self.endpoints.open
+            return open_aeon(self.composition, *overrides, open_endpoints=opening)
 
     def _aeon_for(self, overrides: tuple[str, ...]) -> Aeon:
         """The Aeon of rows with these overrides, opened once. Raises ConfigError."""
@@ -175,7 +201,7 @@ class Threads:
         allow_files(parallel)
         sys.setswitchinterval(_SWITCH_SECONDS)
 
-    def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
+    def run(self, rows: Iterator[Row], control: BatchControl) -> Iterator[Ended]:
         """See `Backend`."""
         ended = run_all(
             lambda row, own: self._runner.run(row, Either(control, own)), rows, self._parallel

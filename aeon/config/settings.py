@@ -85,8 +85,8 @@ class RaySettings(Value):
 
 
 class BatchSettings(Value):
-    """`batch`: how `aeon batch` goes through a dataset. `parallel` counts the rows under way, `confirm_above_cost` is
-    in the currency of the prices."""
+    """`batch`: how `aeon batch` goes through a dataset. `parallel` counts the rows under way, `patience_seconds` is how
+    long they wait for a provider that is down, `confirm_above_cost` is in the currency of the prices."""
 
     parallel: int = Field(default=16, ge=1)
     order: Literal["ended", "dataset"] = "ended"
@@ -94,6 +94,7 @@ class BatchSettings(Value):
     columns: BatchColumns = BatchColumns.model_construct()
     changed: Literal["refuse", "again"] = "refuse"
     confirm_above_cost: float | None = Field(default=None, ge=0)
+    patience_seconds: float = Field(default=600.0, ge=0)
     max_cost: float | None = Field(default=None, gt=0)
     max_llm_calls: int | None = Field(default=None, gt=0)
     backend: Literal["local", "ray"] = "local"
@@ -102,10 +103,12 @@ class BatchSettings(Value):
 
 class SweepSettings(Value):
     """`sweep`: how the jobs of a multirun are carried out, `parallel` at once in this process. The caps count what all
-    of them ask together; `objective` is the path of a number in `result.json`, which a sweeper is given of each job."""
+    of them ask together; `patience_seconds` is how long they wait for a provider that is down; `objective` is the path
+    of a number in `result.json`, which a sweeper is given of each job."""
 
     parallel: int = Field(default=4, ge=1)
     fail_fast: bool = False
+    patience_seconds: float = Field(default=600.0, ge=0)
     max_cost: float | None = Field(default=None, gt=0)
     max_llm_calls: int | None = Field(default=None, gt=0)
     objective: str | None = None

@@ -90,6 +90,10 @@ class _Limited(_Provider):
     breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()
 
 
+PatienceSeconds = Unneeded[Annotated[float, Field(ge=0)]]
+"""How long a run waits for endpoints that are down or busy; 0.0 is not at all."""
+
+
 class SimulatedProvider(_Provider):
     """`provider=simulated`: no model at all; schema-valid answers, made up from `seed` or scripted by the YAML file
     `scenario`, each after `latency_seconds`."""
@@ -151,6 +155,7 @@ class CustomProvider(_Limited):
     adapter: Unneeded[str | None] = None
     options: Taken[dict[str, JsonValue]] = Field(default_factory=dict)
     model: Taken[str] = NO_NAME
+    patience_seconds: PatienceSeconds = 60.0
 
     @model_validator(mode="before")
     @classmethod
@@ -223,6 +228,7 @@ class ChainSettings(EndpointSettings):
     """An endpoint with others behind it; a configuration names them by file, see `aeon.config.compose.compose`."""
 
     fallbacks: Unneeded[tuple[FallbackSettings, ...]] = ()
+    patience_seconds: PatienceSeconds = 60.0
 
 
 class OpenAIProvider(ChainSettings):

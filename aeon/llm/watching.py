@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, LLMResponse
 
+WAITS = "aeon.waits"
+"""The logger of what all runs of a process wait for, as it changes: batches under way, endpoints that are down."""
 _SECONDS_OF_A_PIECE = 0.05
 
 

@@ -17,10 +17,9 @@ from aeon.batch.ray.limits import Limits
 from aeon.batch.ray.nodes import Member, Nodes, start_actor
 from aeon.batch.ray.worker import Job
 from aeon.batch.results import problem_line
-from aeon.batch.run import Ended, RowRunner
+from aeon.batch.run import BatchControl, Ended, RowRunner
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import AeonError, Unexpected
-from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
 
 _POLL_SECONDS = 0.2
@@ -39,7 +38,7 @@ class Cluster:
         caps = LimitSettings.model_construct(
             max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls
         )
-        job_of = runner.of, runner.configuration, settings.parallel, Path.cwd()
+        job_of = runner.of, runner.configuration, settings, Path.cwd()
         job = Job(runner.composition, dict(runner.aeon.hashes), *job_of)
         self._ray = ray = connect(settings.ray.address)
         try:
@@ -52,7 +51,7 @@ class Cluster:
             ray.shutdown()
             raise
 
-    def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
+    def run(self, rows: Iterator[Row], control: BatchControl) -> Iterator[Ended]:
         """See `Backend`."""
         under_way, is_told, self._has_more = 0, False, True
         while True:
@@ -74,10 +73,16 @@ class Cluster:
                 ended = self._try_again(task, member, error)
             else:
                 if ended is None and not control.stop_requested:
-                    reached = self._of_actor(self._limits.end)
-                    control.request_stop(reached or "batch.backend=ray: no answers can be kept")
+                    self._stop(control)
             if ended is not None:
                 yield ended
+
+    def _stop(self, control: BatchControl) -> None:
+        """Stop all rows, as a worker has."""
+        if failure := self._of_actor(self._limits.fail):
+            control.fail(failure)
+        reached = self._of_actor(self._limits.end)
+        control.request_stop(reached or "batch.backend=ray: no answers can be kept")
 
     def forget(self, key: str) -> None:
         """See `Backend`."""

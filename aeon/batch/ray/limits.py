@@ -16,6 +16,7 @@ from aeon.llm.settings import ProviderSettings
 from aeon.llm.stack.build import Endpoints
 from aeon.llm.stack.limiter import POLL_SECONDS, Clock, Counted, PerMinute
 from aeon.llm.stack.limits import LimitSettings, Meter
+from aeon.llm.stack.patience import Patience
 
 LEASE_SECONDS = 2.0
 _CALLS_AT_ONCE, _SHARE_OF_COST = (
@@ -28,7 +29,7 @@ class Limits:
     """What may still be spent, and sent in this minute. `lend` and `lend_minute` are called by workers."""
 
     def __init__(self, caps: LimitSettings, clock: Clock = time.monotonic) -> None:
-        self._reached = ""
+        self._reached = self._failure = ""
         self._caps, self._clock = caps, clock
         self._spent = defaultdict[str, dict[str, float]](
             dict
@@ -51,6 +52,11 @@ class Limits:
         """Note which cap is reached. Returns which is; empty for none."""
         self._reached = self._reached or reached
         return self._reached
+
+    def fail(self, reason: str = "") -> str:
+        """Note why no row can go on. Returns why; empty where they can."""
+        self._failure = self._failure or reason
+        return self._failure
 
     def lend_minute(
         self, name: str, limit: int, needed: int, more: int, back: int, *, worker: str
@@ -140,8 +146,14 @@ class LentMinute(PerMinute):
 class LentEndpoints(SharedEndpoints):
     """The endpoints of one worker, whose minutes are lent."""
 
-    def __init__(self, worker: str, ask: Callable[..., Any], stop: Callable[[str], None]) -> None:
-        super().__init__(LentMeter(worker, ask, stop))
+    def __init__(
+        self,
+        worker: str,
+        ask: Callable[..., Any],
+        stop: Callable[[str], None],
+        patience: Patience | None = None,
+    ) -> None:
+        super().__init__(LentMeter(worker, ask, stop), patience)
         self._ask, self._lent = partial(ask, worker=worker), set[str]()
 
     def open(

@@ -108,7 +108,7 @@ class Nodes:
 
     def _fill(self, node: str, name: str) -> None:
         options = {
-            "max_concurrency": self._job.slots + 2,
+            "max_concurrency": self._job.settings.parallel + 2,
             "num_cpus": 1,
         }  # two more: to be stopped, and closed
         for _ in range(sum(member.node == node for member in self._members), self._per_node):
@@ -121,7 +121,7 @@ class Nodes:
         except self._ray.exceptions.RayError:  # the next look starts another
             self.remove(member)
             return
-        member.opening, member.free = None, 0 if problem else self._job.slots
+        member.opening, member.free = None, 0 if problem else self._job.settings.parallel
         if problem:
             self._problems[member.node] = f"node {member.name}: {problem}"
             self.remove(member)

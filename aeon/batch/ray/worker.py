@@ -19,9 +19,10 @@ from aeon.batch.dataset import Row
 from aeon.batch.ray.answers import write_entry
 from aeon.batch.ray.limits import LentEndpoints
 from aeon.batch.records import Running
-from aeon.batch.run import Either, Ended, RowRunner, open_aeon
+from aeon.batch.run import Either, Ended, RowRunner, open_aeon, patience_of
 from aeon.config.compose.literal import Composition
 from aeon.config.origin import FILE
+from aeon.config.settings import BatchSettings
 from aeon.domain.errors import AeonError, StopRequested, StoreFailed
 from aeon.kernel.control import RunControl
 from aeon.observability.artefacts import allow_files
@@ -38,19 +39,20 @@ class Job:
     hashes: dict[str, str]
     of: int
     configuration: str
-    slots: int
+    settings: BatchSettings
     working_directory: Path
     version: str = aeon.__version__
 
 
 class Worker:
-    """Runs rows of a job, `job.slots` at once. The actor `answers` keeps what rows are answered, `limits` is that
+    """Runs rows of a job, `batch.parallel` at once. The actor `answers` keeps what rows are answered, `limits` is that
     of `Limits`."""
 
     def __init__(self, job: Job, answers: Any, limits: Any) -> None:
         self._job, self._answers, self._limits, self._control = job, answers, limits, RunControl()
-        self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end)
-        self._pool = ThreadPoolExecutor(job.slots, thread_name_prefix="aeon-row")
+        patience = patience_of(job.settings, self._fail)
+        self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end, patience)
+        self._pool = ThreadPoolExecutor(job.settings.parallel, thread_name_prefix="aeon-row")
         self._running = Running(Path(tempfile.mkdtemp(prefix="aeon-batch-")))
 
     async def open(self) -> str:
@@ -76,7 +78,7 @@ class Worker:
         job = self._job
         if aeon.__version__ != job.version:
             return f"it has Aeon {aeon.__version__}, the batch is of Aeon {job.version}"
-        allow_files(job.slots)
+        allow_files(job.settings.parallel)
         with suppress(OSError):
             os.chdir(job.working_directory)
         try:
@@ -87,7 +89,7 @@ class Worker:
             name for name, digest in job.hashes.items() if opened.hashes[name] != digest
         ]:
             return f"it does not have the same {' and '.join(differing)} as the node of the batch"
-        mine = self._running, self._endpoints.open
+        mine = self._running, self._endpoints
         self._runner = RowRunner(opened, job.composition, job.of, job.configuration, *mine)
         return ""
 
@@ -112,6 +114,10 @@ class Worker:
 
     def _ask(self, method: str, *given: Any, **named: Any) -> Any:
         return _call(getattr(self._limits, method), *given, **named)
+
+    def _fail(self, reason: str) -> None:
+        self._control.request_stop()
+        _call(self._limits.fail, reason)
 
     def _end(self, reached: str) -> None:
         self._control.request_stop()

@@ -17,7 +17,7 @@ from aeon.batch.identity import identify
 from aeon.batch.merge import merge
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
-from aeon.batch.run import Backend, RowRunner, Threads, capped_endpoints, open_aeon
+from aeon.batch.run import Backend, BatchControl, RowRunner, Threads, capped_endpoints, open_aeon
 from aeon.cli.commands.batch_progress import attend, show_end
 from aeon.cli.job.arguments import parse, refuse_keys
 from aeon.cli.terminal.questions import at_terminal
@@ -26,7 +26,6 @@ from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.load import compose_settings, read_inputs, read_task
 from aeon.config.settings import BatchSettings, Settings
 from aeon.domain.errors import ConfigError
-from aeon.kernel.control import RunControl
 from aeon.llm.prices import check_prices, price_book
 
 
@@ -51,7 +50,7 @@ def batch(arguments: Sequence[str]) -> int:
         place = out or Path(passing, "out")
         path = _dataset_file(_one(words, "dataset"), Path(passing, "dataset.jsonl"))
         composition = with_journal(composition, settings, place)
-        control = RunControl()
+        control = BatchControl()
         endpoints = capped_endpoints(settings.batch, control)
         with closing(endpoints), open_aeon(composition, open_endpoints=endpoints.open) as aeon:
             warn(*aeon.warnings)
@@ -70,9 +69,7 @@ def batch(arguments: Sequence[str]) -> int:
                 Records(place) if out else None,
             )
             folder.drop_done(row for row in dataset.rows() if results.done[row.number])
-            runner = RowRunner(
-                aeon, composition, dataset.count, configuration, folder, endpoints.open
-            )
+            runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints)
             backend = _backend(runner, settings.batch)
             with closing(
                 Batch(backend, settings.batch, dataset, results, records, shard, control)

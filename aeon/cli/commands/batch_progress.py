@@ -66,7 +66,7 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
         )
         if not reason:
             return INTERRUPTED
-    if summary.failed:
+    if summary.failed or control.has_failed:
         return FAILED
     return NOT_CONVERGED if control.reason or summary.ends.keys() - set(GOOD) else DONE
 

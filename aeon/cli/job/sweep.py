@@ -23,7 +23,7 @@ from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
 from aeon.cli.job.sweep_resume import find_done, has_ended
-from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED, run_guarded
+from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, run_guarded
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
@@ -109,11 +109,10 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
             and job.status == NOT_CONVERGED
             and job.figures.get("ended") == "interrupted"
         ):
-            job.figures["ended"] = sweep.stopped.partition("=")[0].partition(":")[
-                0
-            ]  # the key that stopped it
+            job.figures["ended"] = sweep.stopped_by
     status = INTERRUPTED if sweep.interrupted else worst(jobs)
-    status = NOT_CONVERGED if sweep.stopped and status == DONE else status
+    if sweep.stopped and status in (DONE, NOT_CONVERGED):
+        status = FAILED if sweep.has_failed else NOT_CONVERGED
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     say(
         "\n".join(

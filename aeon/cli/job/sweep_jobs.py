@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 from aeon.app.many import run_all
 from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
 from aeon.app.wiring import Surroundings
+from aeon.batch.half_price import telling
 from aeon.cli.job.attendance import view_of
 from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
@@ -44,23 +45,33 @@ from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
+from aeon.llm.stack.patience import Patience
 from aeon.observability.artefacts import RESULT
 from aeon.report.ending import ending
 from aeon.report.words import command_of, relative_to_here
 
+_PATIENCE = "sweep.patience_seconds"
+
 
 class Sweep:
     """The jobs of a multirun in `directory`. They share endpoints, one meter and one way to be stopped: `stopped` says
-    why all were stopped, `interrupted` that a person did it. `done` are the jobs that are not run again, and `before`
-    where the answers of those lie that are."""
+    why all were stopped, `stopped_by` by which setting, `has_failed` that no job could go on, and `interrupted` that a
+    person did it. `done` are the jobs that are not run again, and `before` where the answers of those lie that are."""
 
     def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
         self._settings, self._directory, self._constant = settings, directory, frozenset(constant)
         self.stopped, self.interrupted, self._control = "", False, RunControl()
+        self.stopped_by, self.has_failed = "", False
         caps = LimitSettings(
             max_cost=settings.sweep.max_cost, max_llm_calls=settings.sweep.max_llm_calls
         )
-        self._endpoints = SharedEndpoints(CappedMeter(caps, self.stop))
+        patience = Patience(
+            settings.sweep.patience_seconds,
+            _PATIENCE,
+            for_unreached=True,
+            give_up=self._give_up,
+        )
+        self._endpoints = SharedEndpoints(CappedMeter(caps, self.stop), patience)
         quiet = settings.progress.kind == "none"
         self._view = SweepView(
             lambda: self._endpoints.meter.spent, (caps.max_cost, caps.max_llm_calls), quiet=quiet
@@ -83,13 +94,18 @@ class Sweep:
         for number, overrides in enumerate(jobs):
             self._view.add(number, self.words_of(overrides))
 
-    def stop(self, why: str) -> None:
-        """Ask all jobs to stop, and start no more."""
+    def stop(self, why: str, key: str = "") -> None:
+        """Ask all jobs to stop, and start no more; `key` is the setting that stops them, else `why` begins with it."""
+        self.stopped_by = self.stopped_by or key or why.partition("=")[0].partition(":")[0]
         self.stopped = self.stopped or why
         self._view.stopping = f"Stopping: {self.stopped}. Nothing new is started."
         if not self._control.stop_requested:
             self._view.say(f"Stopping: {why}. Nothing new is started.")
         self._control.request_stop()
+
+    def _give_up(self, why: str) -> None:
+        self.has_failed = True
+        self.stop(why, _PATIENCE)
 
     def close(self) -> None:
         """Close the endpoints."""
@@ -105,7 +121,11 @@ class Sweep:
             os.environ,
             RunView(draw=self._view.draw),
         )
-        with shown as display, handle_interrupts(self._control, self._interrupt, self._end_now):
+        with (
+            shown as display,
+            handle_interrupts(self._control, self._interrupt, self._end_now),
+            telling(self._view.say),
+        ):
             self._view.display = display
             display.print([])
             work = partial(self._run, context=context)
@@ -119,6 +139,9 @@ class Sweep:
 
     def _pending(self, jobs: Iterable[DictConfig]) -> Iterator[DictConfig]:
         for job in jobs:
+            if self._control.stop_requested:
+                return
+            self._endpoints.wait_until_up(lambda: self._control.stop_requested)
             if self._control.stop_requested:
                 return
             number = job.hydra.job.num

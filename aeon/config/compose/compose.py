@@ -21,6 +21,7 @@ from aeon.config.compose.problems import HYDRA_ERRORS, NOT_A_KEY, composition_er
 from aeon.config.compose.reference import check_config_dir
 from aeon.domain.errors import ConfigError
 
+_OF_ALL_ENDPOINTS = ("fallbacks", "patience_seconds")
 _FALLBACK = "A fallback is a provider of a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
 
 
@@ -103,5 +104,6 @@ def _endpoint(item: Any, place: str, search: list[str]) -> Any:
         raise ConfigError(
             f"{place}={item if name is None else name}: {error}", hint=_FALLBACK
         ) from None
-    made.pop("fallbacks", None)
+    for name in _OF_ALL_ENDPOINTS:
+        made.pop(name, None)
     return OmegaConf.merge(made, given)

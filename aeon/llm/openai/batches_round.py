@@ -24,11 +24,12 @@ from aeon.domain.errors import LLMError, ServerFailed, StoreFailed
 from aeon.llm.openai.batches_api import ENDPOINT, Batch, BatchAPI, Result
 from aeon.llm.openai.batches_journal import Journal
 from aeon.llm.openai.endpoint import Endpoint, Response
+from aeon.llm.watching import WAITS
 
 MAX_REQUESTS = 50_000
 LOOK_SECONDS, _LONGEST_JOIN_SECONDS = 3.0, 5.0
 _CHUNK, _FACTOR, _DAY_SECONDS = 500, 1.0, 86400
-log = logging.getLogger("aeon.batches")
+log = logging.getLogger(WAITS)
 
 
 @dataclass(eq=False)

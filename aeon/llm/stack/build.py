@@ -4,6 +4,7 @@ RunLimits     the run's caps, on what it asks for: a stored answer counts too
 Stored        a stored answer for a request that was paid before
 ProfileMemo   the first profile of an equal task, asked in this process before
 Spend         real money and tokens: what the two above answer never arrives here
+Patient       waits for endpoints that are down or busy, and sends the call again
 Fallback      over endpoints, those that are cooling down last; each of them:
   Retry         a backoff holds no slot of the limiter inside it
   Gate          as the endpoint's state allows: not cooling down, requests at once, requests and tokens a minute
@@ -30,6 +31,7 @@ from aeon.llm.protocols import (
 from aeon.llm.settings import ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
+from aeon.llm.stack.patience import Patience, Patient
 from aeon.llm.stack.retry import Endpoint as Endpoint
 from aeon.llm.stack.retry import Fallback, Retry
 from aeon.llm.stack.stored import Absent, ProfileMemo, Stored
@@ -39,11 +41,13 @@ from aeon.store.settings import StoreSettings
 
 class Endpoints:
     """A provider and its fallbacks, in the order they are asked. As an adapter, it is the first one's. `meter` adds up
-    what all runs have really spent, `profiles` has the answers to the first profiles of their tasks."""
+    what all runs have really spent, `profiles` has the answers to the first profiles of their tasks, `patience` says
+    how long calls wait for endpoints that are down."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
         self.meter = Meter()
+        self.patience = Patience()
         self.profiles: dict[str, LLMResponse] = {}
 
     def __iter__(self) -> Iterator[Endpoint]:
@@ -111,7 +115,9 @@ def run_stack(
             inner, retry or endpoint.retry, emit=emit, stop=stop, has_next=has_next, state=state
         )
         asked.append(replace(endpoint, adapter=inner))
-    inner = Spend(Fallback(asked, emit=emit), LimitSettings(), prices, endpoints.meter)
+    fallback = Fallback(asked, emit=emit)
+    patient = Patient(fallback, asked, endpoints.patience, emit=emit, stop=stop)
+    inner = Spend(patient, LimitSettings(), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
     if session is not None:
         inner = Stored(inner, session, provider, store, stop=stop, learners=endpoints.learners)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 
 from aeon.domain import errors
-from aeon.domain.errors import CircuitOpen, LLMError, RateLimited, StopRequested
+from aeon.domain.errors import CircuitOpen, LLMError, ProviderError, RateLimited, StopRequested
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.limiter import Clock, Limiter
@@ -22,14 +24,21 @@ DOWN = (
 )  # all else that a server says shows that it is up
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
+_LEAST_COOLDOWN_SECONDS = 0.05
+_MOST_DOUBLINGS = 20
+_POLL_SECONDS = 0.25
 
 
 class EndpointState:
     """The state of one endpoint, for the life of the process; thread-safe.
 
     A cooldown begins after `breaker.failures` failures in a row, where no other endpoint can answer (`has_next`) no
-    sooner than a call needs to use up its attempts. Where one can, it also begins after `retry.attempts` 429s in a row,
-    or one that asks for more than `retry.max_wait_seconds`. After a cooldown one call tries the endpoint.
+    sooner than a call needs to use up its attempts, and when a call that waits for the endpoint says so (`cool_down`).
+    Where one can, it also begins after `retry.attempts` 429s in a row, or one that asks for more than
+    `retry.max_wait_seconds`. After a cooldown one call tries the endpoint. Where no other can answer, the first
+    cooldowns are short: each is as long as a further backoff.
+
+    `answers` counts the requests that were answered; `was_reached` says whether any ever arrived.
     """
 
     def __init__(
@@ -53,9 +62,14 @@ class EndpointState:
         self._least_failing_seconds = (
             0.0 if has_next else max(LEAST_FAILING_SECONDS, retry.seconds_of_attempts)
         )
+        self.answers = 0
+        self.was_reached = False
+        self._is_awaited = False
         self._lock = threading.Lock()
-        self._failures = 0
-        self._failing_since = 0.0
+        self._is_up = threading.Condition(self._lock)
+        self._failures = self._cooldowns = 0
+        self._failing_since = self._failed_at = 0.0
+        self._answered_at = clock()
         self._cooling_until: float | None = None
         self._cooldown_seconds = 0.0
         self._cause: LLMError | None = None
@@ -63,7 +77,73 @@ class EndpointState:
     @property
     def is_cooling(self) -> bool:
         """Whether the endpoint is not to be asked now."""
-        return self._cooling_until is not None and self._clock() < self._cooling_until
+        return self._is_cooling(self._clock())
+
+    @property
+    def name(self) -> str:
+        """What the endpoint is called."""
+        return self._name
+
+    @property
+    def failing_since(self) -> float | None:
+        """When the endpoint began to fail, by `now`; None while it does not."""
+        return self._failing_since if self._failures else None
+
+    @property
+    def cause(self) -> LLMError | None:
+        """Why the endpoint cools down."""
+        return self._cause
+
+    def now(self) -> float:
+        """The seconds of the endpoint's clock."""
+        return self._clock()
+
+    def cool_down(self, error: ProviderError, times: int, most: float) -> float | None:
+        """A call has used up its attempts, for the `times`-th time, and waits: let the endpoint cool down, for `most`
+        seconds or what it asks for. Returns the seconds after which the call may be sent again; None where the endpoint
+        answers others."""
+        with self._lock:
+            now, asked = self._clock(), error.retry_after or 0.0
+            if self._cooling_until is not None and now < self._cooling_until:
+                self._cooling_until = min(self._cooling_until, now + most)
+                return self._cooling_until - now
+            if isinstance(error, CircuitOpen):  # of a cooldown that is over by now
+                return 0.0
+            seconds = max(asked, min(most, self._further_backoff(times)))
+            if self._answers_nobody(error, now) or asked > self._retry.max_wait_seconds:
+                self._begin_cooldown(seconds, error)
+                return seconds
+            # A busy endpoint answers others: this call comes again later, and not together with those it met.
+            return seconds * random.uniform(0.5, 1.0) if isinstance(error, RateLimited) else None
+
+    def begin_waiting(self) -> bool:
+        """Note that a call waits for the endpoint to come up; True for the first of those."""
+        with self._lock:
+            is_first = self._cooling_until is not None and not self._is_awaited
+            self._is_awaited = self._is_awaited or is_first
+            return is_first
+
+    def end_waiting(self) -> bool:
+        """Note that a call that waited was answered; True for the first of those."""
+        with self._lock:
+            was_awaited, self._is_awaited = self._is_awaited, False
+            return was_awaited
+
+    def _answers_nobody(self, error: ProviderError, now: float) -> bool:
+        if not isinstance(error, RateLimited):
+            return self._failures >= self._retry.attempts
+        is_long = now - self._answered_at >= self._least_failing_seconds
+        return is_long and self.limiter.refusals >= self._retry.attempts
+
+    def wait_until_up(self, seconds: float, stop: Callable[[], bool]) -> None:
+        """Wait so long; where the endpoint cools down, until it answers at the longest. Ends when `stop` says yes."""
+        end, answers = self._clock() + seconds, self.answers
+        with self._is_up:
+            ends_early = self.is_cooling
+            while (left := end - self._clock()) > 0 and not stop():
+                if ends_early and self.answers > answers and not self.is_cooling:
+                    return
+                self._is_up.wait(min(left, _POLL_SECONDS))
 
     def admit(self) -> bool:
         """Let a call ask the endpoint; True if it is the one that tries it. Raises `CircuitOpen` during a cooldown."""
@@ -91,47 +171,92 @@ class EndpointState:
         return CircuitOpen(message, retry_after=seconds, hint=hint)
 
     def end_busy_cooldown(self) -> None:
-        """Make a busy endpoint available, as no other can answer; one that is down goes on cooling down."""
+        """Make a busy endpoint available that another was to stand in for, as no other can answer; one that is down
+        goes on cooling down."""
         with self._lock:
-            if isinstance(self._cause, RateLimited):
+            if self._has_next and isinstance(self._cause, RateLimited):
                 self._make_available()
 
-    def note_answer(self, *, is_trial: bool = False) -> None:
-        """Note that the endpoint is up; an answer to what was asked before a cooldown does not show it."""
+    def note_answer(self, *, sent_at: float = inf, is_trial: bool = False) -> None:
+        """Note that the endpoint is up; an answer to what was sent before it began to fail does not show it."""
         with self._lock:
-            if is_trial or self._cooling_until is None:
+            self.was_reached = True
+            is_new = self._cooling_until is None and sent_at >= self._failing_since
+            if is_trial or is_new:
+                self._count_answer()
                 self._make_available()
 
     def note_failure(self, error: LLMError, *, is_trial: bool = False) -> None:
         """Note the error of a request to the endpoint."""
         with self._lock:
+            if not isinstance(error, errors.ConnectionFailed) or error.sent:
+                self.was_reached = True
             if self._cooling_until is not None and not is_trial:
                 return
-            seconds = None
             if isinstance(error, RateLimited):
-                asked = error.retry_after or 0.0
-                is_too_busy = (
-                    self.limiter.refusals >= self._retry.attempts
-                    or asked > self._retry.max_wait_seconds
-                )
-                if self._has_next and (is_trial or is_too_busy):
-                    seconds = min(LONGEST_COOLDOWN_SECONDS, asked or self._breaker.open_seconds)
+                seconds = self._cooldown_of_busy(error, is_trial=is_trial)
             elif isinstance(error, DOWN):
-                now = self._clock()
-                self._failing_since = self._failing_since if self._failures else now
-                self._failures += 1
-                is_long = now - self._failing_since >= self._least_failing_seconds
-                if not is_trial and not (self._failures >= self._breaker.failures and is_long):
+                self._count_failure()
+                if not is_trial and not self._is_down:
                     return
                 seconds = self._breaker.open_seconds
+                if not self._has_next:
+                    seconds = self._further_backoff(self._cooldowns + 1)
+            else:
+                self._count_answer()
+                seconds = None
             if seconds is None:
                 self._make_available()
             else:
-                self._cooldown_seconds, self._cause = seconds, error
-                self._cooling_until = self._clock() + seconds
+                self._begin_cooldown(seconds, error)
+
+    def _cooldown_of_busy(self, error: RateLimited, *, is_trial: bool) -> float | None:
+        asked = error.retry_after or 0.0
+        if not self._has_next:
+            is_still_busy = is_trial and isinstance(self._cause, RateLimited)
+            return max(asked, self._further_backoff(self._cooldowns + 1)) if is_still_busy else None
+        is_too_busy = (
+            self.limiter.refusals >= self._retry.attempts or asked > self._retry.max_wait_seconds
+        )
+        if not (is_trial or is_too_busy):
+            return None
+        return min(LONGEST_COOLDOWN_SECONDS, asked or self._breaker.open_seconds)
+
+    def _count_answer(self) -> None:
+        self.answers += 1
+        self._answered_at = self._clock()
+
+    def _count_failure(self) -> None:
+        now = self._clock()
+        longest_wait = self._retry.max_wait_seconds + self._breaker.open_seconds
+        is_first = not self._failures or now - self._failed_at > longest_wait
+        self._failing_since = now if is_first else self._failing_since
+        self._failures += 1
+        self._failed_at = now
+
+    @property
+    def _is_down(self) -> bool:
+        is_long = self._failed_at - self._failing_since >= self._least_failing_seconds
+        return self._failures >= self._breaker.failures and is_long
+
+    def _further_backoff(self, times: int) -> float:
+        """The seconds of the backoff that would come `times` after the last one of a call, twice as long each time."""
+        first = max(_LEAST_COOLDOWN_SECONDS, self._retry.backoff(self._retry.attempts - 1, 0.0))
+        return min(self._breaker.open_seconds, first * 2.0 ** min(times - 1, _MOST_DOUBLINGS))
+
+    def _begin_cooldown(self, seconds: float, error: LLMError) -> None:
+        self._cooldown_seconds, self._cause = seconds, error
+        self._cooling_until = self._clock() + seconds
+        self._cooldowns += 1
+
+    def _is_cooling(self, now: float) -> bool:
+        return self._cooling_until is not None and now < self._cooling_until
 
     def _make_available(self) -> None:
-        self._failures, self._cooling_until, self._cause = 0, None, None
+        self._failures = self._cooldowns = 0
+        self._failing_since = 0.0
+        self._cooling_until, self._cause = None, None
+        self._is_up.notify_all()
 
 
 class Gate:
@@ -157,6 +282,7 @@ class Gate:
                 raise state.refusal()
 
         turn = limiter.enter(request, check, partial(tell_waiting, request))
+        sent_at = state.now()
         try:
             response = self._inner.complete(request)
         except LLMError as error:
@@ -171,5 +297,5 @@ class Gate:
         limiter.leave(
             turn, response.usage.total_tokens if response.usage_reported else turn.tokens, response
         )
-        state.note_answer(is_trial=is_trial)
+        state.note_answer(sent_at=sent_at, is_trial=is_trial)
         return response

@@ -1,0 +1,164 @@
+"""Waiting for endpoints that are down or busy: a call whose attempts are used up waits for them, and is sent again."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from aeon.domain.errors import (
+    AeonError,
+    CircuitOpen,
+    ConnectionFailed,
+    LLMError,
+    ProviderError,
+    RateLimited,
+    ServerFailed,
+    StopRequested,
+)
+from aeon.domain.events import Emit, RetryScheduled, ignore
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
+from aeon.llm.stack.endpoint_state import EndpointState
+from aeon.llm.stack.retry import Endpoint, in_other_words, usage_of, with_usage_of
+from aeon.llm.watching import WAITS
+
+_PASSING = (ConnectionFailed, ServerFailed, RateLimited)  # an outage, or too many requests
+_log = logging.getLogger(WAITS)
+_MOST_TIMES_ALONE = 2
+"""How often a request may fail for good while others are answered: once may be the end of one outage and the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long calls wait for a provider: at most `seconds` from when it began to fail, which the setting `key` says.
+    `for_unreached`: also one that no request has ever reached, whose address may be wrong. `give_up`, if given, is
+    called with the reason when the time is over, and the call is stopped instead of failing."""
+
+    seconds: float = 0.0
+    key: str = "provider.patience_seconds"
+    for_unreached: bool = False
+    give_up: Callable[[str], None] | None = None
+
+
+@dataclass(slots=True)
+class _Wait:
+    """What one call has waited for: when it gave up first, its failures, and how often the endpoint had answered others
+    at the last of them."""
+
+    since: float
+    answers: int
+    failed: list[LLMError] = field(default_factory=list)
+    times_alone: int = 0
+
+    @property
+    def cause(self) -> LLMError:
+        """The last failure that says what is wrong."""
+        found = [error for error in self.failed if not isinstance(error, CircuitOpen)]
+        return (found or self.failed)[-1]
+
+    def note(self, error: LLMError, answers: int) -> None:
+        """Note one more failure, when the endpoint had answered so many requests."""
+        self.failed.append(error)
+        is_of_request = not isinstance(error, CircuitOpen | RateLimited)
+        self.times_alone += is_of_request and answers > self.answers
+        self.answers = answers
+
+
+class Patient:
+    """Sends a call again that the endpoints could not answer, once they may be asked again, as long as `patience`
+    lasts. What lies in the request itself is not waited for: neither a failure that cannot pass, nor one at an
+    endpoint that answers other requests meanwhile."""
+
+    def __init__(
+        self,
+        inner: LLMAdapter,
+        endpoints: Sequence[Endpoint],
+        patience: Patience,
+        *,
+        emit: Emit = ignore,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._inner, self._patience = inner, patience
+        # Calls arrive at the last endpoint when those before it cannot answer.
+        self._state = endpoints[-1].state if endpoints else None
+        self._emit, self._stop = emit, stop
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request. Raises the endpoints' failure, with the usage of all attempts, and StopRequested."""
+        state = self._state
+        patience = self._patience
+        if state is None or (patience.seconds <= 0 and patience.give_up is None):
+            return self._inner.complete(request)
+        wait: _Wait | None = None
+        while True:
+            try:
+                response = self._inner.complete(request)
+                if wait is not None and state.end_waiting():
+                    seconds = _seconds_waited(wait, state)
+                    _log.info("%s answers again, after %.3g s", state.name, seconds)
+                return with_usage_of(wait.failed if wait else (), response)
+            except ProviderError as error:
+                wait = wait or _Wait(state.now(), state.answers)
+                wait.note(error, state.answers)
+                left = self._patience.seconds - _seconds_waited(wait, state)
+                seconds = None
+                if self._is_passing(error, wait, state):
+                    seconds = state.cool_down(error, len(wait.failed), max(left, 0.0))
+                if seconds is None:
+                    raise _with_all_usage(wait.failed) from error
+                if left <= 0 or seconds > left:
+                    raise self._given_up(wait, state) from error
+            self._wait(seconds, request, wait, state)
+
+    def _is_passing(self, error: ProviderError, wait: _Wait, state: EndpointState) -> bool:
+        """Whether it is the endpoint that is down or busy, and not the request or the address that is wrong."""
+        cause = (state.cause or error) if isinstance(error, CircuitOpen) else error
+        if isinstance(cause, ConnectionFailed) and not state.was_reached:
+            return self._patience.for_unreached
+        return isinstance(cause, _PASSING) and wait.times_alone < _MOST_TIMES_ALONE
+
+    def _wait(self, seconds: float, request: LLMRequest, wait: _Wait, state: EndpointState) -> None:
+        error, site = wait.cause, request.site
+        if not self._stop():
+            event = RetryScheduled(
+                site=site,
+                call=request.call,
+                attempt=len(wait.failed),
+                seconds=round(seconds, 3),
+                error=f"{type(error).__name__}: {error.message}",
+            )
+            self._emit(event, site)
+            if state.begin_waiting():
+                most = f"at most {self._patience.seconds:g} s ({self._patience.key})"
+                _log.info("%s: calls wait for %s, %s", event.error, state.name, most)
+            state.wait_until_up(seconds, self._stop)
+        if self._stop():
+            message = f"stopped while a {request.call} call waited for its provider"
+            raise StopRequested(message, usage=usage_of(wait.failed)[0])
+
+    def _given_up(self, wait: _Wait, state: EndpointState) -> AeonError:
+        """What a call ends with for which the time is over."""
+        key = f"{self._patience.key}={self._patience.seconds:g}"
+        first = wait.cause.__cause__
+        told = first if isinstance(first, LLMError) else wait.cause  # what the last attempt met
+        seconds = f"{_seconds_waited(wait, state):.3g} s"
+        message = f"{told.message} (waited {seconds} for it; {key})"
+        if len(wait.failed) == 1:  # it was not waited at all: the failure itself says why
+            message = f"{wait.cause.message}; {key}"
+        if self._patience.give_up is not None:
+            self._patience.give_up(message)
+            return StopRequested(message, usage=usage_of(wait.failed)[0])
+        end = copy.copy(wait.cause)
+        end.message, end.args = message, (message,)
+        end.usage, end.usage_reported = usage_of(wait.failed)
+        return end
+
+
+def _seconds_waited(wait: _Wait, state: EndpointState) -> float:
+    since = wait.since if state.failing_since is None else min(wait.since, state.failing_since)
+    return state.now() - since
+
+
+def _with_all_usage(failed: Sequence[LLMError]) -> LLMError:
+    return failed[0] if len(failed) == 1 else in_other_words(failed, failed[-1].message)
