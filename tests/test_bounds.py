@@ -40,7 +40,6 @@ KNOTS = frozenset(
         "llm/local/grammar.py:expressible",
         "llm/openai/answer.py:read_answer",
         "llm/openai/endpoint.py:__init__",
-        "llm/stack/endpoint_state.py:note_failure",
         "observability/cycle_log.py:_errors",
         "observability/cycle_log.py:record",
         "plan/deltas.py:_find_last_too_many",

@@ -86,7 +86,8 @@ def test_its_errors_are_what_they_are_in_the_tree_and_a_replay_raises_them_again
     assert (result.exit_status, result.error and result.error.message) == (1, "no key")
     assert len([request for request in model.requests if request.call == "plan"]) == 2
     with Aeon.from_config(
-        [*FAST, "provider.retry.attempts=1"], adapter=ScriptedModel(plan=Busy("busy"))
+        [*FAST, "provider.retry.attempts=1", "provider.patience_seconds=0"],
+        adapter=ScriptedModel(plan=Busy("busy")),
     ) as aeon:
         first = aeon.run("make tea", directory=tmp_path / "busy")
     with Aeon.from_config(

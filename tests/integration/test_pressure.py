@@ -125,7 +125,8 @@ def test_a_storm_with_retry_after_is_waited_out_by_everyone(openai_server: OpenA
 def test_a_server_that_is_busy_for_ever_is_not_asked_for_ever(openai_server: OpenAIServer) -> None:
     openai_server.script["plan"] = Failure(429)
     retry = {**QUICK, "max_seconds": 0.05, "attempts": 5}
-    provider = OpenAIProvider.model_validate(endpoint(openai_server, retry=retry))
+    given = endpoint(openai_server, retry=retry, patience_seconds=0)
+    provider = OpenAIProvider.model_validate(given)
     with stacked(provider) as (_, run), pytest.raises(RateLimited, match="5 attempts made"):
         run.complete(request())
     assert len(openai_server.requests) == 5
@@ -171,7 +172,8 @@ def test_a_dead_provider_alone_is_left_alone_too_once_a_call_has_used_up_its_att
     openai_server: OpenAIServer,
 ) -> None:
     openai_server.script["plan"] = Failure(500)
-    with stacked(OpenAIProvider.model_validate(endpoint(openai_server))) as (_, run):
+    given = endpoint(openai_server, patience_seconds=0)
+    with stacked(OpenAIProvider.model_validate(given)) as (_, run):
         kinds: list[type[BaseException]] = []
         end = time.monotonic() + 10
         while CircuitOpen not in kinds and time.monotonic() < end:

@@ -257,6 +257,7 @@ def test_a_run_on_a_server_that_breaks_the_rules_ends_soon_with_a_clear_error(
         f"provider.timeout_seconds={seconds}",
         "provider.retry.attempts=2",
         "provider.breaker.failures=100",
+        "provider.patience_seconds=0",
     )
     with raw.RawServer(respond) as server:
         result = run(server, *keys, directory=tmp_path)

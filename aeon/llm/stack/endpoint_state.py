@@ -22,6 +22,8 @@ DOWN = (
     errors.AuthenticationFailed,
     errors.QuotaExhausted,
 )  # all else that a server says shows that it is up
+_UNAVAILABLE = {408, 502, 503, 504, 529}
+"""Statuses by which a server, or a gateway before it, says that it cannot answer now, whatever is asked."""
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
 _LEAST_COOLDOWN_SECONDS = 0.05
@@ -131,7 +133,9 @@ class EndpointState:
 
     def _answers_nobody(self, error: ProviderError, now: float) -> bool:
         if not isinstance(error, RateLimited):
-            return self._failures >= self._retry.attempts
+            is_told = isinstance(error, errors.ConnectionFailed) or error.status in _UNAVAILABLE
+            # A server error of another kind may be that of one request.
+            return self._failures >= (self._retry.attempts if is_told else self._breaker.failures)
         is_long = now - self._answered_at >= self._least_failing_seconds
         return is_long and self.limiter.refusals >= self._retry.attempts
 

@@ -88,7 +88,7 @@ class Stack:
 
 
 @pytest.mark.parametrize("seconds", [4.0, 20.0, 50.0])
-@pytest.mark.parametrize("failure", [ServerFailed("503"), RateLimited("429")])
+@pytest.mark.parametrize("failure", [ServerFailed("503", status=503), RateLimited("429")])
 def test_an_outage_shorter_than_the_patience_costs_a_call_nothing(
     failure: LLMError, seconds: float
 ) -> None:
@@ -99,13 +99,15 @@ def test_an_outage_shorter_than_the_patience_costs_a_call_nothing(
 
 
 def test_the_call_has_its_attempts_first_and_then_comes_ever_more_rarely() -> None:
-    stack = Stack(ServerFailed("503"), 50.0)
+    stack = Stack(ServerFailed("503", status=503), 50.0)
     stack.patient.complete(request())
     assert stack.server.asked == [0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 60.0]
 
 
 def test_a_call_ends_with_the_last_failure_when_the_time_is_over() -> None:
-    stack = Stack(ServerFailed("503: overloaded", hint="Look there.", usage=Usage(requests=1)))
+    stack = Stack(
+        ServerFailed("503: overloaded", status=503, hint="Look there.", usage=Usage(requests=1))
+    )
     with pytest.raises(ServerFailed) as raised:
         stack.patient.complete(request())
     assert raised.value.message == (
@@ -117,7 +119,7 @@ def test_a_call_ends_with_the_last_failure_when_the_time_is_over() -> None:
 
 
 def test_without_patience_the_attempts_are_all() -> None:
-    stack = Stack(ServerFailed("503"), seconds=0.0)
+    stack = Stack(ServerFailed("503", status=503), seconds=0.0)
     with pytest.raises(ServerFailed, match="3 attempts made"):
         stack.patient.complete(request())
     assert len(stack.server.asked) == 3
@@ -151,7 +153,7 @@ def test_a_server_that_was_reached_before_is_waited_for() -> None:
 
 
 def test_a_server_that_asks_for_a_longer_wait_than_the_patience_is_not_waited_for() -> None:
-    stack = Stack(ServerFailed("503", retry_after=300.0))
+    stack = Stack(ServerFailed("503", status=503, retry_after=300.0))
     told = "the server asks to wait 300 s.*; provider.patience_seconds=60"
     with pytest.raises(ServerFailed, match=told):
         stack.patient.complete(request())
@@ -159,7 +161,7 @@ def test_a_server_that_asks_for_a_longer_wait_than_the_patience_is_not_waited_fo
 
 
 def test_a_server_that_asks_for_a_wait_within_the_patience_gets_it() -> None:
-    stack = Stack(ServerFailed("503", retry_after=300.0), 250.0, seconds=600.0)
+    stack = Stack(ServerFailed("503", status=503, retry_after=300.0), 250.0, seconds=600.0)
     assert stack.patient.complete(request()).text == "{}"
     assert stack.clock.waited == [300.0]
 
@@ -183,8 +185,22 @@ def test_a_request_that_fails_alone_while_others_are_answered_is_not_waited_for(
     assert not stack.state.is_cooling
 
 
+def test_a_server_error_of_one_request_is_no_outage() -> None:
+    stack = Stack(ServerFailed("500", status=500))
+    with pytest.raises(ServerFailed, match="3 attempts made"):
+        stack.patient.complete(request())
+    assert not stack.state.is_cooling
+
+
+def test_server_errors_of_several_requests_in_a_row_are_an_outage() -> None:
+    stack = Stack(ServerFailed("500", status=500), 20.0)
+    with pytest.raises(ServerFailed, match="3 attempts made"):
+        stack.patient.complete(request())
+    assert stack.patient.complete(request()).text == "{}"
+
+
 def test_a_request_that_is_the_only_one_for_a_while_is_found_out_when_others_are_answered() -> None:
-    stack = Stack(ServerFailed("500"), seconds=600.0)
+    stack = Stack(ServerFailed("503", status=503), seconds=600.0)
 
     def wait(seconds: float, stop: Callable[[], bool]) -> None:
         stack.clock.wait(seconds, stop)
@@ -211,21 +227,21 @@ def test_a_busy_server_that_answers_others_is_asked_again_later() -> None:
 
 
 def test_calls_that_come_during_the_outage_wait_too_and_ask_nothing() -> None:
-    stack = Stack(ServerFailed("503"), 20.0)
-    stack.state.cool_down(ServerFailed("503", retry_after=300.0), 1, 25.0)
+    stack = Stack(ServerFailed("503", status=503), 20.0)
+    stack.state.cool_down(ServerFailed("503", status=503, retry_after=300.0), 1, 25.0)
     assert stack.patient.complete(request()).text == "{}"
     assert len(stack.server.asked) == 1
 
 
 def test_each_wait_is_told() -> None:
-    stack = Stack(ServerFailed("503"), 20.0)
+    stack = Stack(ServerFailed("503", status=503), 20.0)
     stack.patient.complete(request())
     told = stack.heard.of(RetryScheduled)
     assert [event.seconds for event in told if isinstance(event, RetryScheduled)] == [4, 8, 16]
 
 
 def test_a_stop_ends_the_wait() -> None:
-    stack = Stack(ServerFailed("503"))
+    stack = Stack(ServerFailed("503", status=503))
 
     def wait(seconds: float, stop: Callable[[], bool]) -> None:
         stack.stopped = True
@@ -239,7 +255,9 @@ def test_a_stop_ends_the_wait() -> None:
 
 def test_who_gives_up_for_all_stops_the_call_instead_of_failing_it() -> None:
     reasons: list[str] = []
-    stack = Stack(ServerFailed("503"), key="batch.patience_seconds", give_up=reasons.append)
+    stack = Stack(
+        ServerFailed("503", status=503), key="batch.patience_seconds", give_up=reasons.append
+    )
     with pytest.raises(StopRequested):
         stack.patient.complete(request())
     assert reasons == ["503 (waited 60 s for it; batch.patience_seconds=60)"]
@@ -247,7 +265,7 @@ def test_who_gives_up_for_all_stops_the_call_instead_of_failing_it() -> None:
 
 def test_who_gives_up_for_all_does_so_at_once_without_patience() -> None:
     reasons: list[str] = []
-    stack = Stack(ServerFailed("503"), seconds=0.0, give_up=reasons.append)
+    stack = Stack(ServerFailed("503", status=503), seconds=0.0, give_up=reasons.append)
     with pytest.raises(StopRequested):
         stack.patient.complete(request())
     assert len(stack.server.asked) == 3
