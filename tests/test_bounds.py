@@ -44,7 +44,6 @@ KNOTS = frozenset(
         "observability/cycle_log.py:record",
         "plan/deltas.py:_find_last_too_many",
         "plan/workflow/write.py:workflow_text",
-        "report/page/build.py:explain_end",
         "report/patterns.py:_gain",
         "schema/examples.py:make",
         "simulated/plan_answers.py:refinement",

@@ -6,14 +6,18 @@ import base64
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _ASSETS = Path(__file__).with_name("assets")
 _AS = {"batch": "compare"}  # which page has the script and the style of another one
@@ -91,9 +95,7 @@ def render_markdown(text: str) -> Markup:
     )
     parser.validateLink = lambda url: url.lower().startswith(_ADDRESSES)  # type: ignore[method-assign]
     tokens = parser.parse(text)
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):  # under the headings of the page
-            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+    _place_headings(tokens)
     html: str = parser.renderer.render(tokens, parser.options, {})
     # Text has no `<` any more. A table can be scrolled sideways, so it must take the keyboard.
     return Markup(
@@ -101,3 +103,13 @@ def render_markdown(text: str) -> Markup:
             "<table", '<table tabindex="0"'
         )
     )
+
+
+def _place_headings(tokens: Sequence[Token]) -> None:
+    """Put headings under an `h2` of the page, none more than one level below the one above it."""
+    above: list[str] = []
+    for token in tokens:
+        if token.type == "heading_open":
+            above = [*(tag for tag in above if tag < token.tag), token.tag]
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, 2 + len(above))}"

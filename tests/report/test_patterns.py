@@ -268,7 +268,7 @@ def test_the_page_shows_them(made: Made) -> None:
     text = " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"</?code>", "", section)).split())
     for shown in (
         "incomplete 1, 2, 3, 4 no 0.95 0.97 0.97",
-        "Pass 5 came closest, the last one that was assessed.",
+        "Pass 5 came closest, the last one that was judged.",
         "Plateau: from pass 2 to pass 3",
         "Without gain over the pass before: passes 3, 4.",
         "The criterion dated was met in pass 1, and not in pass 2.",

@@ -2,7 +2,6 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const NAMES = ["completeness", "coherence", "consistency"];
-const CODES = { completeness: ["complete", "incomplete"], coherence: ["coherent", "incoherent"], consistency: ["consistent", "inconsistent"] };
 const byId = (id) => document.getElementById(id);
 
 function element(tag, attributes = {}, ...children) {
@@ -15,13 +14,9 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// The verdict of aeon/convergence/engine.py, and nothing else: a test holds the two together.
-function verdict(scores, thresholds, criteria, blocking) {
-  const failed = NAMES.filter((name) => scores[name] < thresholds[name]).map((name) => CODES[name][1]);
-  failed.push(...criteria.filter(([, met]) => !met).map(([name]) => name));
-  failed.push(...[...new Set(blocking)].map((kind) => (kind === "other" ? "blocking_issue" : `${kind}_detected`)));
-  if (failed.length) return [false, failed];
-  return [true, [...NAMES.map((name) => CODES[name][0]), ...criteria.map(([name]) => name)]];
+// What a pass fails with these thresholds: its low scores, and what failed whatever the thresholds are.
+function failing(one, thresholds) {
+  return [...NAMES.filter((name) => one.scores[name] < thresholds[name]).map((name) => data.low[name]), ...one.otherwise];
 }
 
 // --- Commands: what is to be filled in, copying; saving a judgement about the judge
@@ -74,25 +69,31 @@ document.addEventListener("click", (event) => {
 
 const sliders = [...document.querySelectorAll("[data-threshold]")];
 
+function moveThreshold(slider) {
+  const figure = slider.closest("figure"), chart = figure.querySelector("svg.scores"), line = chart.querySelector(".threshold");
+  const { low, top, bottom } = chart.dataset;
+  const y = bottom - Math.max(0, (slider.value - low) / (1 - low)) * (bottom - top);
+  line.setAttribute("y1", y);
+  line.setAttribute("y2", y);
+  for (const dot of chart.querySelectorAll(".dot")) {
+    const reached = Number(dot.dataset.value) >= Number(slider.value);
+    dot.classList.toggle("ok", reached);
+    dot.classList.toggle("low", !reached);
+  }
+  figure.querySelector("output").textContent = Number(slider.value).toFixed(2);
+}
+
 function showThresholds() {
   const wanted = Object.fromEntries(sliders.map((one) => [one.dataset.threshold, Number(one.value)]));
   const asked = { ...data.thresholds, ...wanted };
-  for (const slider of sliders) {
-    const figure = slider.closest("figure"), chart = figure.querySelector("svg.scores");
-    const { low, top, bottom } = chart.dataset;
-    const share = Math.max(0, (slider.value - low) / (1 - low));
-    const y = bottom - share * (bottom - top);
-    chart.querySelector(".threshold").setAttribute("y1", y);
-    chart.querySelector(".threshold").setAttribute("y2", y);
-    figure.querySelector("output").textContent = Number(slider.value).toFixed(2);
-  }
-  const judged = data.passes.map((one) => [one, verdict(one.scores, asked, one.criteria, one.blocking)]);
-  const first = judged.find(([, [converged]]) => converged);
+  sliders.forEach(moveThreshold);
+  const judged = data.passes.map((one) => [one, failing(one, asked)]);
+  const first = judged.find(([, codes]) => !codes.length);
   const last = judged[judged.length - 1];
-  const failed = ([one, [, codes]]) => codes.map((code) => (one.criteria.some(([name]) => name === code) ? `the criterion ${code} is not met` : code)).join(", ");
+  const failed = ([one, codes]) => codes.map((code) => (one.criteria.some(([name]) => name === code) ? `the criterion ${code} is not met` : code)).join(", ");
   const moved = NAMES.filter((name) => asked[name] !== data.thresholds[name]);
   byId("what-if").textContent = first
-    ? `${moved.length ? "With these thresholds it" : "It"} ${moved.length ? "would have converged" : "converged"} in pass ${first[0].pass}.`
+    ? `${moved.length ? "With these thresholds it would have converged" : "It converged"} in pass ${first[0].pass}.`
     : `${moved.length ? "With these thresholds no pass would have converged" : "No pass converged"}. Pass ${last[0].pass}: ${failed(last)}.`;
   const box = byId("what-if-command");
   box.hidden = !moved.length;
@@ -127,6 +128,16 @@ function pretty(text) {
   } catch {
     return text;
   }
+}
+
+// --- Answers of single passes
+
+function placeAnswers(texts) {
+  document.querySelectorAll("[data-answer]").forEach((holder) => {
+    const text = element("pre", { class: "answer-text", dir: "auto", tabindex: "0" });
+    text.innerHTML = texts[holder.dataset.answer]; // escaped where it was written
+    holder.append(text);
+  });
 }
 
 // --- Passes
@@ -169,8 +180,12 @@ function rowOf(call) {
     element("span", { class: "marks" }, endpoints > 1 && call.endpoint ? element("span", { class: "code", title: "the endpoint that was asked" }, call.endpoint) : "",
       call.critical ? element("span", { class: "code", title: "on the critical path: the run waited for it" }, "critical") : "",
       call.error ? element("span", { class: "code low" }, call.error) : "")));
-  row.addEventListener("toggle", () => { if (row.open && row.childElementCount === 1) row.append(bodyOf(call)); });
+  row.addEventListener("toggle", () => { if (row.open) unfold(row, call); });
   return row;
+}
+
+function unfold(row, call) {
+  if (row.childElementCount === 1) row.append(bodyOf(call));
 }
 
 function block(title, text, open = false) {
@@ -192,7 +207,7 @@ function answerOf(call) {
   for (const [field, value] of Object.entries(fields)) {
     if (value === null || value === "" || (Array.isArray(value) && !value.length)) continue;
     const plain = typeof value !== "object";
-    readable.append(element("div", { class: "field" }, element("h5", {}, field),
+    readable.append(element("div", { class: "field" }, element("p", { class: "name" }, field),
       element("pre", { dir: "auto", tabindex: "0", class: plain ? null : "json" }, plain ? String(value) : JSON.stringify(value, null, 2))));
   }
   return [readable, block(`${name} as it came`, text)];
@@ -258,6 +273,7 @@ async function begin() {
   ({ lines, calls } = packed);
   endpoints = new Set(calls.map((call) => call.endpoint).filter(Boolean)).size;
   placePasses(packed.passes);
+  placeAnswers(packed.answers);
   calls.forEach((call) => shown.set(call.id, rowOf(call)));
   byId("list").append(...shown.values());
   if (!calls.length) byId("list").append(element("p", { class: "quiet" }, "There is no journal of this run, so its calls are not known."));
@@ -270,6 +286,17 @@ async function begin() {
   document.body.dataset.ready = "true";
 }
 
-addEventListener("beforeprint", () => articles.forEach((article) => { article.hidden = false; }));
-addEventListener("afterprint", () => showPass(Number(slider.value)));
+// On paper: every pass, what the judge said, each answer of a pass, and each call with its answer; prompts stay folded.
+let folded = [];
+
+addEventListener("beforeprint", () => {
+  articles.forEach((article) => { article.hidden = false; });
+  calls.forEach((call) => unfold(shown.get(call.id), call));
+  folded = [...document.querySelectorAll(".judge:not([open]), .call:not([open]), .answer-of:not([open]), #patterns details:not([open])")];
+  folded.forEach((one) => { one.open = true; });
+});
+addEventListener("afterprint", () => {
+  folded.forEach((one) => { one.open = false; });
+  showPass(Number(slider.value));
+});
 requestAnimationFrame(() => setTimeout(begin)); // after what stands there is painted

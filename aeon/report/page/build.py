@@ -6,18 +6,18 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.assessment import LOW_SCORE_CODES, SCORE_CODES, ConvergenceAssessment
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
-from aeon.report.diagnosis.judging import name_issue_kind
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import REPORT, headline, is_replay, scores, tone
 from aeon.report.given import changed_settings
 from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.items import Item, find_critical, list_items
+from aeon.report.page.answers import find_better_pass, find_final_pass, view_answers
 from aeon.report.page.calls import TextTable, describe_items, pack
-from aeon.report.page.charts import draw_scores, draw_timeline
+from aeon.report.page.charts import draw_scores, draw_timeline, find_floor
 from aeon.report.page.commands import (
     command_again,
     commands_of_calls,
@@ -26,6 +26,7 @@ from aeon.report.page.commands import (
 )
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, view_passes
+from aeon.report.page.why import explain_end
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import (
@@ -33,7 +34,6 @@ from aeon.report.words import (
     command_of,
     count_noun,
     format_took,
-    list_names,
     program,
     round_down,
     shorten,
@@ -66,6 +66,7 @@ def draw_report(record: Record) -> bytes:
         "took": format_took,
     }
     *earlier, last = (render_part("pass", one=one, **helpers) for one in views)
+    answers = view_answers(result)
     data = {
         "run": result.run_id,
         "timed": not is_replay(result),
@@ -75,7 +76,15 @@ def draw_report(record: Record) -> bytes:
         "program": program(),
         "command": command_again(record),
         **commands_of_calls(record),
-        "packed": pack({"calls": calls, "lines": texts.lines, "passes": earlier}),
+        "low": {name: low for name, (_, low) in SCORE_CODES.items()},
+        "packed": pack(
+            {
+                "calls": calls,
+                "lines": texts.lines,
+                "passes": earlier,
+                "answers": {one.number: one.text for one in answers},
+            }
+        ),
     }
     findings = diagnose(record, patterns, items, critical)
     return render_page(
@@ -90,6 +99,7 @@ def draw_report(record: Record) -> bytes:
         ),
         passes=views,
         last=last,
+        answers=answers,
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
         waited=share_waited(critical, items),
         kinds=dict.fromkeys(
@@ -108,7 +118,10 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "issue_counts": _count_issues(record.result),
         "patterns": patterns,
         "changed": list(changed_settings(record.result)),
+        "inputs": _inputs(record),
+        "models": _name_models(record.result),
         "facts": _provenance(record),
+        "hashes": _hashes(record),
         "started": command_of(typed_overrides(record)) if record.overrides else "",
         "score_names": tuple(SCORE_CODES),
         "criteria_by_pass": {
@@ -141,46 +154,10 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         else (),
         "recording": Path(result.parent.path).name if result.parent else "a recording",
         "answer": render_markdown(result.answer),
+        "final_pass": find_final_pass(result),
+        "better": find_better_pass(result, patterns),
         "tone": tone(result),
     }
-
-
-def explain_end(result: RunResult, patterns: Patterns) -> str:
-    """One sentence on why it ended so: the score and its threshold, the criterion or the issue."""
-    if result.error is not None:
-        return f"{result.error.type}: {shorten(result.error.message, 400)}"
-    if result.configuration["mode"]["kind"] == "core":
-        return "In core mode the plan is carried out step by step, and nothing is judged."
-    if result.converged and patterns.assessed:
-        last, least = patterns.assessed[-1], patterns.thresholds
-        told = [
-            f"{name} {round_down(value):.2f}, needs {least[name]:.2f}"
-            for name, value in last.scores.items()
-        ]
-        told += (
-            [f"{list_names([f'`{name}`' for name in last.criteria])} met"] if last.criteria else []
-        )
-        return f"Pass {last.pass_number} reached every threshold: {'; '.join(told)}."
-    missing = [
-        f"{one.score} is {round_down(one.last):.2f}, needs {one.threshold:.2f}"
-        if one.kind == "score" and one.last is not None
-        else {
-            "criterion": f"the criterion `{one.code}` is not met",
-            "unavailable": "no assessment could be had",
-        }.get(one.kind, f"a blocking issue stands{name_issue_kind(one.code)}")
-        for one in patterns.blockers
-        if one.at_end
-    ]
-    steps = result.history.passes[-1].steps if result.history.passes else ()
-    held = {"BLOCKED": "is BLOCKED", "failed": "failed"}
-    missing += [
-        f"the step `{shorten(one.step_id, 60)}` {held[one.standing]}"
-        for one in steps
-        if one.standing in held
-    ]
-    if not missing:
-        return "No pass came to its assessment." if not patterns.assessed else ""
-    return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."
 
 
 def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
@@ -200,9 +177,17 @@ def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
                 "blocking": [issue["kind"] for issue in issues if issue["blocking"]],
                 "converged": said.converged,
                 "codes": said.reason_codes,
+                "otherwise": _codes_without_scores(said),
             }
         )
     return found
+
+
+def _codes_without_scores(said: ConvergenceAssessment) -> list[str]:
+    """What failed whatever the thresholds are: criteria and blocking issues."""
+    return [
+        code for code in said.reason_codes if not said.converged and code not in LOW_SCORE_CODES
+    ]
 
 
 def _count_issues(result: RunResult) -> dict[str, int]:
@@ -228,8 +213,14 @@ def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
         name: {one.pass_number: one.scores[name] for one in patterns.assessed}
         for name in patterns.thresholds
     }
+    given = [score for values in by_name.values() for score in values.values()]
+    floor = find_floor([*given, *patterns.thresholds.values()])
     return [
-        (name, patterns.thresholds[name], draw_scores(name, values, patterns.thresholds[name]))
+        (
+            name,
+            patterns.thresholds[name],
+            draw_scores(name, values, patterns.thresholds[name], floor),
+        )
         for name, values in by_name.items()
         if values
     ]
@@ -251,6 +242,22 @@ def share_waited(critical: list[Item], items: list[Item]) -> list[tuple[str, flo
     return sorted(spent.items(), key=lambda one: -one[1])
 
 
+def _name_models(result: RunResult) -> list[tuple[str, str]]:
+    """Each model that answered, with the roles in which it did."""
+    roles: defaultdict[str, list[str]] = defaultdict(list)
+    for role, models in result.provider.models.items():
+        for model in models:
+            roles[model].append("judge" if role == "grader" else role)
+    return [(model, ", ".join(names)) for model, names in roles.items()]
+
+
+def _inputs(record: Record) -> dict[str, str]:
+    inputs = record.origin.get("inputs")
+    return (
+        {str(name): str(text) for name, text in inputs.items()} if isinstance(inputs, dict) else {}
+    )
+
+
 def _provenance(record: Record) -> list[tuple[str, str]]:
     result = record.result
     facts = {
@@ -259,19 +266,23 @@ def _provenance(record: Record) -> list[tuple[str, str]]:
         "from, to": f"{result.timings.start_time[:19]}, {result.timings.end_time[:19]} UTC",
         "provider": result.provider.kind,
         "address": result.provider.model_dump(mode="json")["base_url"] or "",
-        **{f"models, {role}": ", ".join(models) for role, models in result.provider.models.items()},
         "endpoints": ", ".join(
             f"{name}: {number}" for name, number in result.provider.endpoints.items()
         ),
         "answered from": result.parent.path if result.parent else "",
         "saved": count_noun(result.parent.saved.model_calls, "call") if result.parent else "",
-        **result.versions,
-        **{
-            f"hash of {name}": value
-            for name, value in result.hashes.model_dump(exclude={"inputs"}).items()
-        },
-        **{f"hash of input {name}": value for name, value in result.hashes.inputs.items()},
         "unpriced": ", ".join(result.usage.unpriced),
         "findings": " ".join(result.provider.findings),
     }
     return [(name, text) for name, text in facts.items() if text]
+
+
+def _hashes(record: Record) -> dict[str, str]:
+    """The versions of the programs, and the hashes of what went in."""
+    result = record.result
+    given = result.hashes.model_dump(exclude={"inputs"})
+    return {
+        **result.versions,
+        **{f"hash of {name}": value for name, value in given.items()},
+        **{f"hash of input {name}": value for name, value in result.hashes.inputs.items()},
+    }

@@ -5,7 +5,8 @@ Positions along the page are percentages: a drawing fills whatever width it is g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from html import escape
 
@@ -15,41 +16,58 @@ from aeon.report.items import Item
 from aeon.report.words import format_took, one_line, round_down
 
 _SCORES_HEIGHT, _TOP, _BOTTOM = 150, 26, 122
-_LANE, _HEAD, _LABEL = 18, 22, 6.0
+_LEFT, _RIGHT = 16.0, 93.0
+_LANE, _HEAD, _LABEL, _AXIS = 18, 22, 6.0, 24
 _MOST_LANES, _MOST_VALUES = 24, 8
 
 
-def draw_scores(name: str, scores: Mapping[int, float], threshold: float) -> Markup:
-    """One score over the passes as a line, with its threshold as another, which the page's script can move."""
+def find_floor(scores: Iterable[float]) -> float:
+    """Where the scale of the scores begins, for all charts of a run: 0, or 0.5 where nothing is below it."""
+    return 0.0 if min(scores, default=0.0) < 0.5 else 0.5
+
+
+def draw_scores(name: str, scores: Mapping[int, float], threshold: float, floor: float) -> Markup:
+    """One score over the passes as a line, on a scale from `floor` to 1, with its threshold as another line; the page's
+    script moves that and marks the dots anew."""
     numbers = sorted(scores)
-    low = min([*scores.values(), threshold, 0.5])
-    low = max(0.0, low - 0.1) if low < 0.6 else 0.5
 
     def across(number: int) -> float:
-        return 50.0 if len(numbers) < 2 else 6 + 88 * (numbers.index(number)) / (len(numbers) - 1)
+        if len(numbers) < 2:
+            return (_LEFT + _RIGHT) / 2
+        return _LEFT + (_RIGHT - _LEFT) * numbers.index(number) / (len(numbers) - 1)
 
     def down(score: float) -> float:
-        return _BOTTOM - (score - low) / (1 - low) * (_BOTTOM - _TOP)
+        return _BOTTOM - max(0.0, score - floor) / (1 - floor) * (_BOTTOM - _TOP)
 
     points = [(across(number), down(scores[number]), number) for number in numbers]
     line = " ".join(f"{x:.2f},{y:.1f}" for x, y, _ in points)
     dots = "".join(
-        f'<circle class="dot {"ok" if scores[number] >= threshold else "low"}" cx="{x:.2f}%" cy="{y:.1f}" r="4">'
-        f"<title>pass {number}: {round_down(scores[number]):.2f}</title></circle>"
+        f'<circle class="dot {"ok" if scores[number] >= threshold else "low"}" cx="{x:.2f}%" cy="{y:.1f}" r="4" '
+        f'data-value="{scores[number]}"><title>pass {number}: {round_down(scores[number]):.2f}</title></circle>'
         f'<text class="axis" x="{x:.2f}%" y="145" text-anchor="middle">{number}</text>'
         f'<text class="value" x="{x:.2f}%" y="{y - 9:.1f}" text-anchor="middle">'
         f"{_value(scores[number], len(points))}</text>"
         for x, y, number in points
     )
-    told = ", ".join(f"pass {number} {round_down(scores[number]):.2f}" for number in numbers)
+    read = ", ".join(f"pass {number} {round_down(scores[number]):.2f}" for number in numbers)
     bar = down(threshold)
     return Markup(
         f'<svg class="scores" width="100%" height="{_SCORES_HEIGHT}" role="img" '
-        f'aria-label="{name} by pass: {told}; threshold {threshold:g}" '
-        f'data-score="{name}" data-low="{low}" data-top="{_TOP}" data-bottom="{_BOTTOM}">'
-        f'<line class="threshold" x1="0" x2="100%" y1="{bar:.1f}" y2="{bar:.1f}"/>'
+        f'aria-label="{name} by pass: {read}; threshold {threshold:g}" '
+        f'data-score="{name}" data-low="{floor}" data-top="{_TOP}" data-bottom="{_BOTTOM}">'
+        f"{_scale(floor, down)}"
+        f'<line class="threshold" x1="{_LEFT - 4}%" x2="100%" y1="{bar:.1f}" y2="{bar:.1f}"/>'
         f'<svg width="100%" height="{_SCORES_HEIGHT}" viewBox="0 0 100 {_SCORES_HEIGHT}" preserveAspectRatio="none">'
         f'<polyline points="{line}" vector-effect="non-scaling-stroke"/></svg>{dots}</svg>'
+    )
+
+
+def _scale(floor: float, down: Callable[[float], float]) -> str:
+    ticks = (floor, (floor + 1) / 2, 1.0)
+    return "".join(
+        f'<line class="grid" x1="{_LEFT - 4}%" x2="100%" y1="{down(tick):.1f}" y2="{down(tick):.1f}"/>'
+        f'<text class="axis" x="8" y="{down(tick) + 4:.1f}">{tick:g}</text>'
+        for tick in ticks
     )
 
 
@@ -69,15 +87,46 @@ def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: 
     lanes = _lanes(spans)
     marked = {id(item) for item in critical} if not by_order else set()
     height = _HEAD + _LANE * (max(lanes, default=0) + 1) + 4
+    axis = "" if by_order else _time_axis(total, height)
     bars = "".join(
         _bar(item, start / total * 100, (end - start) / total * 100, lane, id(item) in marked)
         for item, (start, end), lane in zip(items, spans, lanes, strict=True)
     )
     return Markup(
-        f'<svg class="timeline" width="100%" height="{height}" role="group" '
+        f'<svg class="timeline" width="100%" height="{height + (_AXIS if axis else 0)}" role="group" '
         f'aria-label="Time line of {len(items)} requests, tool calls and waits">'
-        f"{_pass_bands(items, spans, total, height)}{bars}</svg>"
+        f"{_pass_bands(items, spans, total, height)}{bars}{axis}</svg>"
     )
+
+
+def _time_axis(total: float, top: int) -> str:
+    """Seconds since the first request, at four to ten round places."""
+    step = _round_step(total / 4)
+    places = [number * step for number in range(int(total / step + 1e-9) + 1)]
+    ticks = "".join(_tick(place, place / total, top) for place in places)
+    return f'<line class="tick" x1="0" x2="100%" y1="{top}" y2="{top}"/>{ticks}'
+
+
+def _tick(seconds: float, share: float, top: int) -> str:
+    x = f"{share * 100:.2f}%"
+    name = format_took(seconds) if seconds else "0"
+    return (
+        f'<line class="tick" x1="{x}" x2="{x}" y1="{top}" y2="{top + 5}"/>'
+        f'<text class="axis" x="{x}" y="{top + 18}" text-anchor="{_anchor(share)}">{name}</text>'
+    )
+
+
+def _round_step(most: float) -> float:
+    """The largest of 1, 2, 5, 10, ... of a power of ten that is at most this."""
+    power: float = 10 ** math.floor(math.log10(most))
+    return max(factor * power for factor in (1, 2, 5) if factor * power <= most + 1e-12)
+
+
+def _anchor(place: float) -> str:
+    """Where a label stands by its tick, so that none is cut off at an edge."""
+    if place < 0.02:
+        return "start"
+    return "end" if place > 0.96 else "middle"
 
 
 def _in_order(items: Sequence[Item]) -> list[tuple[float, float]]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 import shlex
+import zlib
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,8 @@ import pytest
 from aeon import Aeon
 from aeon.report.diagnosis.ranking import diagnose
 from aeon.report.items import find_critical, list_items
-from aeon.report.page.build import explain_end
+from aeon.report.page.build import draw_report
+from aeon.report.page.why import explain_end
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Call, load_record
 from tests.integration.wire import overrides, script
@@ -69,11 +74,26 @@ def test_a_run_that_did_not_converge_has_one_cause_with_its_scores_below_it(
     assert [title for title in others if "its threshold is" in title] == []
 
 
+@pytest.mark.parametrize("name", RUNS)
+def test_every_link_of_the_diagnosis_leads_somewhere_on_the_page(name: str, examined: Find) -> None:
+    run = examined(name)
+    page = draw_report(run.record).decode()
+    island = re.search(r'id="data">(.*?)</script>', page)
+    assert island
+    packed = json.loads(zlib.decompress(base64.b64decode(json.loads(island[1])["packed"])))
+    ids = set(re.findall(r'id="([^"]+)"', page + "".join(packed["passes"])))
+    ids |= {call["id"] for call in packed["calls"]}
+    findings = [*run.findings, *(child for one in run.findings for child in one.children)]
+    anchors = {one.anchor for one in findings} | {to for one in findings for _, to in one.links}
+    assert anchors - ids == set()
+
+
 def test_one_sentence_says_why(examined: Find) -> None:
     record = examined("a step that misses an input").record
     sentence = explain_end(record.result, find_patterns(record))
     assert (
-        sentence == "After 1 pass, completeness is 0.50, needs 0.95; the step `facts` is BLOCKED."
+        sentence
+        == "After 1 pass, completeness is 0.50 (threshold 0.95); the step `facts` is BLOCKED."
     )
 
 

@@ -1,0 +1,160 @@
+"""The answers of a run, pass by pass: each as what changed since the one before, and the pass that was better."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from html import escape
+
+from markupsafe import Markup
+
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.result import RunResult
+from aeon.report.patterns import Patterns
+from aeon.report.scores import NOTICEABLE, AssessedPass
+from aeon.report.words import count_noun, round_down, shorten
+
+_LONGEST = 200_000
+"""Characters of two texts together that are compared; comparing takes time by the square of what differs."""
+_MOST_WORDS = 1_500
+"""Words of a changed stretch that are compared one by one; a longer one is shown as what went and what came."""
+_AROUND = 2  # unchanged lines that are shown before and after a change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerView:
+    """The answer of a pass. `since` is the earlier pass that it is compared with, `same_as` the earlier pass with the
+    same text; `added` and `removed` count words."""
+
+    number: int
+    is_final: bool
+    text: Markup
+    since: int | None = None
+    same_as: int | None = None
+    added: int = 0
+    removed: int = 0
+
+
+def find_final_pass(result: RunResult) -> int | None:
+    """The number of the latest pass that the answer of the run is from; None for an answer of no pass."""
+    if not result.answer.strip():
+        return None
+    numbers = [one.pass_number for one in result.history.passes if one.answer == result.answer]
+    return numbers[-1] if numbers else None
+
+
+def view_answers(result: RunResult) -> list[AnswerView]:
+    """The answer of each pass that has one: the first whole, each later one compared with the one before."""
+    final = find_final_pass(result)
+    views: list[AnswerView] = []
+    seen: dict[str, int] = {}
+    before: tuple[int, str] | None = None
+    for one in result.history.passes:
+        if not one.answer.strip():
+            continue
+        number, is_final = one.pass_number, one.pass_number == final
+        if one.answer in seen:
+            same = seen[one.answer]
+            views.append(AnswerView(number=number, is_final=is_final, text=Markup(), same_as=same))
+        elif before is None:
+            whole = Markup(escape(shorten(one.answer, _LONGEST)))
+            views.append(AnswerView(number=number, is_final=is_final, text=whole))
+        else:
+            views.append(_compare(number, one.answer, before, is_final=is_final))
+        seen.setdefault(one.answer, number)
+        before = number, one.answer
+    return views
+
+
+def _compare(number: int, text: str, before: tuple[int, str], *, is_final: bool) -> AnswerView:
+    since, earlier = before
+    parts = list(compare_texts(earlier, text))
+    removed = sum(len(words.split()) for tag, words in parts if tag == "del")
+    added = sum(len(words.split()) for tag, words in parts if tag == "ins")
+    return AnswerView(
+        number=number,
+        is_final=is_final,
+        text=_mark(parts),
+        since=since,
+        added=added,
+        removed=removed,
+    )
+
+
+Part = tuple[str, str]
+"""A stretch of text with what became of it: `del`, `ins`, `same`, or `gap` for one that is left out."""
+
+
+def compare_texts(before: str, after: str) -> Iterator[Part]:
+    """What changed from one text to another: by lines, and within changed lines by words. Unchanged lines that are far
+    from a change are left out; texts that are too long to be compared are given as what went and what came."""
+    if len(before) + len(after) > _LONGEST:
+        yield "del", shorten(before, _LONGEST // 2)
+        yield "ins", shorten(after, _LONGEST // 2)
+        return
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for kind, i, j, k, m in SequenceMatcher(a=old, b=new).get_opcodes():
+        if kind == "equal":
+            yield from _fold(new[k:m], at_start=k == 0, at_end=m == len(new))
+        else:
+            yield from _compare_words("".join(old[i:j]), "".join(new[k:m]))
+
+
+def _fold(lines: Sequence[str], *, at_start: bool, at_end: bool) -> Iterator[Part]:
+    head = 0 if at_start else _AROUND
+    tail = 0 if at_end else _AROUND
+    left_out = len(lines) - head - tail
+    if left_out <= 1:
+        yield "same", "".join(lines)
+        return
+    yield "same", "".join(lines[:head])
+    yield "gap", f"{count_noun(left_out, 'line')} unchanged"
+    yield "same", "".join(lines[len(lines) - tail :])
+
+
+def _compare_words(before: str, after: str) -> Iterator[Part]:
+    old, new = re.findall(r"\S+\s*|\s+", before), re.findall(r"\S+\s*|\s+", after)
+    if not old or not new or len(old) + len(new) > _MOST_WORDS:
+        yield "del", before
+        yield "ins", after
+        return
+    for kind, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield "same", "".join(new[k:m])
+        else:
+            yield "del", "".join(old[i:j])
+            yield "ins", "".join(new[k:m])
+
+
+def _mark(parts: Sequence[Part]) -> Markup:
+    html = []
+    for tag, text in parts:
+        if tag == "gap":
+            html.append(f'<span class="gap">{escape(text)}</span>\n')
+        elif tag == "same":
+            html.append(escape(text))
+        elif text:
+            html.append(f"<{tag}>{escape(text)}</{tag}>")
+    return Markup("".join(html))
+
+
+def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] | None:
+    """The best pass, and in which scores it is above the one that the answer is from; None where it is not above it in
+    any, or below it in one."""
+    final, best = find_final_pass(result), patterns.best_pass
+    judged: Mapping[int, AssessedPass] = {one.pass_number: one for one in patterns.assessed}
+    if final is None or best is None or best == final or not {best, final} <= judged.keys():
+        return None
+    here, there = judged[final].scores, judged[best].scores
+    # Rounded, since 0.72 - 0.7 is less than 0.02.
+    rises = {name: round(there[name] - here[name], 6) for name in SCORE_CODES}
+    higher = [name for name, rise in rises.items() if rise >= NOTICEABLE]
+    if not higher or any(rise <= -NOTICEABLE for rise in rises.values()):
+        return None
+    figures = [
+        f"{name} {round_down(there[name]):.2f} against {round_down(here[name]):.2f}"
+        for name in higher
+    ]
+    return best, ", ".join(figures)

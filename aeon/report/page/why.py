@@ -1,0 +1,66 @@
+"""One sentence on why a run ended as it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aeon.domain.result import RunResult
+from aeon.report.diagnosis.finding import join_names
+from aeon.report.diagnosis.judging import name_issue_kind
+from aeon.report.patterns import Patterns
+from aeon.report.scores import Blocker
+from aeon.report.words import count_noun, round_down, shorten
+
+_HELD = {"BLOCKED": "is BLOCKED", "failed": "failed"}
+
+
+def explain_end(result: RunResult, patterns: Patterns) -> str:
+    """The scores with their thresholds, the criterion, the issue or the step that decided it; empty where nothing of
+    these did."""
+    if result.error is not None:
+        return f"{result.error.type}: {shorten(result.error.message, 400)}"
+    if result.configuration["mode"]["kind"] == "core":
+        return "In core mode the plan is carried out step by step, and nothing is judged."
+    if result.converged and patterns.assessed:
+        return _explain_convergence(patterns)
+    missing = [*_name_blockers(patterns), *_name_held_steps(result)]
+    if missing:
+        return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."
+    return "" if patterns.assessed else "No pass was judged."
+
+
+def _explain_convergence(patterns: Patterns) -> str:
+    last = patterns.assessed[-1]
+    reached = [
+        f"{name} {_held_against(value, patterns.thresholds[name])}"
+        for name, value in last.scores.items()
+    ]
+    if last.criteria:
+        reached.append(f"{join_names(list(last.criteria), most=8)} met")
+    return f"Pass {last.pass_number} reached every threshold: {'; '.join(reached)}."
+
+
+def _held_against(score: float, threshold: float) -> str:
+    return f"{round_down(score):.2f} (threshold {threshold:.2f})"
+
+
+def _name_blockers(patterns: Patterns) -> Iterator[str]:
+    for one in patterns.blockers:
+        if one.at_end:
+            yield _name_blocker(one)
+
+
+def _name_blocker(one: Blocker) -> str:
+    if one.kind == "score" and one.last is not None and one.threshold is not None:
+        return f"{one.score} is {_held_against(one.last, one.threshold)}"
+    if one.kind == "criterion":
+        return f"the criterion `{one.code}` is not met"
+    if one.kind == "unavailable":
+        return "the judge gave no usable assessment"
+    return f"a blocking issue stands{name_issue_kind(one.code)}"
+
+
+def _name_held_steps(result: RunResult) -> Iterator[str]:
+    for step in result.history.passes[-1].steps if result.history.passes else ():
+        if step.standing in _HELD:
+            yield f"the step `{shorten(step.step_id, 60)}` {_HELD[step.standing]}"

@@ -1,0 +1,78 @@
+"""Answers pass by pass: what changed, where the answer is from, and the pass that was better."""
+
+from __future__ import annotations
+
+import pytest
+
+from aeon.report.page.answers import (
+    compare_texts,
+    find_better_pass,
+    find_final_pass,
+    view_answers,
+)
+from tests.report.diagnosis.builders import a_pass, a_run, assessed
+
+
+def test_the_first_answer_is_whole_and_later_ones_are_what_changed() -> None:
+    run = a_run(
+        a_pass(0, answer=" "),
+        a_pass(1, answer="Sun & sea."),
+        a_pass(2, answer="Sun and sea."),
+        a_pass(3, answer="Sun & sea."),
+        answer="Sun & sea.",
+    )
+    first, second, third = view_answers(run.result)
+    assert (first.number, first.text, first.is_final) == (1, "Sun &amp; sea.", False)
+    assert second.text == "Sun <del>&amp; </del><ins>and </ins>sea."
+    assert (second.since, second.removed, second.added) == (1, 1, 1)
+    assert (third.same_as, third.text, third.is_final) == (1, "", True)
+
+
+def test_lines_far_from_a_change_are_left_out() -> None:
+    before = "".join(f"line {number}\n" for number in range(20))
+    after = before.replace("line 10\n", "line ten\n")
+    assert list(compare_texts(before, after)) == [
+        ("same", ""),
+        ("gap", "8 lines unchanged"),
+        ("same", "line 8\nline 9\n"),
+        ("same", "line "),
+        ("del", "10\n"),
+        ("ins", "ten\n"),
+        ("same", "line 11\nline 12\n"),
+        ("gap", "7 lines unchanged"),
+        ("same", ""),
+    ]
+
+
+def test_texts_that_are_too_long_are_not_compared() -> None:
+    (old, _), (new, text) = compare_texts("x" * 150_000, "y" * 150_000)
+    assert (old, new) == ("del", "ins")
+    assert len(text) < 100_010
+
+
+def test_the_answer_is_from_the_latest_pass_that_has_its_text() -> None:
+    run = a_run(a_pass(1, answer="A"), a_pass(2, answer="A"), a_pass(3, answer="B"), answer="A")
+    assert find_final_pass(run.result) == 2
+    assert find_final_pass(a_run(a_pass(1), answer="Other").result) is None
+    assert find_final_pass(a_run(a_pass(1, answer=" "), answer=" ").result) is None
+
+
+LOW, HIGH = assessed(0.7), assessed(0.8)
+
+
+@pytest.mark.parametrize(
+    ("best", "passes", "better"),
+    [
+        (1, (HIGH, LOW), (1, "completeness 0.80 against 0.70")),
+        (2, (LOW, HIGH), None),
+        (1, (assessed(0.719), LOW), None),
+        (1, (assessed(0.8, coherence=0.5), LOW), None),
+        (None, (HIGH, LOW), None),
+    ],
+)
+def test_a_pass_was_better_where_it_is_above_in_a_score_and_below_in_none(
+    best: int | None, passes: tuple[object, ...], better: tuple[int, str] | None
+) -> None:
+    made = [a_pass(number, judged) for number, judged in enumerate(passes, 1)]  # type: ignore[arg-type]
+    run = a_run(*made, answer="answer 2", patterns={"best_pass": best})
+    assert find_better_pass(run.result, run.patterns) == better
