@@ -128,8 +128,8 @@ def test_structural_findings_are_given_to_the_model_and_are_no_issues():
     model = ScriptedModel()
     made = validate(model, "plan", broken)
     assert made.issues == ()
-    found = model.prompts("semantic_validation")[0].split("<structural_findings>")[1]
-    assert "'gone'" in found.split("</structural_findings>")[0]
+    found = model.prompts("semantic_validation")[0].split("<structural_findings-")[1]
+    assert "'gone'" in found.split("</structural_findings-")[0]
 
 
 def test_a_sound_plan_has_no_structural_findings():
