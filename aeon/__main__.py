@@ -13,10 +13,14 @@ from types import FrameType
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status (`aeon.cli.main.main`).
 
-    Ctrl-C while it is being loaded ends it as Ctrl-C at any other time: with 130 and no traceback. SIGTERM is Ctrl-C.
+    Ctrl-C while it is being loaded ends it as Ctrl-C at any other time: with 130 and no traceback. SIGTERM is Ctrl-C,
+    and so is SIGHUP, a terminal that was closed, unless it is to be ignored (`nohup`).
     """
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
+        for name in ("SIGTERM", "SIGHUP"):  # there is no SIGHUP on Windows
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _terminate)
     try:
         from aeon.cli.main import main as program
 
@@ -28,6 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     """Whatever Ctrl-C does now; where that is ignored, the program ends all the same."""
+    if number != signal.SIGTERM:
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # both the terminal and the shell hang up: that is no second Ctrl-C
     on_interrupt = signal.getsignal(signal.SIGINT)
     if not callable(on_interrupt):
         raise KeyboardInterrupt

@@ -69,6 +69,12 @@ class Terminal:
         """Whether the terminal shows what is typed."""
         return bool(termios.tcgetattr(self._end)[3] & termios.ECHO)
 
+    def hang_up(self) -> None:
+        """Close the terminal, as one closes its window."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, self._end)
+        os.close(nowhere)
+
     def type(self, text: str) -> None:
         os.write(self._end, text.encode())
 

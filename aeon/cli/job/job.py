@@ -17,7 +17,7 @@ from aeon.app.directory import claim_run_directory
 from aeon.app.run import Run
 from aeon.cli.job.attendance import attend
 from aeon.cli.terminal.output import write_answer
-from aeon.cli.terminal.status import FAILED, run_guarded
+from aeon.cli.terminal.status import FAILED, INTERRUPTED, run_guarded
 from aeon.cli.terminal.streams import report, say, warn
 from aeon.config.compose import hydra_private
 from aeon.config.compose.problems import composition_error
@@ -80,7 +80,9 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
         from aeon.report.ending import ending
     say(ending(result, directory))
     report(*unwritten)
-    return FAILED if unwritten else result.exit_status
+    # By a terminal that is gone, perhaps, so that nothing can be printed.
+    was_stopped = result.exit_status == INTERRUPTED
+    return FAILED if unwritten and not was_stopped else result.exit_status
 
 
 @contextmanager

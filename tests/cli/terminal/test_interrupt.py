@@ -65,15 +65,29 @@ def test_ctrl_c_ends_at_a_safe_boundary_with_the_result_written(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_end_a_run_as_ctrl_c_does(tmp_path: Path, number: signal.Signals) -> None:
     with running(tmp_path, "provider.latency_seconds=0.05", "execution.grace_seconds=5") as process:
         wait_for(process, "EXECUTE")
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "resume=" in err
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["termination_reason"] == "interrupted"
+
+
+def test_a_hangup_that_is_to_be_ignored_is_ignored(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+import aeon.cli.main
+aeon.cli.main.main = lambda arguments: os.kill(os.getpid(), signal.SIGHUP) or 7
+from aeon.__main__ import main
+sys.exit(main([]))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=60, check=False)
+    assert ended.returncode == 7
 
 
 @pytest.mark.parametrize("ignored", [True, False])
@@ -224,3 +238,14 @@ def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "Interrupted.\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed_ends_a_run_with_its_result_written(tmp_path: Path) -> None:
+    slow = ("task=x", "provider=simulated", "provider.latency_seconds=0.2", "hydra.run.dir=run")
+    with at_a_terminal(tmp_path, *slow, "progress=plain") as terminal:
+        terminal.wait_for("pass 1")
+        terminal.hang_up()
+        assert terminal.process.wait(30) == 130
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["termination_reason"] == "interrupted"
