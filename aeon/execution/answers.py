@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from aeon.domain.events import CallAnswered, Recorded, RepairFinished, ToolCalled
+from aeon.domain.events import CallAnswered, Event, Recorded, RepairFinished, ToolCalled
 from aeon.domain.history import LLMOutput
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.tool_result import ToolResult
+
+
+class _Answer(NamedTuple):
+    sequence: int
+    part: int
+    value: LLMOutput | RepairRecord | ToolResult
 
 
 class Answers:
-    """What model, supervisor and tools answered in a run."""
+    """What model, supervisor and tools answered in a run; of a request its answer alone, since prompts grow with it."""
 
     def __init__(self) -> None:
-        self._recorded: list[Recorded] = []
+        self._answers: list[_Answer] = []
+        self.are_of_model = False
+        """Whether the model has answered at all."""
 
     def note(self, recorded: Recorded) -> None:
-        """Keep an event that is an answer."""
-        if isinstance(recorded.event, CallAnswered | RepairFinished | ToolCalled):
-            self._recorded.append(recorded)
-
-    @property
-    def are_of_model(self) -> bool:
-        """Whether the model has answered at all."""
-        return any(isinstance(recorded.event, CallAnswered) for recorded in self._recorded)
+        """Keep what an event tells of an answer."""
+        value = _read(recorded.event)
+        if value is not None:
+            self.are_of_model = self.are_of_model or isinstance(value, LLMOutput)
+            self._answers.append(_Answer(recorded.sequence, recorded.part, value))
 
     def by_kind(self) -> dict[str, tuple[Any, ...]]:
         """The answers by their field of `RunState`, in order of dispatch."""
-        found = [each.event for each in sorted(self._recorded, key=attrgetter("sequence", "part"))]
-        outputs = (event for event in found if isinstance(event, CallAnswered))
+        ordered = sorted(self._answers, key=attrgetter("sequence", "part"))
+        values = [answer.value for answer in ordered]
         return {
-            "llm_outputs": tuple(
-                LLMOutput(
-                    call=event.call,
-                    cycle=event.site.cycle,
-                    step_id=event.site.step_id,
-                    text=event.text,
-                )
-                for event in outputs
-            ),
-            "supervisor_actions": tuple(
-                event.record for event in found if isinstance(event, RepairFinished)
-            ),
-            "tool_history": tuple(event.result for event in found if isinstance(event, ToolCalled)),
+            "llm_outputs": tuple(value for value in values if isinstance(value, LLMOutput)),
+            "supervisor_actions": tuple(v for v in values if isinstance(v, RepairRecord)),
+            "tool_history": tuple(value for value in values if isinstance(value, ToolResult)),
         }
+
+
+def _read(event: Event) -> LLMOutput | RepairRecord | ToolResult | None:
+    if isinstance(event, CallAnswered):
+        site = event.site
+        return LLMOutput(call=event.call, cycle=site.cycle, step_id=site.step_id, text=event.text)
+    if isinstance(event, RepairFinished):
+        return event.record
+    return event.result if isinstance(event, ToolCalled) else None

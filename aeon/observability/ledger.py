@@ -7,7 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from aeon.domain.events import (
     CallAnswered,
@@ -23,7 +23,19 @@ from aeon.domain.result import TokenUsage, UsageReport
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
 
-_Key = Callable[[CallAnswered | CallFailed], Any]
+
+class Booked(NamedTuple):
+    """What is kept of a request: neither its prompt nor its answer, which together grow faster than a run."""
+
+    call: str
+    role: str
+    model: str
+    endpoint: str
+    pass_number: int
+    seconds: float
+    usage: Usage
+    cost: float | None
+    is_answered: bool
 
 
 class Ledger:
@@ -40,7 +52,7 @@ class Ledger:
         self._prices = (
             prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})
         )
-        self._requests: list[tuple[CallAnswered | CallFailed, float | None]] = []
+        self._requests: list[Booked] = []
         self.seconds_by_phase: defaultdict[str, float] = defaultdict(float)
         self._phases: dict[tuple[str, str, int], float] = {}
         self._repairs: list[RepairRecord] = []
@@ -73,30 +85,42 @@ class Ledger:
             cost = None
         elif cost is None and not free:
             self._unpriced.add(named)
-        self._requests.append((event, cost))
+        self._requests.append(
+            Booked(
+                call=event.call,
+                role=event.role,
+                model=event.model,
+                endpoint=event.endpoint,
+                pass_number=event.site.pass_number,
+                seconds=event.seconds,
+                usage=event.usage,
+                cost=cost,
+                is_answered=isinstance(event, CallAnswered),
+            )
+        )
 
     def usage(self) -> UsageReport:
         """Tokens, requests and cost so far. A cost is None, never zero, where a model that used tokens has no price, or
         its usage was not reported; the model of a request that failed without an answer is `unknown`."""
         return UsageReport(
             total=_total(self._requests),
-            by_call=self._group(lambda event: event.call),
-            by_role=self._group(lambda event: event.role),
-            by_model=self._group(lambda event: event.model or "unknown"),
-            by_pass=self._group(lambda event: event.site.pass_number),
+            by_call=self._group(attrgetter("call")),
+            by_role=self._group(attrgetter("role")),
+            by_model=self._group(lambda booked: booked.model or "unknown"),
+            by_pass=self._group(attrgetter("pass_number")),
             unpriced=tuple(sorted(self._unpriced)),
             unreported=tuple(sorted(self._unreported)),
         )
 
-    def _group(self, key: _Key) -> dict[Any, TokenUsage]:
-        names = sorted({key(event) for event, _ in self._requests})
-        return {
-            name: _total([one for one in self._requests if key(one[0]) == name]) for name in names
-        }
+    def _group(self, key: Callable[[Booked], Any]) -> dict[Any, TokenUsage]:
+        groups: defaultdict[Any, list[Booked]] = defaultdict(list)
+        for booked in self._requests:
+            groups[key(booked)].append(booked)
+        return {name: _total(groups[name]) for name in sorted(groups)}
 
     def cost(self) -> float | None:
         """The cost so far; None where that of one call is not known."""
-        return _total_cost([cost for _, cost in self._requests])
+        return _total_cost([booked.cost for booked in self._requests])
 
     def repairs(self) -> tuple[RepairRecord, ...]:
         """Every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
@@ -105,33 +129,29 @@ class Ledger:
     def seconds_by_call(self) -> dict[str, float]:
         """Seconds spent waiting for answers, by call name; parallel calls each count in full."""
         seconds: Counter[str] = Counter()
-        for event, _ in sorted(self._requests, key=lambda one: one[0].call):
-            seconds[event.call] += event.seconds  # type: ignore[assignment]
+        for booked in sorted(self._requests, key=attrgetter("call")):
+            seconds[booked.call] += booked.seconds  # type: ignore[assignment]
         return dict(seconds)
 
     def models(self) -> dict[str, list[str]]:
         """The models that answered, by role."""
         answered = sorted(
-            {
-                (event.role, event.model)
-                for event, _ in self._requests
-                if isinstance(event, CallAnswered)
-            }
+            {(booked.role, booked.model) for booked in self._requests if booked.is_answered}
         )
         return {role: [model for one, model in answered if one == role] for role, _ in answered}
 
     def endpoints(self) -> dict[str, int]:
         """How many requests each endpoint of the provider answered."""
-        answers = [event.endpoint for event, _ in self._requests if isinstance(event, CallAnswered)]
+        answers = [booked.endpoint for booked in self._requests if booked.is_answered]
         return dict(sorted(Counter(filter(None, answers)).items()))
 
 
-def _total(requests: Sequence[tuple[CallAnswered | CallFailed, float | None]]) -> TokenUsage:
-    total = sum((event.usage for event, _ in requests), Usage())
+def _total(requests: Sequence[Booked]) -> TokenUsage:
+    total = sum((booked.usage for booked in requests), Usage())
     return TokenUsage(
         **total.by_name(),
         total_tokens=total.total_tokens,
-        cost=_total_cost([cost for _, cost in requests]),
+        cost=_total_cost([booked.cost for booked in requests]),
     )
 
 
