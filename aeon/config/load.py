@@ -24,7 +24,7 @@ from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.files.explain import first_mistake
 from aeon.files.located_yaml import LocatedYaml
-from aeon.files.text import decode_utf8, require_unicode
+from aeon.files.text import decode_utf8, load_json, require_unicode
 from aeon.memory.settings import MemorySettings
 
 
@@ -107,11 +107,13 @@ def _read_json_schema(path: Path) -> dict[str, Any]:
     from aeon.schema.validators import check_schema  # takes time, and few runs have a schema
 
     try:
-        schema = json.loads(_read_text(path, "answer.schema"))
+        schema = load_json(_read_text(path, "answer.schema"))
     except json.JSONDecodeError as error:
         raise SchemaFileError(
             f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}"
         ) from None
+    except ValueError as error:
+        raise SchemaFileError(f"{path}: {error}") from None
     if not isinstance(schema, dict):
         raise SchemaFileError(
             f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}"

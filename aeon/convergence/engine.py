@@ -20,7 +20,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter
-from aeon.llm.exchange import InvalidAnswer
+from aeon.llm.exchange import InvalidAnswer, require_few
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.schema.json_schema import enum_of
@@ -107,6 +107,7 @@ def parse_assessment(
 ) -> ConvergenceAssessment:
     """The model's answer compared with the thresholds; the `unasked` of the `pairs` have nothing to compare. Raises
     InvalidAnswer unless each criterion and each pair is judged once, and every blocking issue is described."""
+    require_few(len(answer["issues"]), "/issues", "issues")
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
     given = answer["consistency_status"]

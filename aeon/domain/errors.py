@@ -132,6 +132,10 @@ class EmptyAnswer(AnswerError):
     retryable = True
 
 
+class Oversized(AnswerError):
+    """The answer is longer than what is read."""
+
+
 class NotSimulated(AnswerError):
     """The simulated provider does not invent tool arguments: the tool would be called with them."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aeon.files.text import IN_RUN, encode_json, unwritable_error
+from aeon.files.text import IN_RUN, encode_json, load_json, unwritable_error
 
 
 class JsonLines:
@@ -67,5 +66,5 @@ def _parse(line: bytes) -> dict[str, Any]:
     try:
         value: dict[str, Any] = from_json(line)
     except ValueError:
-        value = json.loads(line)
+        value = load_json(line)
     return value

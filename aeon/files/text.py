@@ -38,6 +38,14 @@ def is_too_deep(value: Any) -> bool:
     return bool(level)
 
 
+def load_json(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, for one that is nested too deeply for a reader too."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
 def decode_utf8(data: bytes, name: str) -> str:
     """The bytes as UTF-8, nothing stripped or translated. TaskTextError names the offset of the first bad byte."""
     try:

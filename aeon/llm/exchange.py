@@ -18,6 +18,7 @@ from aeon.domain.errors import (
     EmptyAnswer,
     Filtered,
     LLMError,
+    Oversized,
     Truncated,
 )
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
@@ -33,6 +34,10 @@ from aeon.schema.validators import (
 
 T = TypeVar("T")
 MAX_ERRORS = 20
+MOST_CHARACTERS = 4_000_000
+"""Characters of an answer that is read: far above what a model writes, far below what stops a program."""
+MOST_ENTRIES = 1_000
+"""Issues, and questions, that one answer may have."""
 _TOLD = ("model", "text", "usage", "synthetic", "response_id", "endpoint", "usage_reported")
 
 
@@ -92,12 +97,12 @@ def exchange(
 ) -> Answered[T]:
     """Send a request and check its answer: a value, or the errors. Emits CallAnswered, or CallFailed and raises what
     the adapter raised (ComponentFailed for what is no error of Aeon's); Truncated, Filtered and EmptyAnswer for an
-    answer without text."""
+    answer without text, Oversized for one of more than MOST_CHARACTERS."""
     start = perf_counter()
     call: dict[str, Any] = {"site": request.site, "call": request.call, "role": request.role}
     try:
         response = _complete(llm, request)
-        _check_has_text(response)
+        _check_text(response)
     except AeonError as error:
         failed = events.CallFailed(
             **call,
@@ -144,15 +149,28 @@ def _name_of(llm: LLMAdapter) -> str:
     return f"model adapter: {type(llm).__name__}.complete"
 
 
-def _check_has_text(response: LLMResponse) -> None:
+def require_few(count: int, pointer: str, noun: str, most: int = MOST_ENTRIES) -> None:
+    """Raise InvalidAnswer at the pointer when an answer has more entries than are read."""
+    if count > most:
+        wrong = (
+            f"there are {count:,} {noun}, at most {most:,} are read: give the most important ones"
+        )
+        raise InvalidAnswer([FieldError(pointer, wrong)])
+
+
+def _check_text(response: LLMResponse) -> None:
     failure: type[AnswerError] | None = {"length": Truncated, "content_filter": Filtered}.get(
         response.finish_reason
     )
+    problem = f"there is no answer: finish_reason {response.finish_reason!r}"
     if failure is None and not response.text.strip():
         failure = EmptyAnswer
+    if failure is None and len(response.text) > MOST_CHARACTERS:
+        failure = Oversized
+        problem = f"the answer has {len(response.text):,} characters, at most {MOST_CHARACTERS:,} are read"
     if failure is not None:
         raise failure(
-            f"there is no answer: finish_reason {response.finish_reason!r}",
+            problem,
             usage=response.usage,
             model=response.model,
             usage_reported=response.usage_reported,

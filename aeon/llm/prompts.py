@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import cache, lru_cache
 from html import escape
@@ -21,6 +21,8 @@ from typing import Any, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Undefined, meta, nodes
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
+from jinja2.filters import do_format
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 
@@ -31,6 +33,11 @@ from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
+MOST_CHARACTERS = 20_000_000
+"""Characters of a prompt, and of what a template may make on the way to one."""
+_MOST_EXPONENT = 1_000
+_WIDE = re.compile(r"\d{4}|\*")
+_PADDING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs"})
 CALLS: tuple[CallName, ...] = get_args(CallName)
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
@@ -94,7 +101,57 @@ _FORMAT = {
 }
 
 
+def _check_widths(text: str) -> None:
+    if _WIDE.search(text):
+        raise ValueError("a width in a format is a number of at most three digits")
+
+
+def _format(text: str, *values: Any, **named: Any) -> str:
+    _check_widths(text)
+    return do_format(text, *values, **named)
+
+
+class _TooLong(Exception):
+    """A text of more than MOST_CHARACTERS."""
+
+
+def _join(pieces: Iterable[str]) -> str:
+    """The text of a template or a part of one. Raises _TooLong."""
+    joined, size = [], 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MOST_CHARACTERS:
+            raise _TooLong(f"the text has more than {MOST_CHARACTERS:,} characters")
+        joined.append(piece)
+    return "".join(joined)
+
+
 class _Environment(ImmutableSandboxedEnvironment):
+    concat = staticmethod(_join)
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
+        numbers = [each for each in (left, right) if isinstance(each, int)]
+        if operator == "*" and sizes and numbers and sizes[0] * numbers[0] > MOST_CHARACTERS:
+            raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
+        if operator == "**" and any(abs(number) > _MOST_EXPONENT for number in numbers):
+            raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
+        if operator == "%" and isinstance(left, str):
+            _check_widths(left)
+        return super().call_binop(context, operator, left, right)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        work = super().wrap_str_format(value)
+        if work is not None:
+            _check_widths(value.__self__)
+        return work
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        # They fill a text up to any length.
+        is_padding = isinstance(obj, str) and attr in _PADDING
+        return not is_padding and super().is_safe_attribute(obj, attr, value)
+
     def getattr(self, obj: Any, attribute: str) -> Any:
         # The member of a mapping of JSON is what a template asks for most; the usual way there is an exception.
         if type(obj) is dict and attribute in obj and not hasattr(dict, attribute):
@@ -108,9 +165,10 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, auto_reload=False, **_FORMAT)
 """Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""
-ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
+ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines, format=_format)
 ENVIRONMENT.globals.pop("lipsum")
 ENVIRONMENT.filters.pop("random")
+ENVIRONMENT.filters.pop("center")
 
 
 _schema_json = once_per_schema(to_json)
@@ -137,6 +195,8 @@ class PromptLibrary:
         template = self._template(name)
         try:
             return template.render(variables)
+        except _TooLong as error:
+            raise PromptError(f"{shown_path(Path(template.filename or ''))}: {error}") from None
         except (
             Exception
         ) as error:  # whatever fails in a template, the person needs its file and line

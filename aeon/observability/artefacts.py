@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.explain import first_mistake
-from aeon.files.text import IN_RUN, encode_json, unwritable_error
+from aeon.files.text import IN_RUN, encode_json, load_json, unwritable_error
 from aeon.observability.plan_delta import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
@@ -87,7 +86,7 @@ def load(directory: Path | str) -> RunResult:
         hint = cut_off if path.with_name("run.json").exists() else no_run
         raise ArtefactError(f"{directory} holds no result", hint=hint)
     with _explain_errors(path, "a result"):
-        head = json.loads(path.read_bytes())
+        head = load_json(path.read_bytes())
         return RunResult.model_validate(
             {**head, "history": read_history(path.parent)}, context=OWN_LEVELS
         )
@@ -99,7 +98,7 @@ def read_history(path: Path | str) -> ExecutionHistory:
     path = path / HISTORY if path.is_dir() else path
     with _explain_errors(path, "a history"):
         return ExecutionHistory.model_validate(
-            restore_document(json.loads(path.read_bytes())), context=OWN_LEVELS
+            restore_document(load_json(path.read_bytes())), context=OWN_LEVELS
         )
 
 

@@ -9,7 +9,7 @@ from aeon.domain.graph import topological
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
 from aeon.domain.report import ValidationIssue
-from aeon.llm.exchange import InvalidAnswer, locate_errors
+from aeon.llm.exchange import InvalidAnswer, locate_errors, require_few
 from aeon.plan.structural import check_steps
 from aeon.plan.triggers import find_unanswered, open_issues
 from aeon.schema.validators import FieldError
@@ -17,12 +17,16 @@ from aeon.supervisor.faithful import read_arguments
 
 MAX_ACTIONS = 300
 """How many changes one refinement may propose: each is checked against all others."""
+MOST_TIMES_TOO_LARGE = 10
+"""Plans of more than this many times `execution.max_steps` are refused without a look at their steps."""
 
 
 def parse_plan(
     answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool
 ) -> Plan:
     """Parse a plan and sort its steps. Raises InvalidAnswer, naming every structural fault (Sprint 1 FR-010)."""
+    # What else is wrong with a plan that is far too large would be too much to find.
+    require_few(len(answer["steps"]), "/steps", "steps", MOST_TIMES_TOO_LARGE * max_steps)
     steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]
     _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
     return Plan(goal=answer["goal"], steps=topological(steps), task=task)
@@ -30,6 +34,7 @@ def parse_plan(
 
 def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Subplan:
     """Parse the subplan of a step. Raises InvalidAnswer for structural faults."""
+    require_few(len(answer["substeps"]), "/substeps", "substeps")
     steps = []
     for index, raw in enumerate(answer["substeps"]):
         step = _step(raw, f"/substeps/{index}")
@@ -48,9 +53,8 @@ def parse_refinement(
     answer: Mapping[str, Any], issues: Sequence[ValidationIssue], closed: Collection[str] = ()
 ) -> Refinement:
     """Parse the actions, the questions and the answers to `issues`. Raises InvalidAnswer."""
-    if (count := len(answer["actions"])) > MAX_ACTIONS:
-        wrong = f"there are {count} changes, at most {MAX_ACTIONS} are read: give the most important ones"
-        raise InvalidAnswer([FieldError("/actions", wrong)])
+    require_few(len(answer["actions"]), "/actions", "changes", MAX_ACTIONS)
+    require_few(len(answer["questions"]), "/questions", "questions")
     by_id = {issue.issue_id: issue for issue in issues}
     actions = tuple(
         _action(raw, f"/actions/{index}", by_id) for index, raw in enumerate(answer["actions"])

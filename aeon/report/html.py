@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
+
+from aeon.report.words import MOST_RENDERED, escape_controls
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -31,7 +33,10 @@ def render_page(name: str, data: Any, **values: Any) -> bytes:
     look = _AS.get(name, name)
     script, style = _asset(f"{look}.js"), _asset("page.css")
     style += _asset(f"{look}.css") if (_ASSETS / f"{look}.css").is_file() else ""
-    allowed = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'"
+    allowed = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
     template = _environment().get_template(f"{name}.html.j2")
     text = template.render(
         **values, allowed=allowed, script=Markup(script), style=Markup(style), island=_island(data)
@@ -45,10 +50,18 @@ def render_part(name: str, **values: Any) -> Markup:
 
 
 def _island(data: Any) -> Markup:
-    """JSON that no text in it can end: `<` stands nowhere."""
-    return Markup(
-        json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    )
+    """JSON that no text in it can end: `<` stands nowhere. The script shows its texts, so controls are escaped."""
+    text = json.dumps(without_controls(data), ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def without_controls(data: Any) -> Any:
+    """JSON values whose texts have escapes for controls, as `escape_controls` makes them."""
+    if isinstance(data, str):
+        return escape_controls(data)
+    if isinstance(data, Mapping):
+        return {escape_controls(str(name)): without_controls(each) for name, each in data.items()}
+    return [without_controls(each) for each in data] if isinstance(data, list | tuple) else data
 
 
 class _Compiled(FileSystemBytecodeCache):
@@ -67,10 +80,16 @@ def _environment() -> Environment:
         bytecode_cache=_Compiled(str(_ASSETS / "__pycache__")),
         loader=FileSystemLoader(_ASSETS),
         autoescape=True,
+        finalize=_escape_text,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _escape_text(value: Any) -> Any:
+    """What a page shows of a value: of text, controls as escapes; of markup, which was made here, itself."""
+    return escape_controls(value) if type(value) is str else value
 
 
 @cache
@@ -85,7 +104,10 @@ def _hash_of(script: str) -> str:
 
 def render_markdown(text: str) -> Markup:
     """A text in Markdown as HTML: HTML in it is shown as text, links lead to web and mail addresses alone, and images
-    are links."""
+    are links. One of more than MOST_RENDERED characters is shown as it is written."""
+    text = escape_controls(text)
+    if len(text) > MOST_RENDERED:
+        return Markup("<pre>{}</pre>").format(text)
     from markdown_it import MarkdownIt  # for answers alone
 
     parser = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -18,6 +17,7 @@ from aeon.config.origin import FILE
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
+from aeon.files.text import load_json
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
 from aeon.store.settings import SQLITE
 
@@ -144,7 +144,7 @@ def _size(path: Path) -> int:
 def read_document(path: Path) -> Mapping[str, Any]:
     """The object in a file of JSON; empty when there is none that can be read."""
     with suppress(OSError, ValueError):
-        document = json.loads(path.read_bytes())
+        document = load_json(path.read_bytes())
         return document if isinstance(document, dict) else {}
     return {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import shutil
 import sys
@@ -25,6 +26,20 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """The sign of what is going on, turn by turn."""
 _ASCII = str.maketrans(f"✓●■✗·↷━─┃→←…│├┤╰╯┼┴↻×{SPINNER}", "+o#x.-#-|><~|++`'+^@x|/-\\|/-\\|/")
 _MOST_NAMES = 8
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+MOST_RENDERED = 200_000
+"""Characters of an answer that is rendered as Markdown; a longer one is shown as it is written."""
+
+
+def escape_controls(text: str, *, json: bool = False) -> str:
+    """The text with escapes for what could steer a terminal, or show a text in another order than it has: C0 and C1
+    controls but tabs and line breaks, and those for the direction of writing. With `json` as JSON has them."""
+
+    def escape(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        return f"\\u{code:04x}" if json or code > 0xFF else f"\\x{code:02x}"
+
+    return _STEERING.sub(escape, text)
 
 
 def one_line(text: str, limit: int | None = None) -> str:

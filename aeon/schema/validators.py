@@ -27,6 +27,7 @@ _NOT_MOVABLE = ("$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$i
 _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 ErrorKind = Literal["form", "range", "content"]
 _MAX_MESSAGE = 400
+_MOST_FOUND = 1_000
 _TOO_MANY_VISITS = (
     f"cannot be checked by its schema in {MOST_VISITS:,} steps: its alternatives multiply"
 )
@@ -190,13 +191,15 @@ def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
 
 
 def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
-    """What a schema refuses in a value, by place."""
+    """What a schema refuses in a value, by place: about the first thousand errors."""
     if validator.is_valid(value):
         return []
     found: list[ValidationError] = []
     try:
         for error in validator.iter_errors(value):
             found += _leaves(error)
+            if len(found) >= _MOST_FOUND:
+                break
     except re.error as problem:
         return [FieldError("", f"cannot be checked: {problem}")]
     except TooManyVisits:

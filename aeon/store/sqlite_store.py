@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pydantic import ValidationError as PydanticError
 from tenacity import retry, retry_if_exception, wait_random
 
 from aeon.domain.errors import StoreFailed
+from aeon.files.text import load_json
 from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.texts import condense, json_text, restore
 
@@ -177,12 +177,12 @@ class SqliteStore:
             key, content, kind, *place, body, places, answer, time, is_usable = row
             path = CallPath(**dict(zip(_PLACE, place, strict=True)))
             request = StoreRequest(
-                kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text)
+                kind=kind, path=path, body=restore(load_json(body), load_json(places), self._text)
             )
             # The digests as stored: to compute them again would take longer than to read the answer.
             request.__dict__.update(key=key, content=content)
             return Entry(
-                request=request, answer=json.loads(answer), time=time, usable=bool(is_usable)
+                request=request, answer=load_json(answer), time=time, usable=bool(is_usable)
             )
 
     def _usable_column(self) -> str:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 from zlib import crc32
 
+from aeon.files.text import load_json
 from aeon.schema.json_schema import once_per_schema
 from aeon.store.models import canonical
 
@@ -69,7 +70,7 @@ def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) 
         target: Any = request
         for part in way:
             target = target[part]
-        target[last] = json.loads(read(name))
+        target[last] = load_json(read(name))
     return request
 
 

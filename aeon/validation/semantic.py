@@ -10,7 +10,7 @@ from typing import Any
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter, current_site
-from aeon.llm.exchange import InvalidAnswer, locate_errors
+from aeon.llm.exchange import InvalidAnswer, locate_errors, require_few
 from aeon.llm.extract import ExtractError, read_json
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.deltas import DeltaResult
@@ -92,6 +92,7 @@ def parse_report(
     answer: Mapping[str, Any], artifact_type: str, step_ids: set[str]
 ) -> SemanticValidationReport:
     """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist, or ids repeat."""
+    require_few(len(answer["issues"]), "/issues", "issues")
     issues, errors = [], []
     for index, raw in enumerate(answer["issues"]):
         pointer = f"/issues/{index}"

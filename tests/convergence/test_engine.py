@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aeon.convergence.engine import UNREMEMBERED, ConvergenceEngine, split_criteria, verdict
+from aeon.convergence.engine import (
+    UNREMEMBERED,
+    ConvergenceEngine,
+    parse_assessment,
+    split_criteria,
+    verdict,
+)
 from aeon.domain.assessment import (
     ConvergenceAssessment,
     ConvergenceScores,
@@ -18,6 +24,7 @@ from aeon.domain.assessment import (
     CriterionResult,
 )
 from aeon.domain.errors import ConfigError, ValidationError
+from aeon.llm.exchange import InvalidAnswer
 from aeon.memory.run_memory import InMemory, ShownMemory
 from tests.contract.components import a_plan, a_report
 from tests.support.scripted_model import ScriptedModel, assessment
@@ -119,6 +126,12 @@ def test_only_the_comparison_with_the_threshold_counts(given_scores: Any, thresh
         one >= other for one, other in zip(given_scores, thresholds, strict=True)
     )
     assert codes
+
+
+def test_an_assessment_of_very_many_issues_is_refused():
+    issues = [{"description": str(number)} for number in range(1_001)]
+    with pytest.raises(InvalidAnswer, match="/issues: there are 1,001 issues, at most 1,000 are"):
+        parse_assessment({"issues": issues}, ConvergenceThresholds(), (), ())
 
 
 def test_issues_that_are_not_blocking_do_not_stop_it_and_are_told():

@@ -11,6 +11,7 @@ from aeon.domain.errors import (
     EmptyAnswer,
     Filtered,
     LimitReached,
+    Oversized,
     RateLimited,
     Truncated,
 )
@@ -190,6 +191,7 @@ def test_what_the_adapter_raises_passes_through_and_is_told(
         (LLMResponse('{"goal": "x", "steps": []', COST, finish_reason="length"), Truncated),
         (LLMResponse("x", COST, finish_reason="content_filter"), Filtered),
         (LLMResponse(" \n", COST), EmptyAnswer),
+        (LLMResponse('{"goal": "' + "x" * 4_000_000, COST), Oversized),
     ],
 )
 def test_an_answer_that_is_none_is_an_error_with_its_cost(

@@ -268,6 +268,34 @@ def test_templates_are_sandboxed(make_set: MakeSet, text: str) -> None:
     assert names == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{{ "a" * 5000000000 }}', "what is repeated has more than 20,000,000 characters"),
+        ("{{ 5000000000 * [1] }}", "what is repeated has more than 20,000,000 characters"),
+        ("{{ 9 ** 9 ** 9 }}", "a power is of numbers up to 1,000"),
+        ('{{ "%9999999999d" % 1 }}', "at most three digits"),
+        ('{{ "%*d" | format(9999999999, 1) }}', "at most three digits"),
+        ('{{ "{:>9999999999}".format(1) }}', "at most three digits"),
+        ('{{ "a".ljust(9999999999) }}', "ljust"),
+        ('{{ "a".zfill(9999999999) }}', "zfill"),
+        ('{{ "a" | center(9999999999) }}', "No filter named 'center'"),
+        ("{% for i in range(99999) %}{{ task }}{% endfor %}", "more than 20,000,000 characters"),
+    ],
+)
+def test_a_template_cannot_fill_the_memory(make_set: MakeSet, text: str, said: str) -> None:
+    library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
+    with pytest.raises(PromptError, match=re.escape(said)) as raised:
+        library.render("plan", {"task": "x" * 1_000})
+    assert "plan.user.j2" in str(raised.value)
+
+
+def test_what_a_template_usually_works_out_it_may(make_set: MakeSet) -> None:
+    text = '{{ "-" * 3 }}{{ 2 ** 10 }}{{ "%.2f" | format(1.5) }}{{ "{:>4}".format(1) }}{{ 7 % 4 }}'
+    library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
+    assert user_text(library, {}) == "---10241.50   13"
+
+
 def test_templates_are_read_once(make_set: MakeSet) -> None:
     folder = make_set(plan__system="", plan__user="before")
     library = PromptLibrary(folder, "mine")

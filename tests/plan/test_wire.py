@@ -107,6 +107,20 @@ def test_a_plan_has_no_more_steps_than_allowed():
     assert "3 steps, at most 2" in message
 
 
+def test_a_plan_ten_times_too_large_is_refused_without_a_look_at_its_steps():
+    with pytest.raises(InvalidAnswer) as raised:
+        parsed(*["never read"] * 31, max_steps=3)
+    assert str(raised.value) == (
+        "/steps: there are 31 steps, at most 30 are read: give the most important ones"
+    )
+
+
+def test_very_many_questions_are_refused():
+    many = {**refinement(), "questions": ["never read"] * 1_001}
+    with pytest.raises(InvalidAnswer, match="/questions: there are 1,001 questions, at most 1,000"):
+        parse_refinement(many, ())
+
+
 def test_one_final_step_is_asked_for_only_where_the_answer_has_a_schema():
     assert len(parsed("a", "b").steps) == 2
     assert len(parsed("a", planned("b", "a"), one_final_step=True).steps) == 2

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
 
 from aeon.domain.plan import Plan
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
-from aeon.files.fences import without_codes
 from tests.plan.builders import blocked, done, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
+from tests.support.fences import texts_in
 from tests.support.scripted_model import (
     ScriptedModel,
     action,
@@ -35,9 +34,8 @@ def plan() -> Plan:
 def changed(model: ScriptedModel) -> dict[str, dict[str, Any]]:
     """What the review was shown of each changed step."""
     (prompt,) = model.prompts("semantic_validation")
-    lines = re.search(r"<changed_steps>\n(.*?)\n</changed_steps>", without_codes(prompt), re.S)
-    assert lines is not None
-    return {entry["step_id"]: entry for entry in json.loads(lines[1])}
+    (lines,) = texts_in(prompt, "changed_steps")
+    return {entry["step_id"]: entry for entry in json.loads(lines)}
 
 
 @pytest.mark.parametrize("proposed", [REMOVE_B, MARK_A])

@@ -10,9 +10,11 @@ import pytest
 from aeon.domain.plan import PlanStep
 from aeon.domain.report import SemanticValidationReport
 from aeon.domain.request import CallSite, at_site
+from aeon.llm.exchange import InvalidAnswer
 from aeon.tools.registry import Tool, ToolRegistry
-from aeon.validation.semantic import SemanticValidator
+from aeon.validation.semantic import SemanticValidator, parse_report
 from tests.contract.components import a_plan
+from tests.support.fences import texts_in
 from tests.support.scripted_model import ScriptedModel, issue, report
 
 REPAIR = {"action": "rewrite", "target": "b", "changes": '{"description": "boil water"}'}
@@ -128,8 +130,14 @@ def test_structural_findings_are_given_to_the_model_and_are_no_issues():
     model = ScriptedModel()
     made = validate(model, "plan", broken)
     assert made.issues == ()
-    found = model.prompts("semantic_validation")[0].split("<structural_findings-")[1]
-    assert "'gone'" in found.split("</structural_findings-")[0]
+    (found,) = texts_in(model.prompts("semantic_validation")[0], "structural_findings")
+    assert "'gone'" in found
+
+
+def test_a_review_of_very_many_issues_is_refused() -> None:
+    listed = {"issues": [issue(f"i{number}", "a") for number in range(1_001)]}
+    with pytest.raises(InvalidAnswer, match=r"/issues: there are 1,001 issues, at most 1,000 are"):
+        parse_report(listed, "plan", {"a"})
 
 
 def test_a_sound_plan_has_no_structural_findings():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -17,7 +16,7 @@ from aeon.config import origin as origins
 from aeon.config import recompose
 from aeon.config.load import environment
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.files.text import read_yaml
+from aeon.files.text import load_json, read_yaml
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
@@ -109,7 +108,7 @@ def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
     directory, configurations = run if run.is_dir() else run.parent, list[Any]()
     with suppress(OSError, ValueError):
         configurations.append(
-            json.loads((directory / "result.json").read_bytes()).get("configuration")
+            load_json((directory / "result.json").read_bytes()).get("configuration")
         )
     with suppress(OSError, ValueError):
         configurations.append(read_yaml(directory / ".hydra" / "config.yaml"))

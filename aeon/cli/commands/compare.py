@@ -16,7 +16,7 @@ from aeon.report.compare.effects import effects
 from aeon.report.compare.forms import csv_text, format_change, format_figure, json_text
 from aeon.report.compare.parting import Line, Parting, find_parting
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, compare_runs, show
-from aeon.report.words import count_noun, list_names, one_line, relative_to_here
+from aeon.report.words import count_noun, escape_controls, list_names, one_line, relative_to_here
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -163,10 +163,10 @@ def _new_table(*heads: str) -> Table:
 
 
 def _text(text: str) -> Text:
-    """Text that is no markup."""
+    """Text that is no markup, and steers nothing."""
     from rich.text import Text
 
-    return Text(text)
+    return Text(escape_controls(text))
 
 
 def _value(run: Run, key: str) -> str:

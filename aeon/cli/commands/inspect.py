@@ -23,7 +23,7 @@ from aeon.report.page.build import write_report
 from aeon.report.page.commands import find_ways
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
-from aeon.report.words import one_line, relative_to_here
+from aeon.report.words import escape_controls, one_line, relative_to_here
 
 _FACTS = {
     *(
@@ -94,7 +94,8 @@ def _describe(record: Record, *, as_json: bool) -> str:
     lines = [one_line(result.task), f"{headline(result)} {describe_spent(result)}"]
     for finding in findings:
         lines += _describe_finding(finding)
-    return "\n".join((*lines, *(f"{purpose}: {command}" for purpose, command in ways)))
+    lines += [f"{purpose}: {command}" for purpose, command in ways]
+    return escape_controls("\n".join(lines))
 
 
 def _describe_finding(finding: Finding) -> list[str]:

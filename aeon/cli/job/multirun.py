@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
-from aeon.files.text import read_yaml
+from aeon.files.text import load_json, read_yaml
 from aeon.observability.artefacts import RESULT, replace_file
 from aeon.report.words import count_noun, one_line, relative_to_here
 
@@ -97,7 +96,7 @@ def _read(directory: Path) -> Job:
     with suppress(OSError, ValueError):
         status = int((directory / _STATUS).read_text(encoding="ascii"))
     with suppress(OSError, ValueError):
-        result = json.loads((directory / RESULT).read_bytes())
+        result = load_json((directory / RESULT).read_bytes())
         figures = {
             name: reduce(lambda found, key: (found or {}).get(key), path.split("."), result)
             for name, path in _FIGURES.items()

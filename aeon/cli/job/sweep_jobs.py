@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +42,7 @@ from aeon.config.compose.literal import quote
 from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
+from aeon.files.text import load_json
 from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.stack.patience import Patience
@@ -271,7 +271,7 @@ def objective_of(directory: Path, path: str | None, status: int) -> Any:
     ConfigError for a path that no result has."""
     if path is None or not (directory / RESULT).is_file():
         return status if path is None else None
-    found = json.loads((directory / RESULT).read_bytes())
+    found = load_json((directory / RESULT).read_bytes())
     for key in path.split("."):
         if found is None:
             return None

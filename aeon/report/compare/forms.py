@@ -10,7 +10,7 @@ from typing import Any
 
 from aeon.report.compare.parting import Parting
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
-from aeon.report.words import round_down
+from aeon.report.words import escape_controls, round_down
 
 
 def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> str:
@@ -38,7 +38,8 @@ def csv_text(comparison: Comparison) -> str:
         figures = (run.figures[name] for name in FIGURES)
         values = (show(run.parameters.get(key)) for key in keys)
         ended = [run.end, converged, *figures, run.cause, run.error, run.directory]
-        writer.writerow([run.name, *values, *ended])
+        row = [run.name, *values, *ended]
+        writer.writerow(escape_controls(cell) if isinstance(cell, str) else cell for cell in row)
     return text.getvalue()
 
 

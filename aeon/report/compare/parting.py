@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Any
 
 from aeon.domain.errors import ArtefactError
 from aeon.domain.plan import Plan
+from aeon.files.text import load_json
 from aeon.observability.artefacts import RESULT, read_history
 from aeon.report.compare.rows import Comparison, show
 from aeon.report.record import read_events
@@ -156,7 +156,7 @@ def _place(event: Mapping[str, Any] | None) -> str:
 
 def _result(directory: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        return dict(json.loads((directory / RESULT).read_bytes()))
+        return dict(load_json((directory / RESULT).read_bytes()))
     return {}
 
 

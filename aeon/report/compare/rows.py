@@ -17,7 +17,7 @@ from typing import Any
 
 from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
-from aeon.files.text import read_yaml
+from aeon.files.text import load_json, read_yaml
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result
@@ -131,7 +131,7 @@ def _read(directory: Path, name: str) -> Run:
     try:
         if not (directory / RESULT).exists():
             return _read_without_result(directory, name)
-        return _read_result(json.loads((directory / RESULT).read_bytes()), directory, name)
+        return _read_result(load_json((directory / RESULT).read_bytes()), directory, name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         said = f"its files cannot be read: {type(problem).__name__}: {problem}"
         return Run(name=name, directory=directory, end="unreadable", error=said)
@@ -241,7 +241,7 @@ def _overrides(directory: Path) -> dict[str, str]:
     """What a job of a multirun was given, by key; `run.json` tells it where Hydra writes nothing."""
     found: list[Any] = []
     with suppress(OSError, ValueError, LookupError):
-        found = json.loads((directory / "run.json").read_bytes())["overrides"] or []
+        found = load_json((directory / "run.json").read_bytes())["overrides"] or []
     with suppress(OSError, ValueError):
         found = read_yaml(directory / ".hydra" / "overrides.yaml") or found
     parts = (str(text).partition("=") for text in found)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from aeon.report.html import without_controls
 from aeon.report.items import Item
 from aeon.report.record import Call, Line
 
@@ -49,7 +50,8 @@ class TextTable:
 
 
 def pack(value: Any) -> str:
-    """JSON values, deflated, in base64."""
+    """JSON values, deflated, in base64; controls in their texts are shown as escapes."""
+    value = without_controls(value)
     try:
         text = to_json(value)
     except PydanticSerializationError:  # half of a surrogate pair

@@ -27,6 +27,8 @@ from aeon.tools.settings import BuiltinSettings
 
 MAX_CHARACTERS = 2_000
 MAX_DIGITS = 1_200
+MAX_SERIES = 40
+"""How many powers that are not whole, exponentials and logarithms: each is a series of hundreds of long terms."""
 
 _CONTEXT = Context(
     prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow]
@@ -71,7 +73,12 @@ def evaluate(expression: str) -> int | float:
     text = " ".join(expression.split())
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"the expression is longer than {MAX_CHARACTERS} characters")
-    evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_CONSTANTS)
+    series = _Series()
+    evaluator = SimpleEval(
+        operators={**_OPERATORS, ast.Pow: series.power},
+        functions={**_FUNCTIONS, "pow": series.power, **series.functions()},
+        names=_CONSTANTS,
+    )
     evaluator.nodes = {
         kind: evaluator.nodes[kind] for kind in (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
     }
@@ -87,6 +94,43 @@ def evaluate(expression: str) -> int | float:
             raise ValueError(f"a function cannot be called like this: {error}") from None
         except (InvalidExpression, ArithmeticError, RecursionError, MemoryError) as error:
             raise ValueError(_REASONS.get(type(error), str(error))) from None
+
+
+class _Series:
+    """What takes a series to work out, in one expression. Raises ValueError for more than MAX_SERIES of them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def power(self, base: Decimal, exponent: Decimal) -> Decimal:
+        if exponent != exponent.to_integral_value():
+            self._add()
+        return base**exponent
+
+    def functions(self) -> dict[str, Callable[..., Decimal]]:
+        return {
+            "exp": self._counted(Decimal.exp),
+            "log": self._counted(_log),
+            "log10": self._counted(Decimal.log10),
+        }
+
+    def _counted(self, function: Callable[..., Decimal]) -> Callable[..., Decimal]:
+        def work_out(*values: Decimal) -> Decimal:
+            self._add()
+            return function(*values)
+
+        return work_out
+
+    def _add(self) -> None:
+        self._count += 1
+        if self._count > MAX_SERIES:
+            raise ValueError(
+                f"more than {MAX_SERIES} exponentials, logarithms and powers that are not whole"
+            )
+
+
+def _log(value: Decimal, base: Decimal | None = None) -> Decimal:
+    return value.ln() if base is None else value.ln() / base.ln()
 
 
 def _read_literal(text: str, node: ast.Constant) -> Decimal:
@@ -144,7 +188,6 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: _floor_divide,
     ast.Mod: _modulo,
-    ast.Pow: operator.pow,
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
@@ -152,15 +195,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "ceil": lambda value: value.to_integral_value(rounding="ROUND_CEILING"),
     "cos": _by_float(math.cos),
-    "exp": Decimal.exp,
     "factorial": _factorial,
     "floor": lambda value: value.to_integral_value(rounding="ROUND_FLOOR"),
-    "log": lambda value, base=None: value.ln() if base is None else value.ln() / base.ln(),
-    "log10": Decimal.log10,
     "max": lambda *values: max(values),
     "mean": lambda *values: sum(values) / Decimal(len(values)),
     "min": lambda *values: min(values),
-    "pow": operator.pow,
     "round": _round,
     "sin": _by_float(math.sin),
     "sqrt": Decimal.sqrt,

@@ -37,6 +37,17 @@ def cut_off(folder: Path) -> Path:
     return folder
 
 
+def test_a_run_whose_result_is_nested_without_an_end_is_listed_as_unreadable(
+    aeon: RunAeon, two_runs: Path
+) -> None:
+    (two_runs / "old" / "result.json").write_text('{"a":' * 100_000)
+    ended = aeon("runs", "all")
+    assert ended.status == 0
+    assert "unreadable" in ended.out
+    assert aeon("inspect", "all/old").status == 2
+    assert aeon("compare", "all/old", "all/new").status in (0, 2)
+
+
 def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_runs: Path) -> None:
     listed = json.loads(aeon("runs", "output=json").out)
     assert [Path(run["directory"]).name for run in listed] == ["new", "old"]

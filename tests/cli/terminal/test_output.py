@@ -162,6 +162,26 @@ def test_a_terminal_is_shown_control_characters_as_escapes(
     assert json.loads(terminal.getvalue())["answer"] == STEERING
 
 
+def test_a_terminal_shows_a_text_in_the_order_that_it_has(
+    result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    turned = result.model_copy(update={"answer": "user\u202etxt.exe \u2066x\u2069 \u200e"})
+    write_answer(turned, "answer", markdown=True)
+    assert terminal.getvalue() == "user\\u202etxt.exe \\u2066x\\u2069 \\u200e\n"
+
+
+def test_a_very_long_answer_is_not_rendered(
+    result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    long = result.model_copy(update={"answer": "# x\n" * 50_001})
+    write_answer(long, "answer", markdown=True)
+    assert terminal.getvalue() == "# x\n" * 50_001
+
+
 def test_a_pipe_gets_the_answer_byte_for_byte(
     result: RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:

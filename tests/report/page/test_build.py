@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
+from aeon.report import html
 from aeon.report.given import changed_settings
-from aeon.report.html import render_markdown
+from aeon.report.html import render_markdown, without_controls
 from aeon.report.items import Item, find_critical
 from aeon.report.page import build
 from aeon.report.page.build import draw_report, share_waited
-from aeon.report.page.calls import TextTable
+from aeon.report.page.calls import TextTable, pack
 from aeon.report.page.passes import compare_words
 from aeon.report.record import load_record
 
@@ -49,7 +50,22 @@ def test_the_page_of_a_run_is_that_which_is_made_again_of_its_directory(director
     # The program's own overrides are not in a directory that a program wrote.
     assert island(made)["calls"] == island(written)["calls"]
     assert "SIMULATED" in made
-    assert "default-src &#39;none&#39;" in made
+    policy = made.replace("&#39;", "'")
+    for rule in ("default-src 'none'", "base-uri 'none'", "form-action 'none'"):
+        assert rule in policy
+
+
+def test_controls_are_escaped_wherever_a_page_shows_a_text() -> None:
+    steering = "a\x1b[31m\u202eb\x9b"
+    shown = r"a\x1b[31m\u202eb\x9b"
+    assert render_markdown(steering) == f"<p>{shown}</p>\n"
+    assert without_controls({"k": [steering, 1]}) == {"k": [shown, 1]}
+    assert json.loads(zlib.decompress(base64.b64decode(pack([steering])))) == [shown]
+    assert html._environment().from_string("{{ text }}").render(text=steering) == shown
+
+
+def test_an_answer_of_very_many_characters_is_shown_as_it_is_written() -> None:
+    assert render_markdown("# <b>\n" * 40_000).startswith("<pre># &lt;b&gt;\n")
 
 
 def test_every_call_has_its_prompt_and_answer(directory: Path) -> None:

@@ -113,6 +113,16 @@ def test_what_is_refused_is_said_in_words_and_at_once(expression: str, said: str
 
 
 @pytest.mark.parametrize(
+    "expression",
+    ["+".join([one] * 41) for one in ("exp(1)", "log(2)", "log10(2)", "2**.5", "pow(2, .5)")],
+)
+def test_what_takes_a_series_is_counted(expression: str) -> None:
+    with pytest.raises(ValueError, match="more than 40 exponentials, logarithms and powers"):
+        evaluate(expression)
+    assert evaluate("+".join(["2**2"] * 41)) == 164
+
+
+@pytest.mark.parametrize(
     ("expression", "value"),
     [
         ("1e40 % 3", 1),
