@@ -1,4 +1,4 @@
-"""`aeon runs [DIR]` lists runs under a folder, all or those asked for; `aeon runs prune` removes some, after a question."""
+"""`aeon runs [DIR]` lists runs under a folder, or those asked for; `aeon runs prune` removes some, after a question."""
 
 from __future__ import annotations
 
