@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -25,9 +24,11 @@ MAX_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
 KEPT_SECONDS = 15.0
 _MOST_HANGUPS = 2
+_NO_TELEMETRY = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": Omit()}
+_END_OF_HEAD = b"\r\n\r\n"
 _LEAST_SECONDS = 0.0001
 _PATH = "/chat/completions"
-_ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
+_PACKINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 _OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
 _NO_LIMITS = httpx2.Limits(
     max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS
@@ -62,15 +63,23 @@ class _TimedConnection:
 
     def __init__(self, inner: Any, opened: set[_TimedConnection]) -> None:
         self._inner = inner
+        self._head = b""
         self._opened = opened
         opened.add(self)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._head:
+            self.write(b"", timeout)
         read: bytes = self._inner.read(max_bytes, _request.seconds_left(timeout))
         return read
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, _request.seconds_left(timeout))
+        # The head of a request waits for its body: one packet, and one call into the system, in place of two.
+        if buffer.endswith(_END_OF_HEAD) and not self._head:
+            self._head = bytes(buffer)
+            return
+        whole, self._head = self._head + buffer, b""
+        self._inner.write(whole, _request.seconds_left(timeout))
 
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
@@ -125,7 +134,6 @@ class BoundedClient(httpx2.Client):
             request.headers.pop("authorization", None)
         response = super().send(request, stream=True, **options)
         try:
-            _check_packing(response)
             bounded = _bound(response)
             if not is_stream:
                 bounded.read()
@@ -159,45 +167,66 @@ def _close_all(opened: set[_TimedConnection]) -> None:
 
 
 class _BoundedStream(httpx2.SyncByteStream):
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
+    """The bytes of a response, until they are too many."""
+
+    def __init__(self, parts: Iterable[bytes], close: Callable[[], None]) -> None:
+        self._parts = parts
+        self._close = close
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
-        for part in self._response.iter_bytes():
+        for part in self._parts:
             size += len(part)
             if size > _request.most_bytes:
                 raise UnreadableResponse(f"a response of more than {MAX_BYTES} bytes")
             yield part
 
     def close(self) -> None:
-        self._response.close()
+        self._close()
 
 
 def _bound(response: httpx2.Response) -> httpx2.Response:
-    headers = [
-        (name, value)
-        for name, value in response.headers.multi_items()
-        if name.lower() not in _OF_THE_TRANSFER
-    ]
-    bounded = httpx2.Response(
-        response.status_code,
-        headers=headers,
-        stream=_BoundedStream(response),
-        request=response.request,
-        extensions=response.extensions,
-    )
+    """The response, of which only so much can be read. Raises UnreadableResponse for a packing not asked for."""
+    packing = response.headers.get("content-encoding", "").strip().lower()
+    if packing not in _PACKINGS:
+        raise UnreadableResponse(f"a response in the encoding {packing!r}, which was not asked for")
+    if packing in ("", "identity"):
+        inner: Any = response.stream
+        response.stream = _BoundedStream(inner, inner.close)
+        bounded = response
+    else:
+        headers = [
+            (name, value)
+            for name, value in response.headers.multi_items()
+            if name.lower() not in _OF_THE_TRANSFER
+        ]
+        bounded = httpx2.Response(
+            response.status_code,
+            headers=headers,
+            stream=_BoundedStream(response.iter_bytes(), response.close),
+            request=response.request,
+        )
     # A charset that the server names is not used: some take quadratic time to read.
     bounded.encoding = "utf-8"
     return bounded
 
 
-def _check_packing(response: httpx2.Response) -> None:
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    if encoding not in _ENCODINGS:
-        raise UnreadableResponse(
-            f"a response in the encoding {encoding!r}, which was not asked for"
-        )
+class _Sdk(OpenAI):
+    """The SDK, which sends the headers that it is given, and none that it finds out of the machine or the environment.
+
+    OPENAI_CUSTOM_HEADERS may be meant for another server; and each header costs time.
+    """
+
+    own_headers: Mapping[str, str] = {}
+
+    @property
+    def default_headers(self) -> dict[str, str | Omit]:
+        return {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": self.user_agent,
+            **self.own_headers,
+        }
 
 
 class Client:
@@ -207,16 +236,16 @@ class Client:
         self._http = BoundedClient(
             sends_key=endpoint.key_sent, headers={"accept-encoding": "gzip, deflate"}
         )
-        self.sdk = OpenAI(
+        self.sdk = _Sdk(
             base_url=endpoint.address,
             api_key=endpoint.key or "none",
-            default_headers=_headers_of(endpoint),
             default_query=endpoint.query,
             timeout=endpoint.settings.timeout_seconds,
             max_retries=0,
             http_client=self._http,
         )
-        self._headers: dict[str, str] = {}
+        self.sdk.own_headers = endpoint.headers
+        self._headers: dict[str, Any] = _NO_TELEMETRY
         self._hangups = 0
 
     def post(self, body: bytes, deadline: float) -> Response:
@@ -269,7 +298,7 @@ class Client:
         is_hangup = isinstance(error.__cause__, httpx2.NetworkError | httpx2.RemoteProtocolError)
         self._hangups += is_hangup and not isinstance(error.__cause__, httpx2.ConnectError)
         if self._hangups == _MOST_HANGUPS:
-            self._headers = {"Connection": "close"}
+            self._headers = {**_NO_TELEMETRY, "Connection": "close"}
 
     def _send(self, body: bytes, deadline: float, *, is_stream: bool) -> httpx2.Response:
         seconds = max(_LEAST_SECONDS, deadline - time.monotonic())
@@ -314,16 +343,3 @@ def response_of(response: httpx2.Response) -> Response:
     """A response that was read."""
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Response(response.status_code, headers, response.content)
-
-
-def _headers_of(endpoint: Endpoint) -> dict[str, Any]:
-    """The headers of all requests. Those that the SDK takes from the environment are left out: they may be meant for
-    another server."""
-    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
-    names = [line.partition(":")[0].strip() for line in lines if ":" in line]
-    headers: dict[str, Any] = dict.fromkeys(
-        ["OpenAI-Organization", "OpenAI-Project", *names], Omit()
-    )
-    headers["Authorization"] = f"Bearer {endpoint.key or 'none'}"
-    # Names may differ in case: the last one counts.
-    return {**headers, **endpoint.headers}

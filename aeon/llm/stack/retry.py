@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from tenacity import RetryCallState, Retrying, retry_if_exception
+
 from aeon.domain.errors import LLMError, ProviderError, StopRequested
 from aeon.domain.events import Emit, FallbackUsed, RetryScheduled, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
@@ -42,65 +44,102 @@ class Retry:
         has_next: bool = False,
         state: EndpointState | None = None,
     ) -> None:
-        self._inner, self._settings, self._state, self._has_next = inner, settings, state, has_next
-        self._emit, self._stop, self._sleep = (
-            emit,
-            stop,
-            sleep or partial(sleep_until_stopped, stop=stop),
+        self._inner = inner
+        self._settings = settings
+        self._emit = emit
+        self._stop = stop
+        self._has_next = has_next
+        self._state = state
+        self._retrying = Retrying(
+            retry=retry_if_exception(_may_pass),
+            wait=self._seconds_before_next,
+            stop=self._is_last,
+            before_sleep=self._announce_wait,
+            sleep=sleep or partial(sleep_until_stopped, stop=stop),
+            retry_error_callback=self._give_up,
         )
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
-        settings, failed, attempts = self._settings, list[LLMError](), 0
-        server_seconds_left = 0.0 if self._has_next else settings.max_wait_seconds
-        while True:
-            before = SECONDS_BEFORE.set(
-                sum(error.seconds for error in failed if isinstance(error, ProviderError))
-            )
-            try:
-                return with_usage_of(failed, self._inner.complete(request))
-            except LLMError as error:
-                failed.append(error)
-                if not error.retryable:
-                    error.usage, error.usage_reported = usage_of(failed)
-                    raise
-                asked = (isinstance(error, ProviderError) and error.retry_after) or 0.0
-                # Jitter on both: everyone that the server sent away at once would be back at once.
-                jitter = random.uniform(0, settings.jitter_seconds)
-                seconds = max(settings.backoff(attempts, jitter), asked + jitter if asked else 0.0)
-                if 0 < asked <= server_seconds_left:
-                    server_seconds_left -= max(asked, LEAST_WAIT_SECONDS)
-                else:
-                    attempts += 1
-                is_cooling = self._state is not None and self._state.is_cooling
-                if asked > settings.max_wait_seconds or attempts == settings.attempts or is_cooling:
-                    raise self._given_up(failed, asked) from error
-            finally:
-                SECONDS_BEFORE.reset(before)
-            self._wait(seconds, request, failed)
+        failed: list[LLMError] = []
+        return self._retrying(self._attempt, request, failed)
 
-    def _wait(self, seconds: float, request: LLMRequest, failed: Sequence[LLMError]) -> None:
-        site, call, number = request.site, request.call, len(failed)
-        if not self._stop():
-            told = f"{type(failed[-1]).__name__}: {failed[-1].message}"
-            self._emit(
-                RetryScheduled(
-                    site=site, call=call, attempt=number, seconds=round(seconds, 3), error=told
-                ),
-                site,
-            )
-            self._sleep(seconds)
+    def _attempt(self, request: LLMRequest, failed: list[LLMError]) -> LLMResponse:
+        if failed:
+            self._check_stop(request, failed)
+        seconds = sum(error.seconds for error in failed if isinstance(error, ProviderError))
+        before = SECONDS_BEFORE.set(seconds)
+        try:
+            return with_usage_of(failed, self._inner.complete(request))
+        except LLMError as error:
+            failed.append(error)
+            if not error.retryable:
+                error.usage, error.usage_reported = usage_of(failed)
+            raise
+        finally:
+            SECONDS_BEFORE.reset(before)
+
+    def _seconds_before_next(self, state: RetryCallState) -> float:
+        _, failed = state.args
+        asked = _asked_seconds(failed[-1])
+        # Jitter on both: everyone that the server sent away at once would be back at once.
+        jitter = random.uniform(0, self._settings.jitter_seconds)
+        backoff = self._settings.backoff(self._count_attempts(failed[:-1]), jitter)
+        return max(backoff, asked + jitter if asked else 0.0)
+
+    def _is_last(self, state: RetryCallState) -> bool:
+        _, failed = state.args
+        return (
+            _asked_seconds(failed[-1]) > self._settings.max_wait_seconds
+            or self._count_attempts(failed) == self._settings.attempts
+            or (self._state is not None and self._state.is_cooling)
+        )
+
+    def _count_attempts(self, failed: Sequence[LLMError]) -> int:
+        attempts = 0
+        server_seconds_left = 0.0 if self._has_next else self._settings.max_wait_seconds
+        for error in failed:
+            asked = _asked_seconds(error)
+            if 0 < asked <= server_seconds_left:
+                server_seconds_left -= max(asked, LEAST_WAIT_SECONDS)
+            else:
+                attempts += 1
+        return attempts
+
+    def _announce_wait(self, state: RetryCallState) -> None:
+        request, failed = state.args
+        self._check_stop(request, failed)
+        scheduled = RetryScheduled(
+            site=request.site,
+            call=request.call,
+            attempt=len(failed),
+            seconds=round(state.upcoming_sleep, 3),
+            error=f"{type(failed[-1]).__name__}: {failed[-1].message}",
+        )
+        self._emit(scheduled, request.site)
+
+    def _check_stop(self, request: LLMRequest, failed: Sequence[LLMError]) -> None:
         if self._stop():
-            raise StopRequested(
-                f"stopped before attempt {number + 1} of a {call} call", usage=usage_of(failed)[0]
-            )
+            message = f"stopped before attempt {len(failed) + 1} of a {request.call} call"
+            raise StopRequested(message, usage=usage_of(failed)[0])
 
-    def _given_up(self, failed: Sequence[LLMError], asked: float) -> LLMError:
+    def _give_up(self, state: RetryCallState) -> LLMResponse:
+        _, failed = state.args
+        asked = _asked_seconds(failed[-1])
         why, most = "no more are made", self._settings.max_wait_seconds
         if asked > most:
             why = f"the server asks to wait {asked:g} s, more than provider.retry.max_wait_seconds={most:g}"
         attempts = "1 attempt" if len(failed) == 1 else f"{len(failed)} attempts"
-        return in_other_words(failed, f"{failed[-1].message} ({attempts} made; {why})")
+        message = f"{failed[-1].message} ({attempts} made; {why})"
+        raise in_other_words(failed, message) from failed[-1]
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, LLMError) and error.retryable
+
+
+def _asked_seconds(error: LLMError) -> float:
+    return (isinstance(error, ProviderError) and error.retry_after) or 0.0
 
 
 def sleep_until_stopped(seconds: float, stop: Callable[[], bool]) -> None:
