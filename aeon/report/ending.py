@@ -11,6 +11,7 @@ from typing import Literal
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.result import RunResult, Saved, UsageReport
+from aeon.report.partial import PartialResult
 from aeon.report.words import (
     command_of,
     count_noun,
@@ -36,6 +37,12 @@ _VERDICTS = {
     "step_failed": "Finished, but not every step is complete",
 }
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
+_STATES = {
+    "running": "Still running: this is what its journals tell so far.",
+    "cut off": "Cut off: there is no result, and this is what its journals tell.",
+    "unfinished": "Running or cut off: there is no result, and this is what its journals tell.",
+    "plan": "A plan alone was made: this is what its journals tell.",
+}
 _LACKS = {
     "tool_missing": "missing tool",
     "server_down": "server down",
@@ -74,6 +81,8 @@ def headline(result: RunResult) -> str:
 
 def verdict(result: RunResult) -> str:
     """How the run ended, as a sentence, without what it did without."""
+    if isinstance(result, PartialResult):
+        return _STATES[result.state]
     reason = result.termination_reason
     verb = "completing" if _is_core(result) else "converging"
     why = _REASONS.get(reason, f"limits.{reason} was reached")
@@ -224,7 +233,7 @@ def _lack(step: PlanStep) -> str:
 
 def next_commands(result: RunResult, directory: Path) -> Points:
     """What to type next, each with its purpose; nothing for a replay, where no model answers."""
-    if is_replay(result):
+    if is_replay(result) or is_under_way(result):
         return []
     more, names = raised_limits(result), {name for name, _ in open_points(result)}
     ways = [
@@ -342,6 +351,11 @@ def _is_core(result: RunResult) -> bool:
 def is_replay(result: RunResult) -> bool:
     """Whether a recording answered, so that no model and no tool was called."""
     return bool(result.configuration["store"]["mode"] == "replay")
+
+
+def is_under_way(result: RunResult) -> bool:
+    """Whether the run may still be going on, or was never to go on: it has nothing to be resumed from."""
+    return isinstance(result, PartialResult) and result.state in ("running", "plan")
 
 
 def is_resumable(result: RunResult) -> bool:

@@ -16,12 +16,13 @@ from aeon.config.origin import FILE
 from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
-from aeon.domain.result import RunResult
+from aeon.domain.result import RunResult, TokenUsage, UsageReport
 from aeon.domain.values import Frame, as_frame
 from aeon.files.jsonl import read_lines
 from aeon.files.text import read_yaml
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
+from aeon.report.partial import PartialResult, read_partial
 from aeon.report.runs import read_document
 from aeon.store.models import Entry
 from aeon.store.opening import BACKENDS, open_source, store_in
@@ -109,22 +110,45 @@ class Record:
 
 
 def load_record(directory: Path | str, result: RunResult | None = None) -> Record:
-    """Read a run's directory; `result` is what it gave, if that is at hand. Raises ArtefactError for a directory
-    without a result that can be read; journals and stores that cannot be read are left out."""
+    """Read a run's directory; `result` is what it gave, if that is at hand. A run without one, running or cut off,
+    has what its journals tell (`PartialResult`). Raises ArtefactError for a directory that holds no run that
+    can be read; journals and stores of a run with a result that cannot be read are left out."""
     directory = Path(directory)
-    result = result or artefacts.load(directory)
     events = read_events(directory)
+    result = result or _load_result(directory, events)
     origin, overrides = read_document(directory / FILE), None
     with suppress(OSError, ValueError):
         overrides = read_yaml(directory / ".hydra" / "overrides.yaml")
     overrides = overrides or origin.get("overrides")
+    calls = tuple(_calls(events, _entries(directory, result), result))
+    if isinstance(result, PartialResult):
+        result = result.model_copy(update={"usage": UsageReport(total=_add_up(calls))})
     return Record(
         directory=directory,
         result=result,
         origin=origin,
         overrides=tuple(map(str, overrides)) if isinstance(overrides, list) else (),
         events=tuple(events),
-        calls=tuple(_calls(events, _entries(directory, result), result)),
+        calls=calls,
+    )
+
+
+def _load_result(directory: Path, events: list[Line]) -> RunResult:
+    is_cut_off = not (directory / artefacts.RESULT).exists() and (directory / FILE).is_file()
+    return read_partial(directory, events) if is_cut_off and events else artefacts.load(directory)
+
+
+def _add_up(calls: Iterable[Call]) -> TokenUsage:
+    """What the calls of a run without a result used; no cost where that of one is not known."""
+    usage, costs = Usage(), list[float | None]()
+    for call in calls:
+        usage += call.usage
+        costs.append(call.cost)
+    known = [cost for cost in costs if cost is not None]
+    return TokenUsage(
+        **usage.by_name(),
+        total_tokens=usage.total_tokens,
+        cost=sum(known) if len(known) == len(costs) else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""`aeon inspect RUN`: the page of a finished run, made again from its directory; `output=json` or `output=text`: what
+"""`aeon inspect RUN`: the page of a run, made again from its directory; `output=json` or `output=text`: what
 stands out in it; `output=cycles`: its LLM cycles, each with the whole plan it saw."""
 
 from __future__ import annotations

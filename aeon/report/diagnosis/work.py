@@ -16,7 +16,8 @@ from aeon.report.diagnosis.finding import (
     join_names,
     name_passes,
 )
-from aeon.report.ending import is_resumable
+from aeon.report.ending import is_resumable, is_under_way
+from aeon.report.partial import PartialResult
 from aeon.report.words import count_noun, shorten
 
 REPLAN = Remedy("To have another model refine the plan", ("roles.planner.model=NAME",))
@@ -46,9 +47,10 @@ def find_failure(evidence: Evidence) -> Iterator[Finding]:
             anchor="calls",
             remedies=(*((_DOCTOR,) if is_provider else ()), *go_on),
         )
-    elif result.termination_reason == "interrupted":
+    elif result.termination_reason == "interrupted" and not is_under_way(result):
+        how = "cut off" if isinstance(result, PartialResult) else "interrupted"
         yield Finding(
-            title="It was interrupted before it was done",
+            title=f"It was {how} before it was done",
             rank="cause",
             weight=100,
             anchor="calls",

@@ -1,0 +1,303 @@
+"""A run without a result, running or cut off, as far as its journals tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import pydantic
+
+from aeon.config.origin import FILE
+from aeon.config.settings import Settings
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import ArtefactError
+from aeon.domain.graph import answer_text
+from aeon.domain.history import (
+    Advisory,
+    EvaluationResults,
+    ExecutionPass,
+    PhaseRecord,
+    RunState,
+    StepResult,
+    Timing,
+)
+from aeon.domain.outcome import build_outcome, latest_assessed
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.profile import OWN_LEVELS
+from aeon.domain.refinement import RefinementRecord
+from aeon.domain.report import SemanticValidationReport
+from aeon.domain.result import (
+    SIMULATED_LINE,
+    Hashes,
+    ProviderReport,
+    RunResult,
+    Timings,
+    TTLReport,
+    UsageReport,
+)
+from aeon.files.jsonl import read_lines
+from aeon.files.text import read_yaml
+from aeon.observability.cycle_log import plan_of
+from aeon.report.runs import end_without_result, read_document
+
+Line = Mapping[str, Any]
+_MOMENT = timedelta(microseconds=1)
+
+
+class PartialResult(RunResult):
+    """The result of a run that has none: what its journals hold. `state`: it is `running`, `cut off`, one of these two
+    (`unfinished`), or made a `plan` alone."""
+
+    state: Literal["running", "cut off", "unfinished", "plan"]
+
+
+def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
+    """What the journals of a run tell, whose `events` these are. Raises ArtefactError where they cannot be read, or its
+    composed configuration is not there."""
+    state, origin = end_without_result(directory), read_document(directory / FILE)
+    try:
+        configuration = _configuration(directory, origin)
+        return _assemble(events, origin, configuration, _plans(directory), state)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        if isinstance(error, pydantic.ValidationError):
+            reason = f"{error.error_count()} entries are not of this version"
+        else:
+            reason = f"{type(error).__name__}: {error}"
+        raise ArtefactError(
+            f"{directory} holds no result, and its journals cannot be read: {reason}",
+            hint=f"To go on with the run: `aeon resume={directory}`",
+        ) from error
+
+
+def _configuration(directory: Path, origin: Line) -> dict[str, Any]:
+    """The settings that Hydra composed, with the provider as it was resolved."""
+    settings = Settings.model_validate(read_yaml(directory / ".hydra" / "config.yaml"))
+    configuration = settings.model_dump(mode="json")
+    if configuration["provider"]["kind"] == "auto":
+        configuration["provider"] = {"kind": origin["provider"]["kind"]}
+        defaults = Settings.model_validate({"provider": configuration["provider"]})
+        configuration["provider"] = defaults.model_dump(mode="json")["provider"]
+    return configuration
+
+
+def _plans(directory: Path) -> dict[int, Plan]:
+    """The first plan that a cycle of each pass was dispatched with."""
+    found: dict[int, Plan] = {}
+    with suppress(OSError, ValueError):
+        lines = [line for line in read_lines(directory / "cycles.jsonl") if isinstance(line, dict)]
+        for line in sorted(lines, key=lambda one: one["sequence"]):
+            if line["pass_number"] not in found and line["plan_state"] is not None:
+                with suppress(LookupError, ValueError):
+                    plan = plan_of(lines, line["sequence"])
+                    found |= {line["pass_number"]: plan} if plan else {}
+    return found
+
+
+def _assemble(
+    events: Sequence[Line],
+    origin: Line,
+    configuration: dict[str, Any],
+    plans: Mapping[int, Plan],
+    state: str,
+) -> PartialResult:
+    run = _read_state(events, configuration, plans)
+    if origin["synthetic"]:
+        run = run.model_copy(update={"answer_mark": f"{SIMULATED_LINE}\n"})
+    timings = _timings(events)
+    thresholds = {"convergence_criteria": configuration["convergence"]}
+    outcome = build_outcome(
+        origin["run_id"],
+        origin["task"],
+        thresholds,
+        run,
+        "interrupted",
+        None,
+        timings.total_seconds,
+    )
+    assessed = latest_assessed(run.passes)
+    assessment = run.assessment
+    provider = origin["provider"]
+    return PartialResult(
+        state=state,
+        run_id=origin["run_id"],
+        synthetic=bool(origin["synthetic"]),
+        task=origin["task"],
+        answer=outcome.answer,
+        converged=False,
+        termination_reason="interrupted",
+        scores=assessment.scores if assessment else None,
+        assessed_pass=assessed.pass_number if assessed else None,
+        reason_codes=assessment.reason_codes if assessment else (),
+        explanation=assessment.explanation if assessment else "",
+        best_pass=outcome.best_pass,
+        passes=outcome.history.overall_statistics.total_passes,
+        ttl=_ttl(events, configuration),
+        usage=UsageReport(),
+        advisories=run.advisories,
+        follow_up_questions=run.plan.questions if run.plan else (),
+        timings=timings,
+        versions=dict(origin.get("versions") or {}),
+        provider=ProviderReport(
+            kind=provider["kind"], base_url=provider.get("base_url"), models=_models(events)
+        ),
+        hashes=_hashes(origin.get("hashes") or {}),
+        configuration=configuration,
+        history=outcome.history,
+    )
+
+
+def _read_state(
+    events: Sequence[Line], configuration: Mapping[str, Any], plans: Mapping[int, Plan]
+) -> RunState:
+    passes = tuple(_read_passes(events, plans))
+    plan, assessed = passes[-1].plan_state, latest_assessed(passes)
+    ttl = _ttl(events, configuration)
+    return RunState(
+        pass_number=passes[-1].pass_number,
+        passes=passes,
+        plan=plan.with_steps(*passes[-1].steps) if plan else None,
+        assessment=assessed.evaluation_results.convergence if assessed else None,
+        advisories=tuple(Advisory.model_validate(one) for one in _each(events, "advisory_raised")),
+        ttl_allocated=ttl.allocated,
+        ttl_used=ttl.used,
+    )
+
+
+def _timings(events: Sequence[Line]) -> Timings:
+    began, ended = (events[place]["time"] for place in (0, -1))
+    seconds = (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
+    return Timings(start_time=began, end_time=ended, total_seconds=seconds)
+
+
+def _hashes(known: Mapping[str, str]) -> Hashes:
+    """The hashes that are recorded when a run begins."""
+    names = ("prompts", "schemas", "configuration")
+    return Hashes(task="", inputs={}, **{name: known.get(name, "") for name in names})
+
+
+def _each(events: Iterable[Line], name: str) -> Iterator[Any]:
+    """What the events of a name are about: the one field of their line that holds it."""
+    field = {
+        "advisory_raised": "advisory",
+        "validated": "report",
+        "assessed": "assessment",
+        "refined": "refinement",
+        "plan_made": "plan",
+    }[name]
+    return (line[field] for line in events if line["event"] == name)
+
+
+def _ttl(events: Sequence[Line], configuration: Mapping[str, Any]) -> TTLReport:
+    allocated = int(configuration["ttl"]["base"])
+    for line in events:
+        if line["event"] == "profile_inferred":
+            allocated = line["depth"]["allocated_ttl"]
+        if line["event"] == "profile_updated":
+            allocated = line["transition"]["ttl_after"]
+    cycles = (line["site"]["cycle"] for line in events if line["event"] == "cycle_started")
+    used = max(cycles, default=0)
+    return TTLReport(allocated=allocated, used=used, remaining=max(0, allocated - used))
+
+
+def _models(events: Sequence[Line]) -> dict[str, list[str]]:
+    answered = [line for line in events if line["event"] == "call_answered"]
+    pairs = sorted({(line["role"], line["model"]) for line in answered})
+    return {role: [model for one, model in pairs if one == role] for role, _ in pairs}
+
+
+def _read_passes(events: Sequence[Line], plans: Mapping[int, Plan]) -> Iterator[ExecutionPass]:
+    """The passes, the last as far as it came; before the first, one that holds what the run began with."""
+    starts = [place for place, line in enumerate(events) if line["event"] == "pass_started"]
+    if not starts:
+        yield _read_pass(0, events, None)
+        return
+    plan: Plan | None = None
+    for place, following in zip(starts, [*starts[1:], len(events)], strict=True):
+        number, lines = events[place]["pass_number"], events[place:following]
+        made = [Plan.model_validate(one) for one in _each(lines, "plan_made")]
+        plan = plans.get(number) or plan or (made[-1] if made else None)
+        this = _read_pass(number, lines, plan)
+        yield this
+        if plan is not None:
+            plan = (made[-1] if made else plan).with_steps(*this.steps)
+
+
+def _read_pass(number: int, lines: Sequence[Line], plan: Plan | None) -> ExecutionPass:
+    steps = _steps(lines, plan)
+    results = {
+        one.step_id: _result_of(one) for one in steps if one.status in ("complete", "failed")
+    }
+    refinements = [
+        RefinementRecord.model_validate(one, context=OWN_LEVELS) for one in _each(lines, "refined")
+    ]
+    finished = next((line for line in lines if line["event"] == "pass_finished"), None)
+    first, last = (datetime.fromisoformat(lines[place]["time"]) for place in (0, -1))
+    seconds = (last - first).total_seconds()
+    last = max(last, first + _MOMENT)
+    phase: Literal["PLAN", "EXECUTE", "RE_EXECUTE"] = "RE_EXECUTE" if number > 1 else "EXECUTE"
+    return ExecutionPass(
+        pass_number=number,
+        phase=phase if number else "PLAN",
+        phases=tuple(_phases(lines)),
+        plan_state=plan,
+        steps=steps,
+        execution_results=results,
+        evaluation_results=_evaluation(lines),
+        refinement=refinements[-1] if refinements else None,
+        refinement_changes=refinements[-1].accepted if refinements else (),
+        answer=answer_text(plan.with_steps(*steps)) if plan else "",
+        ttl_remaining=lines[0].get("ttl_remaining") or 0,
+        complete=bool(finished and finished["complete"]),
+        timing_information=Timing(
+            start_time=first.isoformat(), end_time=last.isoformat(), duration_seconds=seconds
+        ),
+    )
+
+
+def _steps(lines: Sequence[Line], plan: Plan | None) -> tuple[PlanStep, ...]:
+    """The steps of the plan as the last event of each shows it."""
+    seen = {
+        line["step"]["step_id"]: line["step"]
+        for line in lines
+        if line["event"] in ("step_started", "step_finished")
+    }
+    latest = {step_id: PlanStep.model_validate(step) for step_id, step in seen.items()}
+    return tuple(latest.get(step.step_id, step) for step in (plan.steps if plan else ()))
+
+
+def _result_of(step: PlanStep) -> StepResult:
+    return StepResult(
+        step_id=step.step_id,
+        step_output=step.step_output,
+        clarity_state=step.clarity_state,
+        clarity_reason=step.clarity_reason,
+        error=step.errors[-1] if step.status == "failed" and step.errors else None,
+    )
+
+
+def _evaluation(lines: Sequence[Line]) -> EvaluationResults:
+    reports = [
+        SemanticValidationReport.model_validate(one, context=OWN_LEVELS)
+        for one in _each(lines, "validated")
+    ]
+    assessments = [ConvergenceAssessment.model_validate(one) for one in _each(lines, "assessed")]
+    return EvaluationResults(
+        validation_report=reports[-1] if reports else None,
+        convergence=assessments[-1] if assessments else None,
+    )
+
+
+def _phases(lines: Sequence[Line]) -> Iterator[PhaseRecord]:
+    ends = {line["phase"]: line for line in lines if line["event"] == "phase_finished"}
+    for line in lines:
+        if line["event"] == "phase_started" and line["phase"] != "PROFILE":
+            end = ends.get(line["phase"])
+            yield PhaseRecord(
+                phase=line["phase"],
+                start_time=line["time"],
+                end_time=end["time"] if end else None,
+                outcome=end["outcome"] if end else "abandoned",
+            )

@@ -1,0 +1,117 @@
+"""The page of a run without a result: killed anywhere, or still running."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from aeon.cli.main import main
+from aeon.domain.errors import ArtefactError
+from aeon.domain.history import ExecutionPass
+from aeon.files.jsonl import JsonLines
+from aeon.report.ending import headline, next_commands, tone
+from aeon.report.page.build import draw_report, write_report
+from aeon.report.partial import PartialResult
+from aeon.report.record import load_record
+from tests.cli.conftest import logging_restored
+
+LEFT_BY_THE_END = ("result.json", "history.json", "answer.md", "report.html")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("partial") / "run"
+    with logging_restored():
+        main(
+            [
+                "task=plan a move",
+                "provider=simulated",
+                "progress=none",
+                "convergence.completeness=0.5",
+                f"hydra.run.dir={folder}",
+            ]
+        )
+    return folder
+
+
+@pytest.fixture
+def killed(finished: Path, tmp_path: Path) -> Path:
+    """The run, had it been killed just before its end."""
+    directory = tmp_path / "killed"
+    shutil.copytree(finished, directory)
+    for name in LEFT_BY_THE_END:
+        (directory / name).unlink()
+    return directory
+
+
+def cut(directory: Path, lines: int) -> None:
+    """Leave so many lines of the events."""
+    path = directory / "events.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
+
+
+def fragments(passed: ExecutionPass) -> list[str] | None:
+    made = passed.refinement
+    return [action.fragment for action in made.accepted] if made else None
+
+
+def test_a_killed_run_has_what_its_journals_tell(finished: Path, killed: Path) -> None:
+    whole, found = load_record(finished), load_record(killed)
+    assert isinstance(found.result, PartialResult)
+    assert found.result.usage.total == whole.result.usage.total
+    assert found.result.scores == whole.result.scores
+    assert found.result.ttl == whole.result.ttl
+    assert found.result.answer == whole.result.answer
+    assert found.result.passes == whole.result.passes
+    for one, other in zip(found.result.history.passes, whole.result.history.passes, strict=True):
+        assert one.evaluation_results == other.evaluation_results
+        assert fragments(one) == fragments(other)
+    one, other = (record.result.history.passes[-1] for record in (found, whole))
+    assert [step.state for step in one.steps] == [step.state for step in other.steps]
+
+
+def test_wherever_a_run_is_cut_off_its_page_can_be_made(killed: Path) -> None:
+    lines = (killed / "events.jsonl").read_bytes().splitlines(keepends=True)
+    for number in range(len(lines), 0, -7):
+        cut(killed, number)
+        record = load_record(killed)
+        assert len(record.events) == number
+        assert b"Cut off" in draw_report(record)
+
+
+def test_a_run_that_was_cut_off_is_amber_and_says_how_to_go_on(killed: Path) -> None:
+    result = load_record(killed).result
+    assert headline(result).startswith("Cut off: there is no result")
+    assert tone(result) == "warn"
+    assert next_commands(result, killed) == [
+        ("To go on from what was answered", f"python -m aeon resume={killed}")
+    ]
+
+
+def test_a_run_that_goes_on_is_shown_as_it_stands(killed: Path) -> None:
+    with closing(JsonLines(killed / "events.jsonl")):
+        result = load_record(killed).result
+        assert headline(result).startswith("Still running: ")
+        assert next_commands(result, killed) == []
+        page = write_report(killed).read_text(encoding="utf-8")
+        assert "Still running" in page
+        assert "was interrupted" not in page
+
+
+@pytest.mark.parametrize("name", ["cycles.jsonl", "store.sqlite"])
+def test_the_page_can_do_without(killed: Path, name: str) -> None:
+    (killed / name).unlink()
+    assert b"Cut off" in draw_report(load_record(killed))
+
+
+@pytest.mark.parametrize("name", [".hydra/config.yaml", "events.jsonl"])
+def test_a_run_whose_records_are_gone_is_told_from_a_folder_that_holds_none(
+    killed: Path, name: str
+) -> None:
+    (killed / name).unlink()
+    with pytest.raises(ArtefactError, match="holds no result") as refused:
+        load_record(killed)
+    assert "resume=" in refused.value.hint
