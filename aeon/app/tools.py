@@ -56,8 +56,12 @@ def build(
 
             servers = McpTools(settings.mcp, environ)
             registry.on_close(servers.close)
+            memory = MEMORY_TOOLS if settings.builtin else ()
             for made in servers.tools():
-                registry.register(made)
+                if made.name in memory or registry.get(made.name) is not None:
+                    report(_describe_taken(made.name))
+                else:
+                    registry.register(made)
             for problem in servers.problems():
                 report(problem)
             registry.explain_missing_with(servers.unavailable)
@@ -66,6 +70,13 @@ def build(
         registry.close()
         raise
     return registry
+
+
+def _describe_taken(name: str) -> str:
+    return (
+        f"MCP tool {name!r} is left out: a tool of that name is there already; "
+        "give its server another `prefix` to have both"
+    )
 
 
 def build_run_registry(

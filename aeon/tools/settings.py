@@ -83,11 +83,13 @@ class McpSettings(Value):
 
 class BuiltinSettings(Value):
     """`tools.builtin`: the tools that come with Aeon; `only` these, None for all. `read_file` and `list_files` see
-    the folder `root`, `http_get` the `allowed_hosts`, as `example.com` or `example.com:8080`. Sizes are in bytes."""
+    the folder `root`, `http_get` the `allowed_hosts`, as `example.com` or `example.com:8080`. Sizes are in bytes. Files
+    that hold keys as a rule (`.env`, `id_rsa`, `*.pem`) are read only if `allowed_secret_files` has their name."""
 
     only: Taken[tuple[str, ...] | None] = None
     root: Path | None = None
     max_file_bytes: Taken[int] = Field(default=1_000_000, ge=1)
+    allowed_secret_files: tuple[Word, ...] = ()
     allowed_hosts: Taken[tuple[Host, ...]] = ()
     http_timeout_seconds: Unneeded[float] = Field(default=20, gt=0, le=3600)
     max_response_bytes: Taken[int] = Field(default=1_000_000, ge=1)

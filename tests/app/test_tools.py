@@ -189,6 +189,22 @@ def with_servers(**servers: dict[str, Any]) -> ToolRegistry:
     return registry
 
 
+@pytest.mark.parametrize("memory_tools", [(), ("pid",)])
+def test_a_tool_of_a_server_named_as_another_one_is_left_out(
+    memory_tools: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aeon.app.tools.MEMORY_TOOLS", memory_tools)
+    said: list[str] = []
+    servers = McpSettings.model_validate({"servers": {"alive": own(prefix="")}})
+    functions = {} if memory_tools else {"pid": f"{HERE}:greet"}
+    settings = ToolSettings(builtin=BuiltinSettings(only=()), mcp=servers, functions=functions)
+    registry = build(settings, {}, report=said.append)
+    registry.close()
+    assert [text for text in said if "'pid' is left out: a tool of that name is there" in text]
+    assert "add" in registry.names()
+    assert registry.names().count("pid") == len(functions)
+
+
 GONE = {"command": ["no-such-command-anywhere"], "start_timeout_seconds": 5}
 
 

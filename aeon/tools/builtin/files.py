@@ -1,9 +1,16 @@
-"""Reading files and listing folders under one folder, and nothing else."""
+"""Reading files and listing folders under one folder, and nothing else.
+
+A path is resolved, and then opened name by name, each from the folder before it and not through a link: so nobody who
+changes the folder meanwhile can lead outside of it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +24,17 @@ from aeon.tools.registry import Tool
 from aeon.tools.settings import BuiltinSettings
 
 MAX_ENTRIES = 1_000
+SECRET_NAMES = (
+    *(".env", ".env.*", "*.env", ".git", ".git-credentials", ".netrc", "_netrc", ".pgpass"),
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".npmrc", ".pypirc", ".htpasswd"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx", "*.ppk"),
+    *("*.jks", "*.keystore", "*.kdbx", "credentials", "credentials.*"),
+)
+"""The names of files and folders, whatever their case, that hold keys as a rule: not read, and not looked into."""
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+# O_NONBLOCK, since opening a pipe would wait for somebody to write.
+_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class Entry(Value):
@@ -36,14 +54,26 @@ class Listing(Value):
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
     """The tools for files, when there is a `root`. Raises ConfigError when the folder is missing."""
-    return file_tools(settings.root, settings.max_file_bytes) if settings.root else ()
+    if settings.root is None:
+        return ()
+    allowed = settings.allowed_secret_files
+    return file_tools(settings.root, settings.max_file_bytes, allowed_secrets=allowed)
 
 
-def file_tools(root: Path, max_bytes: int, max_entries: int = MAX_ENTRIES) -> tuple[Tool, Tool]:
-    """`read_file` and `list_files` for one folder. Raises ConfigError when `root` is missing."""
+def file_tools(
+    root: Path,
+    max_bytes: int,
+    max_entries: int = MAX_ENTRIES,
+    allowed_secrets: Sequence[str] = (),
+) -> tuple[Tool, Tool]:
+    """`read_file` and `list_files` for one folder; of SECRET_NAMES those in `allowed_secrets` are files as others are.
+    Raises ConfigError when `root` is missing, and on a system that cannot open files from folders."""
     top = root.expanduser().resolve()
     if not top.is_dir():
         raise ConfigError(f"tools.builtin.root={root}: there is no such folder")
+    if os.open not in os.supports_dir_fd or not _NO_LINK:
+        raise ConfigError("tools.builtin.root: this system cannot keep tools within a folder")
+    folder = _Folder(top, allowed_secrets)
 
     @tool(
         examples=[{"path": "notes/meeting.md"}, {"path": "big.csv", "first_line": 1, "lines": 50}]
@@ -61,7 +91,7 @@ def file_tools(root: Path, max_bytes: int, max_entries: int = MAX_ENTRIES) -> tu
         ] = None,
     ) -> str:
         """Read a text file (UTF-8), or some lines of it."""
-        text = _read_text(_locate(top, path), path, max_bytes)
+        text = folder.read(path, max_bytes)
         if first_line == 1 and lines is None:
             return text
         return "".join(
@@ -78,54 +108,89 @@ def file_tools(root: Path, max_bytes: int, max_entries: int = MAX_ENTRIES) -> tu
         ] = False,
     ) -> Listing:
         """List the files and folders in a folder. Links are listed and not followed."""
-        folder = _locate(top, path)
-        if not folder.is_dir():
-            raise ValueError(f"{path}: there is no such folder")
-        found = list(islice(_walk(folder, recursive), max_entries + 1))
-        entries = sorted(
-            (_describe(each, top) for each in found[:max_entries]), key=lambda entry: entry.path
-        )
+        found = list(islice(folder.walk(path, recursive), max_entries + 1))
+        entries = sorted(found[:max_entries], key=lambda entry: entry.path)
         return Listing(entries=entries, complete=len(found) <= max_entries)
 
     return read_file, list_files
 
 
-def _locate(root: Path, path: str) -> Path:
-    found = (root / path).resolve()
-    if not found.is_relative_to(root):
-        raise ValueError(f"{path}: leads out of the tools' folder")
-    return found
+class _Folder:
+    """What stands under one folder. Raises ValueError, in words, for all else."""
+
+    def __init__(self, root: Path, allowed_secrets: Sequence[str]) -> None:
+        self._root = root
+        self._secrets = tuple(name for name in SECRET_NAMES if name not in allowed_secrets)
+        self._allowed = tuple(allowed_secrets)
+
+    def read(self, path: str, max_bytes: int) -> str:
+        with self._open(path, _FILE, "there is no such file") as descriptor:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ValueError(f"{path}: there is no such file")
+            with open(descriptor, "rb", closefd=False) as opened:
+                content = opened.read(max_bytes + 1)
+        if len(content) > max_bytes:
+            raise ValueError(f"{path}: larger than {max_bytes} bytes")
+        if b"\0" in content:
+            raise ValueError(f"{path}: not a text file")
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
+
+    def walk(self, path: str, recursive: bool) -> Iterator[Entry]:
+        start = self._locate(path)
+        with self._open(path, _FOLDER, "there is no such folder") as top:
+            for within, folders, files, descriptor in os.fwalk(".", dir_fd=top):
+                place = Path(*start, within)
+                for name in sorted(folders + files):
+                    yield _describe(place / name, name, descriptor)
+                if not recursive:
+                    return
+                folders[:] = sorted(name for name in folders if not self._is_secret(name))
+
+    def _is_secret(self, name: str) -> bool:
+        lower = name.lower()
+        is_named = any(fnmatchcase(lower, pattern) for pattern in self._secrets)
+        return is_named and name not in self._allowed
+
+    def _locate(self, path: str) -> tuple[str, ...]:
+        """The names on the way to what a path leads to, links followed."""
+        found = (self._root / path).resolve()
+        if not found.is_relative_to(self._root):
+            raise ValueError(f"{path}: leads out of the tools' folder")
+        names = found.relative_to(self._root).parts
+        if any(self._is_secret(name) for name in names):
+            raise ValueError(
+                f"{path}: files of this name hold keys as a rule, and are read only if "
+                "tools.builtin.allowed_secret_files names them"
+            )
+        return names
+
+    @contextmanager
+    def _open(self, path: str, flags: int, missing: str) -> Iterator[int]:
+        names = self._locate(path)
+        opened = [os.open(self._root, _FOLDER)]
+        try:
+            for place, name in enumerate(names, start=1):
+                how = flags if place == len(names) else _FOLDER
+                opened.append(os.open(name, how | _NO_LINK, dir_fd=opened[-1]))
+            yield opened[-1]
+        except OSError:
+            raise ValueError(f"{path}: {missing}") from None
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
 
 
-def _read_text(file: Path, path: str, max_bytes: int) -> str:
-    if not file.is_file():
-        raise ValueError(f"{path}: there is no such file")
-    with file.open("rb") as opened:
-        content = opened.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise ValueError(f"{path}: larger than {max_bytes} bytes")
-    if b"\0" in content:
-        raise ValueError(f"{path}: not a text file")
+def _describe(path: Path, name: str, folder: int) -> Entry:
+    shown = os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
-
-
-def _walk(folder: Path, recursive: bool) -> Iterator[Path]:
-    for within, folders, files in os.walk(folder):
-        folders.sort()
-        yield from (Path(within, name) for name in sorted(folders + files))
-        if not recursive:
-            return
-
-
-def _describe(found: Path, root: Path) -> Entry:
-    path = os.fsencode(found.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
-    if not found.is_symlink() and found.is_file():
-        return Entry(path=path, kind="file", size=found.stat().st_size)
-    return Entry(
-        path=path,
-        kind="link" if found.is_symlink() else "folder" if found.is_dir() else "other",
-        size=None,
-    )
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return Entry(path=shown, kind="other", size=None)
+    if stat.S_ISREG(found.st_mode):
+        return Entry(path=shown, kind="file", size=found.st_size)
+    if stat.S_ISDIR(found.st_mode):
+        return Entry(path=shown, kind="folder", size=None)
+    return Entry(path=shown, kind="link" if stat.S_ISLNK(found.st_mode) else "other", size=None)

@@ -1,11 +1,13 @@
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aeon.domain.tool_result import ToolResult
-from aeon.tools.builtin.files import file_tools
+from aeon.tools.builtin.files import SECRET_NAMES, file_tools
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
@@ -89,6 +91,88 @@ def test_no_link_in_the_middle_leads_out(root: Path) -> None:
     (root / "notes" / "aside").symlink_to(root.parent / "outside")
     assert "leads out" in str(read(root, "notes/aside/secret.txt").error)
     assert "leads out" in str(call(root, "list_files", path="notes/aside").error)
+
+
+def test_no_exchange_of_folders_leads_out(root: Path) -> None:
+    (root / "swap").mkdir()
+    (root / "swap" / "secret.txt").write_text("harmless")
+    (root / "trap").symlink_to(root.parent / "outside")
+    stop = threading.Event()
+
+    def exchange() -> None:
+        while not stop.is_set():
+            (root / "swap").rename(root / "kept")
+            (root / "trap").rename(root / "swap")
+            (root / "swap").rename(root / "trap")
+            (root / "kept").rename(root / "swap")
+
+    exchanging = threading.Thread(target=exchange)
+    exchanging.start()
+    read_file, _ = file_tools(root, 1_000)
+    seen = set()
+    try:
+        for _ in range(300):
+            with suppress(ValueError):
+                seen.add(read_file.invoke({"path": "swap/secret.txt"}))
+    finally:
+        stop.set()
+        exchanging.join()
+    assert seen <= {"harmless"}
+
+
+def test_a_link_that_comes_between_the_look_and_the_opening_is_not_followed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve = Path.resolve
+
+    def resolve_then_exchange(path: Path, strict: bool = False) -> Path:
+        found = resolve(path, strict)
+        if path.name == "a.txt" and not path.is_symlink():
+            path.unlink()
+            path.symlink_to(root.parent / "secret.txt")
+        return found
+
+    monkeypatch.setattr(Path, "resolve", resolve_then_exchange)
+    assert "there is no such file" in str(read(root, "a.txt").error)
+
+
+def test_no_descriptor_is_left_open(root: Path) -> None:
+    (root / "link").symlink_to("a.txt")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for path in ("a.txt", "missing", "notes", "link", "notes/b.md", "notes/x/y"):
+        read(root, path)
+    call(root, "list_files", recursive=True)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".env", "notes/.env.local", "prod.ENV", ".git/config", "ID_RSA", "notes/tls.pem", "a.Key"],
+)
+def test_files_that_hold_keys_are_not_read_unless_they_are_named(root: Path, path: str) -> None:
+    (root / path).parent.mkdir(exist_ok=True)
+    (root / path).write_text(SECRET)
+    (root / "harmless").symlink_to(path)
+    for name in (path, "harmless"):
+        assert "tools.builtin.allowed_secret_files" in str(read(root, name).error)
+    named = [part for part in Path(path).parts if part != "notes"]
+    read_file, _ = file_tools(root, 1_000, allowed_secrets=named)
+    assert read_file.invoke({"path": path}) == SECRET
+
+
+def test_folders_that_hold_keys_are_named_and_not_looked_into(root: Path) -> None:
+    (root / ".ssh").mkdir()
+    (root / ".ssh" / "known_hosts").touch()
+    listed = file_tools(root, 1_000)[1].invoke({"recursive": True})
+    paths = [entry["path"] for entry in listed["entries"]]
+    assert ".ssh" in paths
+    assert ".ssh/known_hosts" not in paths
+    assert "allowed_secret_files" in str(call(root, "list_files", path=".ssh").error)
+
+
+def test_the_names_of_files_that_hold_keys_are_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "tools.md").read_text(encoding="utf-8")
+    assert [name for name in SECRET_NAMES if f"`{name}`" not in page] == []
 
 
 def test_the_folder_itself_may_be_behind_a_link(root: Path, tmp_path: Path) -> None:
