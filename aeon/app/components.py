@@ -46,20 +46,18 @@ def build_components(
     settings, schema = shared.settings, shared.settings.answer.json_schema
     max_steps, bars = settings.execution.max_steps, settings.convergence
     registry = tools.build_run_registry(shared.registry, memory, settings=settings.tools)
-    parameters = partial(parameters_for, settings.roles, settings.reasoning)
-    asking: dict[str, Any] = {
-        "prompts": shared.prompts,
-        "schemas": shared.schemas,
-        "parameters": parameters,
-    }
-    structured = StructuredCaller(llm, shared={"inputs": dict(inputs)}, emit=stream.emit, **asking)
+    structured = StructuredCaller(
+        llm,
+        shared={"inputs": dict(inputs)},
+        emit=stream.emit,
+        prompts=shared.prompts,
+        schemas=shared.schemas,
+        parameters=partial(parameters_for, settings.roles, settings.reasoning),
+        max_repairs=settings.schemas.repair_attempts,
+    )
     shown = ShownMemory(memory.notes, settings.memory.max_characters)
     both: dict[str, Any] = {"structured": structured, "memory": shown}
-    ttl, nesting, limits = (
-        settings.ttl,
-        settings.refinement.max_nesting_depth,
-        settings.limits.model_dump(),
-    )
+    ttl, limits, refinement = settings.ttl, settings.limits.model_dump(), settings.refinement
     worker = StepWorker(
         llm,
         registry=registry,
@@ -78,7 +76,13 @@ def build_components(
         convergence=ConvergenceEngine(llm, thresholds, **both),
         validator=SemanticValidator(llm, registry, max_steps=max_steps, **both),
         planner=RecursivePlanner(
-            llm, registry, nesting, max_steps=max_steps, answer_schema=schema, **both
+            llm,
+            registry,
+            refinement.max_nesting_depth,
+            max_steps=max_steps,
+            answer_schema=schema,
+            binding_severity=refinement.binding_severity,
+            **both,
         ),
         adaptive=AdaptiveDepth(
             llm, ttl.limit, limits, table=ttl, structured=structured, tools=registry.describe()

@@ -112,7 +112,7 @@ def parse_assessment(
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
     given = answer["consistency_status"]
     judged = [raw["artifacts"] for raw in given]
-    missing = [pair for pair in unasked if pair not in judged]
+    missing = [pair for pair in unasked if pair in pairs and pair not in judged]
     _check_once("/consistency_status", "pair", [*judged, *missing], pairs)
     statuses = {
         raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"])

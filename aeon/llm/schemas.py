@@ -20,6 +20,7 @@ from aeon.schema.json_schema import (
     change_at,
     drop_absent,
     embed_schema,
+    enum_of,
     rebuild,
     relax_absent,
     strip_header,
@@ -40,6 +41,15 @@ _TOOLS_SCHEMA = "the tool's input schema"
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
 
 
+_PASSED_ON: Mapping[SchemaName, Sequence[tuple[str, ...]]] = {
+    "convergence": (
+        ("properties", "consistency_status", "items", "properties", "artifacts"),
+        ("properties", "issues", "items", "properties", "kind"),
+    )
+}
+"""The enums whose values the program only passes on: a person's schema may have more of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class WireSchema:
     """A schema as it goes to the provider, and whether it is within the strict subset. Not to be changed."""
@@ -50,7 +60,7 @@ class WireSchema:
 
 class SchemaLibrary:
     """The schema files with their wire forms and validators, each made once; thread-safe. `directory` is `schemas.dir`,
-    `levels` what a property of the task's profile may be in a person's file, `dimensions` the schemas of properties
+    `levels` what properties of the task's profile may be, `dimensions` the schemas of properties
     that the profile has beside those of its file. Raises SchemaFileError, with its place, for what is no schema."""
 
     def __init__(
@@ -149,10 +159,9 @@ class SchemaLibrary:
         for call, path in self._own.items():
             schema, packaged = strip_header(self._document(call)), self._load_packaged(call)
             if schema != packaged:
-                for name, levels in self._levels.items() if call == "task_profile" else ():
-                    packaged = change_at(
-                        packaged, ("properties", name), partial(_one_of, names=levels)
-                    )
+                for place in _PASSED_ON.get(call, ()):
+                    own = enum_of(schema, place[-1])
+                    packaged = change_at(packaged, place, partial(_allow, values=own))
                 if problems := strict_violations(drop_absent(schema, ())) or misfits(
                     schema, packaged
                 ):
@@ -160,8 +169,9 @@ class SchemaLibrary:
                         "\n".join(
                             f"{path}#{problem.removeprefix('(root)')}" for problem in problems
                         ),
-                        hint="It may allow less than the packaged file, and may ask for more, but it must ask for all "
-                        f"that {_packaged_path(call)} asks for, within OpenAI's strict subset.",
+                        hint="It may allow less than the packaged file, may have other pairs of artefacts and kinds of "
+                        "issues, and may ask for more; but it must ask for all that "
+                        f"{_packaged_path(call)} asks for, within OpenAI's strict subset.",
                     )
             self.local(call)
             self.wire(call, tools=())
@@ -175,13 +185,22 @@ class SchemaLibrary:
     def _document(self, call: SchemaName) -> dict[str, Any]:
         if call not in self._documents:
             document = (
-                read_schema(self._own[call]) if call in self._own else _packaged_document(call)
+                read_schema(self._own[call])
+                if call in self._own
+                else self._with_levels(call, _packaged_document(call))
             )
             self._documents[call] = self._with_dimensions(call, document)
         return self._documents[call]
 
     def _load_packaged(self, call: SchemaName) -> dict[str, Any]:
-        return strip_header(self._with_dimensions(call, _packaged_document(call)))
+        document = self._with_levels(call, _packaged_document(call))
+        return strip_header(self._with_dimensions(call, document))
+
+    def _with_levels(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
+        """The task's profile with every level that the TTL table has an entry for."""
+        for name, levels in self._levels.items() if call == "task_profile" else ():
+            document = change_at(document, ("properties", name), partial(_one_of, names=levels))
+        return document
 
     def _with_dimensions(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
         if call != "task_profile" or not self._dimensions:
@@ -244,6 +263,10 @@ def _with_tools(part: dict[str, Any], tools: Sequence[str]) -> dict[str, Any]:
 def _one_of(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     described = {key: text for key, text in schema.items() if key == "description"}
     return {"type": "string", "enum": list(names), **described}
+
+
+def _allow(schema: dict[str, Any], values: Iterable[Any]) -> dict[str, Any]:
+    return {**schema, "enum": list(dict.fromkeys((*schema["enum"], *values)))}
 
 
 def _key(schema: Schema | None) -> str | None:

@@ -261,6 +261,8 @@ class PromptSettings(Value):
 
 
 class SchemaSettings(Value):
-    """`schemas`: a folder of schema files that is looked in before the packaged one."""
+    """`schemas`: a folder of schema files that is looked in before the packaged one, and how often an answer that does
+    not match its schema is given back to be repaired (FR-050)."""
 
     dir: Path | None = None
+    repair_attempts: Taken[int] = Field(default=2, ge=0, le=10)

@@ -10,7 +10,7 @@ from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, Refinement, RefinementAction
-from aeon.domain.report import ValidationIssue
+from aeon.domain.report import SEVERITIES, Severity, ValidationIssue
 from aeon.domain.request import CallName, LLMAdapter
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.structural import MAX_NESTING_DEPTH
@@ -36,6 +36,7 @@ class RecursivePlanner:
         max_steps: int = 100,
         answer_schema: Mapping[str, Any] | None = None,
         memory: ShownMemory | None = None,
+        binding_severity: Severity = "HIGH",
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = tool_registry or ToolRegistry()
@@ -43,6 +44,7 @@ class RecursivePlanner:
         self._max_steps = max_steps
         self._answer_schema = answer_schema
         self._memory = memory or ShownMemory()
+        self._binding = binding_severity
 
     def __init_subclass__(cls) -> None:
         if "refine_plan" in vars(cls) and "refine" not in vars(cls):
@@ -87,20 +89,21 @@ class RecursivePlanner:
         assessment: ConvergenceAssessment | None = None,
     ) -> Refinement:
         """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069). An answer that leaves
-        out an issue of severity HIGH or more is repaired once. Raises LLMError and ValidationError."""
+        out an issue of the binding severity or more is repaired once. Raises LLMError and ValidationError."""
         variables = {
             **_situation(current_plan),
             "executed_step_ids": list(executed_step_ids),
             "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
             "reasons": [trigger.model_dump(exclude_defaults=True) for trigger in triggers],
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
+            "binding": SEVERITIES[SEVERITIES.index(self._binding) :],
             "assessment": assessment
             and assessment.model_dump(include={"reason_codes", "explanation"}, mode="json"),
         }
         first: list[Refinement] = []
 
         def parse(answer: Mapping[str, Any]) -> Refinement:
-            refinement = parse_refinement(answer, validation_issues, closed_steps)
+            refinement = parse_refinement(answer, validation_issues, closed_steps, self._binding)
             if not first:
                 first.append(refinement)
                 require_answers(refinement, validation_issues)

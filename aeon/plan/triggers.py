@@ -8,7 +8,7 @@ from typing import Literal
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import DeclinedIssue, RefinementAction
-from aeon.domain.report import ValidationIssue, reaches
+from aeon.domain.report import Severity, ValidationIssue, reaches
 from aeon.domain.values import Value
 
 TriggerKind = Literal[
@@ -61,13 +61,15 @@ def find_unanswered(
     issues: Sequence[ValidationIssue],
     actions: Sequence[RefinementAction],
     declined: Sequence[DeclinedIssue] = (),
+    binding: Severity = "HIGH",
 ) -> tuple[str, ...]:
-    """The ids of the issues of severity HIGH or more that no action answers, and that are not declined (FR-086)."""
+    """The ids of the issues of severity `binding` or more that no action answers, and that are not declined
+    (FR-086)."""
     answered = {issue_id for action in actions for issue_id in action.answers} | {
         each.issue_id for each in declined
     }
-    binding = (issue.issue_id for issue in issues if reaches(issue.severity, "HIGH"))
-    return tuple(issue_id for issue_id in binding if issue_id not in answered)
+    grave = (issue.issue_id for issue in issues if reaches(issue.severity, binding))
+    return tuple(issue_id for issue_id in grave if issue_id not in answered)
 
 
 def issue_triggers(

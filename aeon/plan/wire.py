@@ -8,7 +8,7 @@ from typing import Any
 from aeon.domain.graph import topological
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
-from aeon.domain.report import ValidationIssue
+from aeon.domain.report import Severity, ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, locate_errors, require_few
 from aeon.plan.structural import check_steps
 from aeon.plan.triggers import find_unanswered, open_issues
@@ -50,7 +50,10 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
 
 
 def parse_refinement(
-    answer: Mapping[str, Any], issues: Sequence[ValidationIssue], closed: Collection[str] = ()
+    answer: Mapping[str, Any],
+    issues: Sequence[ValidationIssue],
+    closed: Collection[str] = (),
+    binding: Severity = "HIGH",
 ) -> Refinement:
     """Parse the actions, the questions and the answers to `issues`. Raises InvalidAnswer."""
     require_few(len(answer["actions"]), "/actions", "changes", MAX_ACTIONS)
@@ -72,12 +75,12 @@ def parse_refinement(
         actions=actions,
         questions=tuple(questions),
         declined=declined,
-        unanswered=find_unanswered(open_issues(issues, closed), actions, declined),
+        unanswered=find_unanswered(open_issues(issues, closed), actions, declined, binding),
     )
 
 
 def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -> None:
-    """Raise InvalidAnswer when a refinement does not answer an issue of severity HIGH or more."""
+    """Raise InvalidAnswer when a refinement leaves out an issue that must be answered."""
     errors = [
         FieldError(
             "/declined_issues",

@@ -185,7 +185,9 @@ class Refiner:
         blocked = [step.step_id for step in plan.steps if step.blocked]
         codes = list(occasion.assessment.reason_codes) if occasion.assessment else []
         actions = tuple(REFINE_PLAN.call(self._planner, plan, issues, codes, blocked, executed))
-        return Refinement(actions=actions, unanswered=find_unanswered(issues, actions))
+        binding = self._settings.binding_severity
+        unanswered = find_unanswered(issues, actions, binding=binding)
+        return Refinement(actions=actions, unanswered=unanswered)
 
     def _decompose(
         self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget

@@ -1,4 +1,4 @@
-"""A level of one's own: a line of YAML, and a profile schema that names it."""
+"""A level of one's own: a line of YAML."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ def schemas(tmp_path: Path) -> str:
     return f"schemas.dir={tmp_path}"
 
 
-def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(
-    schemas: str, tmp_path: Path
+@pytest.mark.parametrize("has_own_schema", [False, True])
+def test_a_level_that_the_table_names_is_asked_for_paid_and_read_again(
+    schemas: str, tmp_path: Path, has_own_schema: bool
 ):
     model = ScriptedModel(task_profile=profile(1, output_breadth="encyclopaedic"))
-    with Aeon.from_config(
-        ["provider=simulated", schemas, "+ttl.breadth.encyclopaedic=4.0"], environ={}
-    ) as aeon:
+    chosen = ["provider=simulated", "+ttl.breadth.encyclopaedic=4.0"]
+    if has_own_schema:
+        chosen.append(schemas)
+    with Aeon.from_config(chosen, environ={}) as aeon:
         aeon._process = replace(aeon._process, adapter=model)
         result = aeon.run("make tea", directory=tmp_path / "run")
     assert "encyclopaedic" in model.requests[0].schema["properties"]["output_breadth"]["enum"]
