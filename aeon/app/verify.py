@@ -1,10 +1,10 @@
-"""Small tasks run in both modes on the configured provider, and what each run showed."""
+"""Small tasks run in both modes on the configured provider: what each run showed, and whether its answer is right."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,15 +16,70 @@ from aeon.app.wiring import Surroundings
 from aeon.config.settings import Settings
 from aeon.domain.events import CallAnswered, PassStarted, PhaseFinished, Recorded
 from aeon.domain.result import RunResult
+from aeon.llm.extract import ExtractError, extract_json
 
 Mode = Literal["adaptive", "core"]
 MODES: tuple[Mode, ...] = ("adaptive", "core")
+_LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+\S")
+_TABLE_RULE = re.compile(r"[\s|:+-]*-[\s|:+-]*")
+_CAPITALS = {"France": "Paris", "Japan": "Tokyo"}
+_AMOUNTS = {"bread": "2", "milk": "1", "apples": "6"}
+_MOST_THINGS = 10
+
+
+def _has_the_sum(answer: str) -> bool:
+    return re.search(r"(?<![\d.,])15(?:[.,]0+)?(?![\d.,]*\d)", answer) is not None
+
+
+def _has_a_short_list(answer: str) -> bool:
+    items = sum(_LIST_ITEM.match(line) is not None for line in answer.splitlines())
+    return 0 < items <= _MOST_THINGS
+
+
+def _is_the_json(answer: str) -> bool:
+    try:
+        return bool(extract_json(answer) == _CAPITALS)
+    except ExtractError:
+        return False
+
+
+def _has_the_table(answer: str) -> bool:
+    """Whether a table in Markdown has the three rows, each with its amount, below a head."""
+    rows = [line.strip() for line in answer.splitlines() if line.count("|") > 1]
+    cells = [
+        [cell.strip().lower() for cell in row.strip("|").split("|")]
+        for row in rows
+        if not _TABLE_RULE.fullmatch(row)
+    ]
+    expected = [[item, amount] for item, amount in _AMOUNTS.items()]
+    return cells[:1] == [["item", "amount"]] and cells[1:] == expected
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A small task. `is_right` says whether an answer is, as far as a program can tell; None where it cannot."""
+
+    text: str
+    is_right: Callable[[str], bool] | None = None
+
+
 TASKS = (
-    "Calculate the sum of 5 and 10.",
-    "Name three rivers in Europe and the sea that each of them flows into.",
-    "Write a packing list of at most ten things for a weekend in the mountains.",
-    "Compare tea and coffee as a morning drink in one short paragraph, and recommend one of them.",
-    "Turn this into a table with the columns item and amount: bread 2, milk 1, apples 6.",
+    Task("Calculate the sum of 5 and 10. Write it in digits.", _has_the_sum),
+    Task("Name three rivers in Europe and the sea that each of them flows into."),
+    Task(
+        "Write a packing list of at most ten things for a weekend in the mountains, one thing a line, each line "
+        "beginning with a dash.",
+        _has_a_short_list,
+    ),
+    Task(
+        'Answer with one JSON object that gives the capital of each country, {"France": ..., "Japan": ...}, and '
+        "nothing else.",
+        _is_the_json,
+    ),
+    Task(
+        "Turn this into a table in Markdown with the columns item and amount: bread 2, milk 1, apples 6.",
+        _has_the_table,
+    ),
 )
 _LETTERS = {
     "PROFILE": "P",
@@ -44,13 +99,15 @@ _ORDER: Mapping[Mode, re.Pattern[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One run. `phases` as in `LEGEND`; `answers` structured answers came, `repaired` of them not valid at first."""
+    """One run. `phases` as in `LEGEND`; `answers` structured answers came, `repaired` of them not valid at first.
+    `is_right`: whether the answer is, None where no program can tell, or there is none."""
 
     task: str
     mode: Mode
     phases: str
     answers: int
     repaired: int
+    is_right: bool | None
     result: RunResult
 
     @property
@@ -60,12 +117,12 @@ class Verified:
 
     @property
     def works(self) -> bool:
-        """Whether it came to its end in order; whether the answer is any good, a person judges."""
+        """Whether it came to its end in order, whatever its answer is."""
         return self.in_order and self.result.termination_reason != "failed"
 
 
 def run_tasks(
-    settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[str] = TASKS
+    settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[Task] = TASKS
 ) -> Iterator[Verified]:
     """Every task in every mode, each run made as it is asked for. `limits.max_cost` is for all of them together: no run
     is made after it, or after one whose cost is not known. Raises ConfigError."""
@@ -91,18 +148,30 @@ def run_tasks(
                         shared, settings=shared.settings.model_copy(update={"limits": limits})
                     )
                 events: list[Recorded] = []
-                result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[events.append]))
+                result = Run(shared, Work(task.text, {})).to_end(
+                    Surroundings(observers=[events.append])
+                )
                 cost = result.usage.total.cost
                 spent += (
                     math.inf if cost is None else cost
                 )  # what is not known may be all there was
-                answered = [
-                    one
-                    for one in events
-                    if isinstance(one.event, CallAnswered) and one.event.call != "repair"
-                ]
-                phases = "".join(map(_letter, events))
-                yield Verified(task, mode, phases, len(answered), len(result.repairs), result)
+                yield _verified(task, mode, events, result)
+
+
+def _verified(task: Task, mode: Mode, events: Sequence[Recorded], result: RunResult) -> Verified:
+    answered = [
+        one for one in events if isinstance(one.event, CallAnswered) and one.event.call != "repair"
+    ]
+    is_known = task.is_right is not None and result.answer and not result.synthetic
+    return Verified(
+        task=task.text,
+        mode=mode,
+        phases="".join(map(_letter, events)),
+        answers=len(answered),
+        repaired=len(result.repairs),
+        is_right=task.is_right(result.answer) if task.is_right and is_known else None,
+        result=result,
+    )
 
 
 def _letter(recorded: Recorded) -> str:

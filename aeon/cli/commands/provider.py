@@ -22,7 +22,8 @@ from aeon.report.words import count_noun, one_line
 
 _PLANLESS = ("mode=", "task=", "task_file=", "plan_file=", "resume=")
 _CHECK = "{:<9} {:<6} {:>7} {:>8}  {}"
-_RUN = "  {:<9} {:<26} {:>7} {:>7} {:>6} {:>8} {:>9}  {}"
+_RUN = "  {:<9} {:<26} {:>7} {:>7} {:>6} {:>8} {:>9}  {:<6}  {}"
+_RIGHT = {True: "right", False: "wrong", None: "-"}
 
 
 def doctor(arguments: Sequence[str]) -> int:
@@ -86,7 +87,8 @@ def _indent(first: str, indent: str, texts: Iterable[str]) -> str:
 
 
 def verify(arguments: Sequence[str]) -> int:
-    """Run five small tasks in both modes, as a table. Raises ConfigError for what is wrong before any call."""
+    """Run five small tasks in both modes, as a table, and check the answers that a program can check. Raises
+    ConfigError for what is wrong before any call."""
     given = parse(arguments)
     if unusable := next((text for text in given.overrides if text.startswith(_PLANLESS)), None):
         raise ConfigError(
@@ -105,7 +107,8 @@ def verify(arguments: Sequence[str]) -> int:
                 )
             put(
                 _RUN.format(
-                    "mode", "phases", "valid", "repairs", "calls", "tokens", "cost", "ended"
+                    *("mode", "phases", "valid", "repairs", "calls", "tokens", "cost"),
+                    *("answer", "ended"),
                 )
             )
         if run.mode == MODES[0]:
@@ -115,7 +118,8 @@ def verify(arguments: Sequence[str]) -> int:
     put(f"\n{LEGEND}\n{_describe_all(done)}")
     if not all(run.works for run in done):
         return FAILED
-    return DONE if len(done) == len(TASKS) * len(MODES) else NOT_CONVERGED
+    is_wrong = any(run.is_right is False for run in done)
+    return NOT_CONVERGED if is_wrong or len(done) < len(TASKS) * len(MODES) else DONE
 
 
 def _describe_run(run: Verified) -> str:
@@ -127,12 +131,21 @@ def _describe_run(run: Verified) -> str:
         f"{run.answers - run.repaired}/{run.answers}",
         " ".join((result.termination_reason, *figures)),
     )
-    row = _RUN.format(
-        run.mode, run.phases, valid, run.repaired, usage.requests, usage.total_tokens, cost, ended
-    )
+    figures_of_run = (run.repaired, usage.requests, usage.total_tokens, cost)
+    row = _RUN.format(run.mode, run.phases, valid, *figures_of_run, _RIGHT[run.is_right], ended)
     notes = [] if run.in_order else ["The phases are not in the order that this mode prescribes."]
     notes += [result.error.message, result.error.hint] if result.error else []
     return _indent(row.rstrip(), " " * 12, notes)
+
+
+def _describe_answers(done: Sequence[Verified]) -> str:
+    """How many of the answers that a program can check are right."""
+    checked = [run.is_right for run in done if run.is_right is not None]
+    if not checked:
+        return "\nNo answer was checked."
+    wrong = checked.count(False)
+    said = f"\n{checked.count(True)} of {count_noun(len(checked), 'checked answer')} right"
+    return f"{said}, {wrong} wrong." if wrong else f"{said}."
 
 
 def _describe_all(done: Sequence[Verified]) -> str:
@@ -149,5 +162,6 @@ def _describe_all(done: Sequence[Verified]) -> str:
         f" (converged or not); {answers - repaired} of {count_noun(answers, 'answer')} valid at once;"
         f" {sum(usage.total.total_tokens for usage in usages)} tokens,"
         f" {f'cost unknown: {unknown}' if unknown else f'cost {sum(costs):.4f}'}."
+        + _describe_answers(done)
         + (f"\n{count_noun(missing, 'run')} {not_made}" if missing else "")
     )

@@ -10,11 +10,19 @@ import pytest
 from aeon.app.verify import TASKS
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
-from tests.support.openai_server import Completion, Failure, OpenAIServer
+from tests.support.fences import texts_in
+from tests.support.openai_server import Completion, Failure, OpenAIServer, Received
 from tests.support.scripted_model import clear
 
 pytestmark = pytest.mark.slow
 
+RIGHT = {
+    "sum": "The sum is **15**.",
+    "rivers": "Danube, Rhine, Rhone",
+    "packing": "- boots\n- a map",
+    "JSON": '{"France": "Paris", "Japan": "Tokyo"}',
+    "table": "| item | amount |\n|---|---|\n| bread | 2 |\n| milk | 1 |\n| apples | 6 |",
+}
 PRICED = "provider.prices={gpt-5-mini: {input: 1000, output: 1000}, scripted: {input: 1000, output: 1000}}"
 A_RUN = "P|LER|XE"
 
@@ -32,6 +40,12 @@ def verify(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
     return run
 
 
+def solved(request: Received) -> dict[str, Any]:
+    """A step that gives the right answer to the task that its prompt names."""
+    (task,) = texts_in(request.user, "task")
+    return clear(next(answer for word, answer in RIGHT.items() if word in task))
+
+
 def untold(answer: Any) -> Any:
     """The answer, or what a function answers, without its usage."""
     if callable(answer):
@@ -46,9 +60,11 @@ def rows(out: str) -> list[list[str]]:
 
 
 def test_five_tasks_run_in_both_modes_each_with_its_phases_answers_and_tokens(verify, start_server):
-    server = start_server(script())
+    server = start_server(script(step=solved))
     ended = verify(server)
     assert ended.status == 0
+    assert [row[7] for row in rows(ended.out)] == [*["right"] * 2, *["-"] * 2, *["right"] * 6]
+    assert ended.out.endswith("8 of 8 checked answers right.\n")
     assert [row[0] for row in rows(ended.out)] == ["adaptive", "core"] * len(TASKS)
     assert {tuple(row[1:6]) for row in rows(ended.out) if row[0] == "adaptive"} == {
         (A_RUN, "6/6", "0", "6", "720")
@@ -58,6 +74,13 @@ def test_five_tasks_run_in_both_modes_each_with_its_phases_answers_and_tokens(ve
     }
     assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out
     assert len(server.requests) == len(TASKS) * 8
+
+
+def test_a_wrong_answer_is_called_wrong_and_changes_the_status(verify, start_server):
+    ended = verify(start_server(script(step=clear("14"))))
+    assert ended.status == 3
+    assert [row[7] for row in rows(ended.out)][:4] == ["wrong", "wrong", "-", "-"]
+    assert "0 of 8 checked answers right, 8 wrong." in ended.out
 
 
 def test_the_money_is_for_all_runs_together(verify, start_server):
@@ -75,7 +98,7 @@ def test_repairs_are_counted_and_told_from_answers_that_were_valid_at_once(verif
 
 def test_a_run_that_fails_is_told_with_its_error_and_the_others_are_made(verify, start_server):
     def plan(request: Any) -> Any:
-        return Failure(500) if TASKS[1] in request.user else script()["plan"]
+        return Failure(500) if TASKS[1].text in request.user else script()["plan"]
 
     ended = verify(start_server(script(plan=plan)))
     assert ended.status == 1
@@ -99,7 +122,12 @@ def test_a_model_without_a_price_is_named(verify, start_server):
 
 def test_a_server_that_is_down_is_left_alone_by_the_runs_that_follow(verify, start_server):
     server = start_server({name: Failure(503) for name in script()})
-    ended = verify(server, "provider.retry.initial_seconds=0.3", "provider.retry.attempts=2")
+    ended = verify(
+        server,
+        "provider.retry.initial_seconds=0.3",
+        "provider.retry.attempts=2",
+        "provider.patience_seconds=0",
+    )
     assert ended.status == 1
     assert len(rows(ended.out)) == len(TASKS) * 2
     assert len(server.requests) <= 10
@@ -123,4 +151,6 @@ def test_a_simulated_run_says_that_its_end_is_made_up(aeon: RunAeon):
     ended = aeon("verify", "provider=simulated")
     assert ended.status == 0
     assert "made up, and so is how each run ends" in ended.err
+    assert {row[7] for row in rows(ended.out)} == {"-"}
+    assert "No answer was checked." in ended.out
     assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out
