@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from aeon.config.compose.literal import format_value
 from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
-from aeon.files.tables import SUFFIXES, read_rows
+from aeon.files.tables import SUFFIXES, load_unique, read_rows
 from aeon.files.text import require_unicode
 from aeon.report.words import one_line
 
@@ -165,7 +165,7 @@ def _identity(value: Any, name: str) -> str:
 
 def _mapping(value: Any, name: str) -> list[tuple[str, Any]]:
     """The members of an object, which a cell of a table holds as JSON."""
-    value = json.loads(value) if isinstance(value, str) and value.strip() else value
+    value = load_unique(value) if isinstance(value, str) and value.strip() else value
     if value is None or value == "":
         return []
     if not isinstance(value, dict):

@@ -1,20 +1,84 @@
-"""What a row of a dataset may configure: less than its person, since a dataset may be a stranger's."""
+"""What a row of a dataset may configure: less than its person, since a dataset may be a stranger's.
+
+Each field of the settings says itself whether a row may set it (`aeon.domain.values.FromOthers`); without a mark of its
+own it may not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import key_of
-from aeon.config.recompose import select_overrides
+from aeon.config.recompose import leaves_of, mark_at
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
+from aeon.files.resources import resource_root
+
+_MAY = "a row may only set models, thresholds, modes, ttl.base, and lower limits"
+_HINT = "All else is set on the command line, for all rows."
+_ABSENT = object()
 
 
-def check_overrides(overrides: Sequence[str], config_dir: Path | None) -> None:
-    """Raise ConfigError for an override that chooses a provider, starts, imports, reads or sends something, or does
-    nothing in a row; what a replay may take from a cassette may be set."""
-    taken, _ = select_overrides(overrides, config_dir)
+def check_overrides(overrides: Sequence[str]) -> None:
+    """Raise ConfigError for an override that sets what a row may not, by its key, before anything is composed of it."""
     for text in overrides:
-        if text not in taken or key_of(text) in ("provider", "provider.kind"):
-            hint = "A row may set models, thresholds, limits and modes; all else is set on the command line."
-            raise ConfigError(f"overrides: a row may not set {key_of(text)}", hint=hint)
+        key = key_of(text)
+        if not _may_be_composed(text, key):
+            raise ConfigError(f"overrides: a row may not set {key}: {_MAY}", hint=_HINT)
+
+
+def _may_be_composed(text: str, key: str) -> bool:
+    if "${" in text or "/" in key or text.startswith(("~", "+")):
+        return False
+    override = parse(text)
+    if override.package is not None or override.is_sweep_override():
+        return False
+    value: Any = override.value()
+    if "." in key or isinstance(value, dict):
+        return all(mark_at(leaf).row for leaf in leaves_of(key, value))
+    # A file of a group is checked by what it changes; one of a person's own may change any other group.
+    return (resource_root() / "conf" / key / f"{value}.yaml").is_file()
+
+
+def modes_among(overrides: Sequence[str]) -> tuple[str, ...]:
+    """The overrides that choose a mode: what its file sets belongs to it, and is no change of the row's."""
+    return tuple(text for text in overrides if key_of(text) == "mode")
+
+
+def check_changes(settings: Settings, configured: Settings) -> None:
+    """Raise ConfigError when the settings of a row differ from those that are configured, with its mode, in what it may
+    not set, or allow more than they do."""
+    before, after = (
+        dict(_values("", of.model_dump(mode="json", exclude={"resume"})))
+        for of in (configured, settings)
+    )
+    for key in before.keys() | after.keys():
+        given = after.get(key, _ABSENT)
+        if given != before.get(key, _ABSENT):
+            _check_value(key, given, before)
+
+
+def _check_value(key: str, given: Any, before: dict[str, Any]) -> None:
+    rule = mark_at(key).row
+    if rule == "any":
+        return
+    if not rule:
+        raise ConfigError(f"overrides: a row may not set {key}: {_MAY}", hint=_HINT)
+    named = key if rule == "lower" else f"{key.rpartition('.')[0]}.{rule}"
+    most = before.get(named)
+    if most is not None and (given is None or given > most):
+        value = json.dumps(given)
+        problem = f"overrides: {key}={value}: a row may not go beyond {named}={most:g}"
+        raise ConfigError(problem, hint=_HINT)
+
+
+def _values(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The values within a value by their keys."""
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from _values(f"{key}.{name}" if key else name, item)
+    else:
+        yield key, value

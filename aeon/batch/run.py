@@ -16,14 +16,14 @@ from aeon.app.many import run_all
 from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
 from aeon.app.process import OpenEndpoints
 from aeon.batch.dataset import Row
-from aeon.batch.overrides import check_overrides
+from aeon.batch.overrides import check_changes, check_overrides, modes_among
 from aeon.batch.records import Running
 from aeon.batch.results import line_of, problem_line
 from aeon.batch.summary import Line
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings, environment
 from aeon.config.origin import read
-from aeon.config.settings import BatchSettings
+from aeon.config.settings import BatchSettings, Settings
 from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
@@ -60,16 +60,22 @@ class Backend(Protocol):
 
 
 def open_aeon(
-    composition: Composition, *more: str, open_endpoints: OpenEndpoints | None = None
+    composition: Composition,
+    *more: str,
+    configured: Settings | None = None,
+    open_endpoints: OpenEndpoints | None = None,
 ) -> Aeon:
-    """Aeon as composed for the rows of a batch, with `more` overrides. Raises ConfigError."""
-    composed = composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
-    return Aeon(
-        compose_settings(composed),
-        environment(),
-        composition=composed,
-        open_endpoints=open_endpoints,
-    )
+    """Aeon as composed for the rows of a batch, with `more` overrides, those of a row where the settings without them
+    are given as `configured`. Raises ConfigError."""
+    composed = _of_rows(composition, *more)
+    settings = compose_settings(composed)
+    if configured is not None:
+        check_changes(settings, configured)
+    return Aeon(settings, environment(), composition=composed, open_endpoints=open_endpoints)
+
+
+def _of_rows(composition: Composition, *more: str) -> Composition:
+    return composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
 
 
 class BatchControl(RunControl):
@@ -154,20 +160,32 @@ class RowRunner:
         self.running.close()
 
     def _run(self, row: Row, control: RunControl, keep: Keep) -> RunResult:
-        check_overrides(row.overrides, self.composition.config_dir)
+        check_overrides(row.overrides)
         directory, cut_off = self.running.directories(row.key)
         given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
         given["keep"] = partial(keep, directory)
         # With no store, then or now, nothing that was answered is kept.
         if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
             return self._aeon_for(row.overrides).run(row.task, **given)
-        with self._open(*row.overrides, f"resume={cut_off}") as aeon:
+        with self._open(row.overrides, f"resume={cut_off}") as aeon:
             return aeon.run(row.task, **given)
 
-    def _open(self, *overrides: str) -> Aeon:
+    def _open(self, overrides: tuple[str, ...], *more: str) -> Aeon:
         with self._opening:  # Hydra composes one configuration at a time
             opening = None if self.endpoints is None else self.endpoints.open
-            return open_aeon(self.composition, *overrides, open_endpoints=opening)
+            return open_aeon(
+                self.composition,
+                *more,
+                *overrides,
+                configured=self._configured_for(overrides),
+                open_endpoints=opening,
+            )
+
+    def _configured_for(self, overrides: tuple[str, ...]) -> Settings | None:
+        """The settings that those of a row with these overrides are compared with; None for a row without any."""
+        if not overrides:
+            return None
+        return compose_settings(_of_rows(self.composition, *modes_among(overrides)))
 
     def _aeon_for(self, overrides: tuple[str, ...]) -> Aeon:
         """The Aeon of rows with these overrides, opened once. Raises ConfigError."""
@@ -180,7 +198,7 @@ class RowRunner:
                         f"the rows have more than {_MOST_CONFIGURATIONS} different overrides"
                     )
                 try:
-                    self._others[overrides] = self._open(*overrides)
+                    self._others[overrides] = self._open(overrides)
                 except ConfigError as error:
                     self._others[overrides] = error
             found = self._others[overrides]

@@ -1,7 +1,7 @@
 """Composing a run again: the overrides it was given, then today's.
 
 A cassette may be anybody's, and replaying it must only replay it: each field of the settings says itself whether it may
-come from a recording (`aeon.domain.values.FromRecording`).
+come from a recording (`aeon.domain.values.FromOthers`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.compose.reference import groups
 from aeon.config.origin import Origin
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.domain.values import TAKEN, UNNEEDED, FromRecording
+from aeon.domain.values import TAKEN, UNNEEDED, FromOthers
 from aeon.files.explain import models_in
 from aeon.files.resources import resource_root
 from aeon.store.settings import CASSETTE_SUFFIX
@@ -29,7 +29,7 @@ _RECORDED_APART = frozenset(
     {"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch"}
 )
 _NAME = re.compile(r"\w[\w-]*", re.ASCII)  # of a file, without a folder
-_HELD = FromRecording("held")
+_HELD = FromOthers("held")
 # The groups that set other groups' keys, or Hydra's own.
 _NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
 _ABOVE_THE_GROUPS = ("task=null", "task_file=null", "~inputs", "~input_files")
@@ -258,10 +258,10 @@ def _verdict(text: str, folder: Path | None) -> str:
         return "held"
     value = None if override.is_delete() else override.value()
     if "." in key or isinstance(value, dict) or override.is_delete():
-        verdicts = {_mark_at(leaf).rule for leaf in _leaves(key, value)}
+        verdicts = {mark_at(leaf).rule for leaf in leaves_of(key, value)}
         return verdicts.pop() if len(verdicts) == 1 else "held"
     names = {str(name) for name in (value if isinstance(value, list) else [value])}
-    mark = _mark_at(key)
+    mark = mark_at(key)
     if mark.options is not None and not (mark.options and names <= mark.options):
         return mark.rule
     # An option that comes neither with Aeon nor with the person's own folder is held back.
@@ -273,7 +273,8 @@ def _verdict(text: str, folder: Path | None) -> str:
     return "taken" if known else "held"
 
 
-def _mark_at(key: str) -> FromRecording:
+def mark_at(key: str) -> FromOthers:
+    """The mark of the settings field at a key."""
     from aeon.config.settings import Settings  # slow to load, and only for a cassette's overrides
 
     names = key.split(".")
@@ -295,8 +296,8 @@ def _mark_at(key: str) -> FromRecording:
     return mark
 
 
-def _mark(field: FieldInfo, around: FromRecording) -> FromRecording:
-    own = next((mark for mark in field.metadata if isinstance(mark, FromRecording)), None)
+def _mark(field: FieldInfo, around: FromOthers) -> FromOthers:
+    own = next((mark for mark in field.metadata if isinstance(mark, FromOthers)), None)
     if (
         own is None
         and around.rule == "taken"
@@ -306,9 +307,10 @@ def _mark(field: FieldInfo, around: FromRecording) -> FromRecording:
     return own or around
 
 
-def _leaves(key: str, value: Any) -> Iterator[str]:
+def leaves_of(key: str, value: Any) -> Iterator[str]:
+    """The keys of the values within a value."""
     if isinstance(value, dict) and value:
         for name, item in value.items():
-            yield from _leaves(f"{key}.{name}", item)
+            yield from leaves_of(f"{key}.{name}", item)
     else:
         yield key

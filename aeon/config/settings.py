@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 from aeon.adaptive.table import complete_table, packaged_table
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.profile import TTLTable
-from aeon.domain.values import FromRecording, Taken, Unneeded, Value
+from aeon.domain.values import FromOthers, Taken, Unneeded, Value
 from aeon.execution.settings import AnswerSettings, ExecutionSettings
 from aeon.kernel.settings import ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
@@ -115,7 +115,7 @@ class SweepSettings(Value):
     resume: Path | None = None
 
 
-_ANY_OPTION = FromRecording("held", None)  # each key says for itself whether it is taken
+_ANY_OPTION = FromOthers("held", None)  # each key says for itself whether it is taken
 
 
 class Settings(Value):
@@ -143,10 +143,10 @@ class Settings(Value):
     answer: Taken[AnswerSettings] = AnswerSettings.model_construct()
     prompts: Annotated[PromptSettings, _ANY_OPTION] = PromptSettings.model_construct()
     schemas: Annotated[SchemaSettings, _ANY_OPTION] = SchemaSettings.model_construct()
-    tools: Annotated[ToolSettings, FromRecording("held", frozenset({"none", "builtin"}))] = (
+    tools: Annotated[ToolSettings, FromOthers("held", frozenset({"none", "builtin"}))] = (
         ToolSettings.model_construct()
     )
-    memory: Annotated[MemorySettings, FromRecording("held", frozenset({"in_memory"}))] = (
+    memory: Annotated[MemorySettings, FromOthers("held", frozenset({"in_memory"}))] = (
         MemorySettings.model_construct()
     )
     store: Unneeded[StoreSettings] = StoreSettings.model_construct()

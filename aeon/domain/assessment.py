@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from aeon.domain.values import Value
+from aeon.domain.values import OfRow, Value
 
 IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
 
@@ -15,9 +15,9 @@ IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
 class ConvergenceThresholds(Value):
     """The least each score must reach, each in [0, 1] (FR-022)."""
 
-    completeness: float = Field(default=0.95, ge=0, le=1)
-    coherence: float = Field(default=0.90, ge=0, le=1)
-    consistency: float = Field(default=0.90, ge=0, le=1)
+    completeness: OfRow[float] = Field(default=0.95, ge=0, le=1)
+    coherence: OfRow[float] = Field(default=0.90, ge=0, le=1)
+    consistency: OfRow[float] = Field(default=0.90, ge=0, le=1)
 
 
 class PairStatus(Value):

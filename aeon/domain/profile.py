@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from aeon.domain.request import ReasoningMode
-from aeon.domain.values import Value
+from aeon.domain.values import LowerOfRow, UpToLimitOfRow, Value
 
 ToolUsage = Literal["none", "minimal", "moderate", "extensive"]
 Breadth = Literal["narrow", "moderate", "broad"]
@@ -125,8 +125,8 @@ class TTLTable(Value):
     `limit`, where m is `depth[d]` and what every other dimension adds. It never gives less to a deeper or less
     sufficient task."""
 
-    base: int = Field(ge=1)
-    limit: int = Field(ge=1)
+    base: UpToLimitOfRow[int] = Field(ge=1)
+    limit: LowerOfRow[int] = Field(ge=1)
     depth: dict[int, float]
     typical_steps: dict[int, int]
     extra_step: int = Field(ge=0)

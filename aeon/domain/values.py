@@ -49,20 +49,28 @@ Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
 
 
 @dataclass(frozen=True, slots=True)
-class FromRecording:
-    """Whether a settings field may come from the head of a cassette, which anybody may have made: `taken`, as it
-    decides what is asked; `unneeded` in a replay; `held`, as it starts, imports, reads or writes something. A field
-    without a mark has that of the field around it; the outermost, and paths, are `held`. `options` are those of a group
-    that may be chosen nevertheless; None: all."""
+class FromOthers:
+    """Whether a settings field may come from what anybody may have made.
+
+    From the head of a cassette it is `taken`, as it decides what is asked; `unneeded` in a replay; `held`, as it
+    starts, imports, reads or writes something. A field without a mark has that of the field around it; the outermost,
+    and paths, are `held`. `options` are those of a group that may be chosen nevertheless; None: all.
+
+    A `row` of a dataset may set only a field that is marked itself: to any value, or to one that is at most the
+    configured one (`lower`), or the value of the field of this name beside it."""
 
     rule: Literal["taken", "unneeded", "held"]
     options: frozenset[str] | None = frozenset()
+    row: Literal["", "any", "lower", "limit"] = ""
 
 
 T = TypeVar("T")
-TAKEN, UNNEEDED = FromRecording("taken", None), FromRecording("unneeded")
+TAKEN, UNNEEDED = FromOthers("taken", None), FromOthers("unneeded")
 Taken = Annotated[T, TAKEN]
 Unneeded = Annotated[T, UNNEEDED]
+OfRow = Annotated[T, FromOthers("taken", None, row="any")]
+LowerOfRow = Annotated[T, FromOthers("taken", None, row="lower")]
+UpToLimitOfRow = Annotated[T, FromOthers("taken", None, row="limit")]
 
 Row = dict[str, Any]
 Frame: TypeAlias = "pandas.DataFrame"

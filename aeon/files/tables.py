@@ -14,7 +14,13 @@ from typing import Any, BinaryIO
 from aeon.domain.errors import ConfigError
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
-_MOST_OF_A_CELL, _AT_ONCE = 2**31 - 1, 1000
+MOST_OF_A_CELL = 10_000_000
+"""The most characters of a cell of a Parquet file, which may unpack to any size."""
+_MOST_UNPACKED, _MOST_RATIO = (
+    64_000_000,
+    200,
+)  # bytes of a column, and how often more than are in the file
+_LONGEST_CELL_OF_CSV, _AT_ONCE = 2**31 - 1, 1000
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
@@ -52,7 +58,7 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     for line, text in enumerate(_lines(path, "\n"), start=1):
         if text.strip():
             try:
-                yield line, json.loads(text.rstrip())
+                yield line, load_unique(text.rstrip())
             except (ValueError, RecursionError) as error:
                 where = (
                     f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
@@ -60,8 +66,23 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield line, ValueError(f"not JSON{where}: {getattr(error, 'msg', error)}")
 
 
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises ValueError for a name that stands twice: readers differ in which of the two they take."""
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ValueError(f"the name {name!r} stands twice in an object")
+        made[name] = value
+    return made
+
+
+def load_unique(text: str) -> Any:
+    """JSON in which no object has a name twice. Raises ValueError."""
+    return json.loads(text, object_pairs_hook=_unique_members)
+
+
 def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:
-    csv.field_size_limit(_MOST_OF_A_CELL)
+    csv.field_size_limit(_LONGEST_CELL_OF_CSV)
     head = re.sub('"[^"]*"', "", next(_lines(path, ""), ""))  # a name in quotes may hold either
     comma = max("\t;" if path.suffix.lower() == ".tsv" else ",;\t", key=head.count)
     # Strict: else a quotation mark that is never closed would take all rows after it for one cell.
@@ -93,9 +114,10 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
     """Numbers and dates are texts, as in a table of text."""
     pyarrow, parquet = _parquet()
     try:
-        with parquet.ParquetFile(path) as file:
-            batches = file.iter_batches(batch_size=_AT_ONCE)
-            rows = (row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict"))
+        texts, at_once = _check_unpacked(parquet.read_metadata(path), path)
+        # As a dictionary, a long text that many rows have is there once.
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            rows = _rows_of_batches(file.iter_batches(batch_size=at_once), path)
             for number, given in enumerate(map(_without_nulls, rows), start=1):
                 yield (
                     number,
@@ -111,6 +133,45 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
         raise ConfigError(f"{path}: cannot be read as Parquet: {error}") from None
 
 
+def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
+    """The columns of texts, and how many rows may be unpacked at once. Raises ConfigError for a column that unpacks to
+    much more than is in the file."""
+    columns = [
+        metadata.row_group(group).column(number)
+        for group in range(metadata.num_row_groups)
+        for number in range(metadata.num_columns)
+    ]
+    for column in columns:
+        size = column.total_uncompressed_size
+        if size > max(_MOST_UNPACKED, _MOST_RATIO * column.total_compressed_size):
+            raise ConfigError(
+                f"{path}: the column {column.path_in_schema} unpacks to {size:,} bytes, more than "
+                f"{_MOST_RATIO} times what is in the file",
+                hint="Write the rows as JSON Lines.",
+            )
+    texts = {
+        column.path_in_schema
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and "." not in column.path_in_schema
+    }
+    # A text within a struct may be as long as its column, in each row.
+    nested = [column.total_uncompressed_size for column in columns if "." in column.path_in_schema]
+    at_once = _MOST_UNPACKED // max(nested) if nested and max(nested) else _AT_ONCE
+    return sorted(texts), max(1, min(_AT_ONCE, at_once))
+
+
+def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of batches, unpacked one after the other. Raises ConfigError for a cell that is too long."""
+    for batch in batches:
+        for row in range(batch.num_rows):
+            given = batch.slice(row, 1).to_pylist(maps_as_pydicts="strict")[0]
+            for name, value in given.items():
+                if isinstance(value, str) and len(value) > MOST_OF_A_CELL:
+                    most = f"{MOST_OF_A_CELL:,} characters are the most"
+                    raise ConfigError(f"{path}: a cell of {name} has {len(value):,}: {most}")
+            yield given
+
+
 def _without_nulls(value: Any) -> Any:
     """A value without the members that only other rows of its column have."""
     if not isinstance(value, dict):
@@ -118,13 +179,21 @@ def _without_nulls(value: Any) -> Any:
     return {name: _without_nulls(member) for name, member in value.items() if member is not None}
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
 def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as CSV in UTF-8, with a header."""
+    """Write rows as CSV in UTF-8, with a header. A text that a spreadsheet would take for a formula begins with an
+    apostrophe, which shows it as it is."""
     text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
     writer = csv.DictWriter(text, list(columns))
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _as_text(value) for name, value in row.items()} for row in rows)
     text.detach()
+
+
+def _as_text(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def write_parquet(

@@ -11,7 +11,7 @@ from pydantic import Field
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE, SmallTask, TaskProfile
-from aeon.domain.values import Value
+from aeon.domain.values import OfRow, Value
 from aeon.execution.settings import ExecutionSettings
 from aeon.llm.stack.limits import LimitSettings
 
@@ -23,7 +23,7 @@ class ModeSettings(Value):
     """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive, but a task profiled as
     `small` gets a plan of the one step that `one_step` describes."""
 
-    kind: Mode = "adaptive"
+    kind: OfRow[Mode] = "adaptive"
     one_step: str = Field(default=ONE_STEP, min_length=1)
     small: SmallTask = SmallTask.model_construct()
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from aeon.domain.request import Parameters, ReasoningMode, Role
-from aeon.domain.values import Value
+from aeon.domain.values import OfRow, Value
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
@@ -15,7 +15,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 class GenerationSettings(Value):
     """`roles.*` and `reasoning.*`: what overrides the provider's own model and parameters; None leaves them alone."""
 
-    model: str | None = None
+    model: OfRow[str | None] = None
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     effort: Effort | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, JsonValue, PlainSerializer, model_validator
 
 from aeon.domain.request import Parameters
-from aeon.domain.values import Address, Taken, Unneeded, Value, is_loopback
+from aeon.domain.values import Address, OfRow, Taken, Unneeded, Value, is_loopback
 from aeon.llm.roles import Effort
 
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
@@ -100,7 +100,7 @@ class SimulatedProvider(_Provider):
 
     shapes_answers = ("seed", "scenario")
     kind: Taken[Literal["simulated"]] = "simulated"
-    model: Taken[str] = "simulated"
+    model: OfRow[str] = "simulated"
     seed: Taken[int] = Field(default=0, ge=0)
     scenario: Path | None = None
     latency_seconds: Unneeded[float] = Field(default=0.0, ge=0)
@@ -114,7 +114,7 @@ class LocalProvider(_Provider):
 
     shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
     kind: Taken[Literal["local"]] = "local"
-    model: Taken[str] = "local"
+    model: OfRow[str] = "local"
     model_path: Unneeded[Path | None] = None
     repo_id: Taken[str | None] = None
     filename: Taken[str | None] = None
@@ -154,7 +154,7 @@ class CustomProvider(_Limited):
     kind: Taken[Literal["custom"]] = "custom"
     adapter: Unneeded[str | None] = None
     options: Taken[dict[str, JsonValue]] = Field(default_factory=dict)
-    model: Taken[str] = NO_NAME
+    model: OfRow[str] = NO_NAME
     patience_seconds: PatienceSeconds = 60.0
 
     @model_validator(mode="before")
@@ -183,7 +183,7 @@ class EndpointSettings(_Limited):
 
     shapes_answers = ("extra_body",)
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
-    model: Taken[str] = "gpt-5-mini"
+    model: OfRow[str] = "gpt-5-mini"
     base_url: Unneeded[Address | None] = None
     base_url_env: Unneeded[str | None] = "OPENAI_BASE_URL"
     structured_output: Taken[StructuredOutput] = "auto"

@@ -18,6 +18,8 @@ from aeon.files.text import load_json
 from aeon.schema.json_schema import once_per_schema
 from aeon.store.models import canonical
 
+MAX_REQUEST_CHARACTERS = 50_000_000
+"""The most that the texts of one stored request come to, with the names of their parts."""
 SHORTEST = 256
 """Characters: a shorter text costs less where it is than the name of a row."""
 _MOST_OF_A_CHARACTER = 6  # \u0000
@@ -56,10 +58,17 @@ def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
 
 
 def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) -> dict[str, Any]:
-    """The whole request again; `row` gives a row by its name. Changes `request`."""
+    """The whole request again; `row` gives a row by its name. Changes `request`. Raises ValueError for texts that come
+    to more than a request may have: rows that hold each other twice double with each."""
+    left = MAX_REQUEST_CHARACTERS
 
     def read(name: str) -> str:
+        nonlocal left
         text = row(name)
+        left -= len(text) + _NAME_LENGTH
+        if left < 0:
+            most = f"{MAX_REQUEST_CHARACTERS:,} characters"
+            raise ValueError(f"a request comes to more than the {most} that one may have")
         return (
             "".join(map(read, text[1:].split(" ")))
             if text.startswith("*")

@@ -251,3 +251,11 @@ def test_a_dataset_that_changes_while_it_is_read_says_so(tmp_path: Path) -> None
     path.write_text("task\na\nb\nc\n")
     with pytest.raises(ConfigError, match="has changed while the batch was running"):
         list(dataset.rows())
+
+
+def test_a_cell_of_json_with_a_name_twice_makes_its_row_invalid(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('task,overrides\na,"{""mode"": ""core"", ""mode"": ""auto""}"\nb,\n')
+    first, second = open_dataset(path, BatchColumns(), Common()).rows()
+    assert "the name 'mode' stands twice" in first.problem
+    assert not second.problem

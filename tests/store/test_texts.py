@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aeon.store.models import canonical, digest
 from aeon.store.sqlite_store import SCHEMA_VERSION, SqliteStore
-from aeon.store.texts import Rows, condense, cut_text, json_text, restore
+from aeon.store.texts import MAX_REQUEST_CHARACTERS, Rows, condense, cut_text, json_text, restore
 from tests.store.entries import asked, entry
 
 MOST = 1.15
@@ -151,3 +151,15 @@ def test_a_store_of_an_earlier_version_is_read_and_written(tmp_path: Path, read_
         1 if read_only else SCHEMA_VERSION,
     )
     connection.close()
+
+
+def test_rows_that_double_are_refused_before_they_are_whole() -> None:
+    rows = {"0": f"={'x' * 1000}"} | {str(n): f"*{n - 1} {n - 1}" for n in range(1, 28)}
+    with pytest.raises(ValueError, match=f"more than the {MAX_REQUEST_CHARACTERS:,} characters"):
+        restore({"a": None}, [(["a"], "27")], rows.__getitem__)
+
+
+def test_rows_that_are_empty_and_double_are_refused_too() -> None:
+    rows = {"0": "="} | {str(n): f"*{n - 1} {n - 1}" for n in range(1, 40)}
+    with pytest.raises(ValueError, match="more than the"):
+        restore({"a": None}, [(["a"], "39")], rows.__getitem__)

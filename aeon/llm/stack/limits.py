@@ -9,18 +9,18 @@ from pydantic import Field
 
 from aeon.domain.errors import AeonError, LimitReached, LLMError, ProviderError
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
-from aeon.domain.values import Value
+from aeon.domain.values import LowerOfRow, Value
 from aeon.llm.prices import PriceBook, check_prices
 
 
 class LimitSettings(Value):
     """`limits`: the caps on one run; None is no cap. Seconds are of wall time, cost is in the prices' currency."""
 
-    max_seconds: float | None = Field(default=None, gt=0)
-    max_tokens: int | None = Field(default=None, gt=0)
-    max_cost: float | None = Field(default=None, gt=0)
-    max_llm_calls: int | None = Field(default=None, gt=0)
-    max_passes: int | None = Field(default=20, gt=0)
+    max_seconds: LowerOfRow[float | None] = Field(default=None, gt=0)
+    max_tokens: LowerOfRow[int | None] = Field(default=None, gt=0)
+    max_cost: LowerOfRow[float | None] = Field(default=None, gt=0)
+    max_llm_calls: LowerOfRow[int | None] = Field(default=None, gt=0)
+    max_passes: LowerOfRow[int | None] = Field(default=20, gt=0)
 
 
 @dataclass(frozen=True, slots=True)

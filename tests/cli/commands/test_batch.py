@@ -121,6 +121,36 @@ def test_a_row_may_have_overrides_of_its_own(tmp_path: Path) -> None:
     assert scores == {"a": True, "b": False}  # in core mode nothing is assessed
 
 
+def test_a_row_that_sets_more_than_a_row_may_is_invalid_and_the_batch_goes_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[dict[str, Any]] = [
+        {"tools.builtin.allowed_hosts": ["elsewhere.test"]},
+        {"tools.approval": {}},
+        {"tools.builtin.only": None},
+        {"limits.max_cost": None},
+        {"limits": {"max_llm_calls": 1000}},
+        {"limits.max_llm_calls": 40, "convergence.completeness": 0.5},
+    ]
+    path, out = tmp_path / "tasks.jsonl", tmp_path / "out.jsonl"
+    lines = ({"id": f"r{n}", "task": "name rivers", "overrides": of} for n, of in enumerate(asked))
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    own = ("tools=builtin", "tools.approval.*=never", "limits.max_llm_calls=50")
+    paid = ("limits.max_cost=2", "provider.prices={simulated: {input: 0, output: 0}}")
+    assert run(f"dataset={path}", f"out={out}", *own, *paid) == 1
+    ended = {row["id"]: row["ended"] for row in rows(out)}
+    assert ended == {**{f"r{n}": "invalid" for n in range(5)}, "r5": "converged"}
+    told = capfd.readouterr().err
+    for words in (
+        "a row may not set tools.builtin.allowed_hosts",
+        "a row may not set tools.approval",
+        "a row may not set tools.builtin.only",
+        "limits.max_cost=null: a row may not go beyond limits.max_cost=2",
+        "limits.max_llm_calls=1000: a row may not go beyond limits.max_llm_calls=50",
+    ):
+        assert words in told
+
+
 def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(
     tmp_path: Path,
 ) -> None:
