@@ -22,6 +22,13 @@ STATES = {
     "replaced": "↷",
 }
 """The signs of a terminal, by state of a step."""
+CALLS = {
+    "task_profile": "profile",
+    "semantic_validation": "review",
+    "convergence": "judge",
+    "tool_arguments": "tool arguments",
+}
+"""The words for calls, where they are not their names."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """The sign of what is going on, turn by turn."""
 _ASCII = str.maketrans(f"✓●■✗·↷━─┃→←…│├┤╰╯┼┴↻×{SPINNER}", "+o#x.-#-|><~|++`'+^@x|/-\\|/-\\|/")

@@ -163,6 +163,8 @@ function placePasses(packed) {
 
 // --- Calls
 
+const nameOf = (call) => data.names[call] || call;
+
 const compact = (number) => (number >= 10000 ? `${(number / 1000).toFixed(0)}k` : number.toLocaleString("en"));
 
 const secondsOf = (seconds) => (seconds < 0.9995 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`);
@@ -172,7 +174,7 @@ function rowOf(call) {
   const tokens = call.in == null ? "" : `${compact(call.in)} → ${compact(call.out)}`;
   row.append(element("summary", {},
     element("span", { class: "number" }, call.id.startsWith("tool") ? call.id : `#${call.id.slice(5)}`),
-    element("span", { class: `kind k-${call.kind}` }, call.repair ? `repair of ${call.repairs || call.call}` : call.call),
+    element("span", { class: `kind k-${call.kind}` }, call.repair ? `repair of ${nameOf(call.repairs || call.call)}` : nameOf(call.call)),
     element("bdi", { class: "what" }, call.step || ""),
     element("span", { class: "where" }, `pass ${call.pass}`),
     element("span", { class: "tokens" }, tokens),
@@ -214,7 +216,7 @@ function answerOf(call) {
 }
 
 function bodyOf(call) {
-  const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? secondsOf(call.at) : null, took: data.timed ? secondsOf(call.s) : null,
+  const facts = { call: call.call === nameOf(call.call) ? null : call.call, role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? secondsOf(call.at) : null, took: data.timed ? secondsOf(call.s) : null,
     "tokens in": call.in, cached: call.cached, "written to cache": call.cache_write, "tokens out": call.out, reasoning: call.reasoning, cost: call.cost,
     "characters cut": call.cut, repair: call.repair ? `attempt ${call.repair}` : null, ...call.parameters };
   const body = element("div", { class: "body" }, element("dl", { class: "facts" }, ...Object.entries(facts)

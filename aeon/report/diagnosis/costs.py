@@ -41,6 +41,15 @@ _RESOURCES = {
 }
 """The resource that a limit caps, by the reason that a run ended."""
 
+_NAMES = {
+    "task_profile": "The profile",
+    "semantic_validation": "Reviews",
+    "convergence": "The judge",
+    "refinement": "Refinements",
+    "repair": "Repairs",
+    "tool": "Tools",
+}
+
 
 @dataclass(frozen=True)
 class Share:
@@ -140,7 +149,7 @@ def _amounts(evidence: Evidence) -> Iterator[tuple[str, _Amounts, float]]:
     spent: dict[tuple[str, str], Spending] = {}
     if 0 in patterns.by_pass:
         spent["Planning (pass 0)", "pass-0"] = patterns.by_pass[0]
-    spent |= {("Calls of kind " + f"`{kind}`", "took"): one for kind, one in _overhead(evidence)}
+    spent |= {(_name_calls(kind), "took"): one for kind, one in _overhead(evidence)}
     if len(patterns.by_step) >= _FEWEST_STEPS:
         spent |= {(f"The step `{step}`", "took"): one for step, one in patterns.by_step.items()}
     total = result.usage.total
@@ -150,6 +159,10 @@ def _amounts(evidence: Evidence) -> Iterator[tuple[str, _Amounts, float]]:
     if not is_replay(result):
         yield "time", _time(evidence), result.timings.total_seconds
     yield "TTL", _cycles(evidence), result.ttl.used
+
+
+def _name_calls(kind: str) -> str:
+    return _NAMES.get(kind, f"Calls of kind `{kind}`")
 
 
 def _overhead(evidence: Evidence) -> Iterator[tuple[str, Spending]]:
@@ -188,7 +201,7 @@ def _places_of(item: Item, *, has_many_steps: bool) -> Iterator[tuple[str, str]]
     if item.pass_number == 0:
         yield "Planning (pass 0)", "pass-0"
     if item.kind not in ("step", "wait", "repair"):
-        yield f"Calls of kind `{item.kind}`", "took"
+        yield _name_calls(item.kind), "took"
     if item.step_id and has_many_steps:
         yield f"The step `{item.step_id}`", "took"
 

@@ -18,13 +18,22 @@ from aeon.report.diagnosis.finding import (
 )
 from aeon.report.given import tell_default
 from aeon.report.scores import NOTICEABLE, AssessedPass, Blocker
-from aeon.report.steps import COMPARED, steps_carried_out
+from aeon.report.steps import steps_carried_out
 from aeon.report.words import list_names, round_down, shorten
 
 _OTHER_JUDGE = Remedy("To have another model judge what is there", ("roles.grader.model=NAME",))
 _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _LONGEST_TASK = 400
 _MOST = 3
+_CONTENTS = {
+    "description": "description",
+    "dependencies": "dependencies",
+    "tool": "tool",
+    "arguments": "arguments",
+    "handoff_to_next": "hand-off",
+    "step_output": "output",
+}
+"""What a judge reads of a step, with the words for it."""
 _CONTRADICTION = "contradiction_detected"
 
 
@@ -311,11 +320,10 @@ def _tell_changes(evidence: Evidence, first: int, last: int) -> str:
         {step.step_id: step for step in steps_carried_out(evidence.passes[number])}
         for number in (first, last)
     )
-    fields = (*COMPARED, "clarity_state", "step_output")
     differing = sorted(
-        f"the {name.removeprefix('step_').replace('_', ' ')} of `{step}`"
+        f"the {word} of `{step}`"
         for step in before.keys() & after.keys()
-        for name in fields
+        for name, word in _CONTENTS.items()
         if getattr(before[step], name) != getattr(after[step], name)
     )
     differing += [f"the step `{step}`" for step in sorted(before.keys() ^ after.keys())]

@@ -142,10 +142,13 @@ def _mark(parts: Sequence[Part]) -> Markup:
 
 def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] | None:
     """The best pass, and in which scores it is above the one that the answer is from; None where it is not above it in
-    any, or below it in one."""
+    any, or below it in one, and where its answer is the same."""
     final, best = find_final_pass(result), patterns.best_pass
     judged: Mapping[int, AssessedPass] = {one.pass_number: one for one in patterns.assessed}
     if final is None or best is None or best == final or not {best, final} <= judged.keys():
+        return None
+    passes = result.history.passes
+    if passes[best].answer == passes[final].answer:
         return None
     here, there = judged[final].scores, judged[best].scores
     # Rounded, since 0.72 - 0.7 is less than 0.02.

@@ -30,6 +30,7 @@ from aeon.report.page.why import explain_end
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import (
+    CALLS,
     STATES,
     command_of,
     count_noun,
@@ -67,29 +68,16 @@ def draw_report(record: Record) -> bytes:
     }
     *earlier, last = (render_part("pass", one=one, **helpers) for one in views)
     answers = view_answers(result)
-    data = {
-        "run": result.run_id,
-        "timed": not is_replay(result),
-        "task": shorten(result.task, 10_000),
-        "passes": _assessments(views),
-        "thresholds": patterns.thresholds,
-        "program": program(),
-        "command": command_again(record),
-        **commands_of_calls(record),
-        "low": {name: low for name, (_, low) in SCORE_CODES.items()},
-        "packed": pack(
-            {
-                "calls": calls,
-                "lines": texts.lines,
-                "passes": earlier,
-                "answers": {one.number: one.text for one in answers},
-            }
-        ),
+    packed = {
+        "calls": calls,
+        "lines": texts.lines,
+        "passes": earlier,
+        "answers": {one.number: one.text for one in answers},
     }
     findings = diagnose(record, patterns, items, critical)
     return render_page(
         "report",
-        data,
+        {**_data(record, patterns, views), "packed": pack(packed)},
         **helpers,
         **_end(record, patterns),
         **_details(record, patterns),
@@ -107,6 +95,22 @@ def draw_report(record: Record) -> bytes:
         ),
         seen={name: sorted({str(item[name]) for item in calls}) for name in ("pass", "kind")},
     )
+
+
+def _data(record: Record, patterns: Patterns, views: list[PassView]) -> dict[str, Any]:
+    """What the page's script reads before anything is unpacked."""
+    return {
+        "run": record.result.run_id,
+        "timed": not is_replay(record.result),
+        "task": shorten(record.result.task, 10_000),
+        "passes": _assessments(views),
+        "thresholds": patterns.thresholds,
+        "program": program(),
+        "command": command_again(record),
+        **commands_of_calls(record),
+        "names": CALLS,
+        "low": {name: low for name, (_, low) in SCORE_CODES.items()},
+    }
 
 
 def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
@@ -128,6 +132,7 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
             name: [one.criteria.get(name) for one in patterns.assessed] for name in named
         },
         "states": STATES,
+        "call_names": CALLS,
     }
 
 

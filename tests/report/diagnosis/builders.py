@@ -190,6 +190,7 @@ def a_run(
         "advisories": advisories,
         "refused_actions": refused,
         "timings": timings,
+        "best_pass": None,
         **result,
     }
     record = Record(

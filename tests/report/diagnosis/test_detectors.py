@@ -531,7 +531,7 @@ CASES: dict[str, list[Case]] = {
                 ttl=_ttl(60),
                 seconds=60,
             ),
-            ["Calls of kind `convergence` took 60 % of the tokens"],
+            ["The judge took 60 % of the tokens"],
         ),
         (
             "a step, of two things",
@@ -614,12 +614,15 @@ def test_what_changed_in_the_plan_stands_beside_two_judgements_of_one_answer() -
     find = next(each.find for each in DETECTORS if each.name == "noise")
     passes = (
         a_pass(1, REACHED, answer="A"),
-        a_pass(2, LOW, answer="A", steps=(a_step("facts", handoff_to_next="All."), NONE_LEFT)),
+        a_pass(
+            2,
+            LOW,
+            answer="A",
+            steps=(a_step("facts", handoff_to_next="All."), NONE_LEFT, a_step("more")),
+        ),
     )
     (changed,) = find(a_run(*passes))
-    assert changed.evidence.startswith(
-        "Changed between: the handoff to next of `facts`, the status of `write`."
-    )
+    assert changed.evidence.startswith("Changed between: the hand-off of `facts`, the step `more`.")
     (same,) = find(a_run(a_pass(1, REACHED, answer="A"), a_pass(2, LOW, answer="A")))
     assert same.evidence.startswith("No step of the plan changed between.\nPass 1: As it stands.")
 

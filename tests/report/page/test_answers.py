@@ -76,3 +76,13 @@ def test_a_pass_was_better_where_it_is_above_in_a_score_and_below_in_none(
     made = [a_pass(number, judged) for number, judged in enumerate(passes, 1)]  # type: ignore[arg-type]
     run = a_run(*made, answer="answer 2", patterns={"best_pass": best})
     assert find_better_pass(run.result, run.patterns) == better
+
+
+def test_no_pass_is_better_with_the_same_answer() -> None:
+    run = a_run(
+        a_pass(1, HIGH, answer="A"),
+        a_pass(2, LOW, answer="A"),
+        answer="A",
+        patterns={"best_pass": 1},
+    )
+    assert find_better_pass(run.result, run.patterns) is None
