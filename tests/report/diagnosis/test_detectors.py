@@ -634,3 +634,33 @@ def test_a_repair_quotes_what_was_wrong() -> None:
     evidence = a_run(repairs=(repair,), patterns={"repairs_by_call": {"step": _rate(2, 2)}})
     find = next(each.find for each in DETECTORS if each.name == "repairs")
     assert [finding.evidence for finding in find(evidence)] == ["no output"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "limit"),
+    [
+        ((0.5, 0.7, 0.7, 0.71), ["limits.max_passes=2"]),
+        ((0.7, 0.7, 0.7), ["limits.max_passes=1"]),
+        ((0.5, 0.7, 0.7), []),
+        ((0.7, 0.715, 0.73), []),
+    ],
+)
+def test_two_passes_or_more_at_the_end_that_gained_nothing_can_be_done_without(
+    scores: tuple[float, ...], limit: list[str]
+) -> None:
+    passes = [a_pass(number, assessed(score)) for number, score in enumerate(scores, 1)]
+    find = next(each.find for each in DETECTORS if each.name == "pass without gain")
+    remedies = [remedy for finding in find(a_run(*passes)) for remedy in finding.remedies]
+    assert [text for remedy in remedies for text in remedy.overrides] == limit
+
+
+@pytest.mark.parametrize(
+    ("scores", "offered"), [((0.5, 0.7), True), ((0.7, 0.7), False), ((0.5,), True)]
+)
+def test_a_higher_limit_is_offered_only_while_scores_rise(
+    scores: tuple[float, ...], offered: bool
+) -> None:
+    passes = [a_pass(number, assessed(score)) for number, score in enumerate(scores, 1)]
+    find = next(each.find for each in DETECTORS if each.name == "limit")
+    (finding,) = find(a_run(*passes, reason="ttl_expired"))
+    assert bool(finding.remedies) is offered
