@@ -257,3 +257,4 @@ class RunFinished(Event):
     passes: int
     ttl_used: int
     ttl_allocated: int
+    answer: str = field(default="", repr=False)

@@ -194,4 +194,5 @@ def finished_event(ended: history.Outcome) -> RunFinished:
         passes=ended.history.overall_statistics.total_passes,
         ttl_used=ended.state.ttl_used,
         ttl_allocated=ended.state.ttl_allocated,
+        answer=ended.answer,
     )

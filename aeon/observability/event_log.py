@@ -13,13 +13,22 @@ from pydantic_core import to_jsonable_python
 
 from aeon.domain import events
 from aeon.domain.errors import ArtefactError
-from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined, RunStarted
+from aeon.domain.events import (
+    CallAnswered,
+    CycleStarted,
+    Event,
+    Recorded,
+    Refined,
+    RunFinished,
+    RunStarted,
+)
 from aeon.files.jsonl import JsonLines
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {
     CycleStarted: frozenset({"plan"}),
     CallAnswered: frozenset({"request", "text"}),
     Refined: frozenset({"plan"}),
+    RunFinished: frozenset({"answer"}),
 }
 
 

@@ -1,5 +1,5 @@
-"""Traces of a run, by the names that OpenTelemetry gives generative AI: a span for the run, and below it for each pass,
-its planning, each call to a model and each tool. docs/decisions/0030 says why they are made as the run goes on."""
+"""Traces of a run, by the names that OpenTelemetry gives generative AI: spans for the run, its passes, its planning,
+evaluation and steps, calls and tools. docs/decisions/0030 says why they are made as the run goes on."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import singledispatchmethod, wraps
+from textwrap import shorten
 from typing import Any, TypeVar, cast
 
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Span, SpanContext, SpanKind, set_span_in_context
+from opentelemetry.trace import (
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    set_span_in_context,
+)
 from opentelemetry.util.genai.invocation import (
     LocalAgentInvocation,
     ToolInvocation,
     WorkflowInvocation,
 )
-from opentelemetry.util.genai.types import Error, InputMessage, TextPart
+from opentelemetry.util.genai.types import Error, InputMessage, OutputMessage, TextPart
 
 from aeon.domain import events as e
 from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment
@@ -27,6 +35,8 @@ from aeon.llm.protocols import CALL_HEADERS
 from aeon.llm.settings import ProviderSettings
 from aeon.observability.otel_export import ABANDONED, Call, Telemetry, open_telemetry
 
+_SPANS_OF_PHASES = {"PLAN": "plan", "REFINE": "plan", "EVALUATE": "evaluate"}
+_LONGEST = 300
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _call: ContextVar[Call | None] = ContextVar("traced_call", default=None)
 
@@ -69,8 +79,9 @@ class Tracing:
         self._has_warned = False
         self._run: WorkflowInvocation | None = None
         self._pass: LocalAgentInvocation | None = None
-        self._planning: tuple[str, int] | None = None  # its phase, and when it began
-        self._plan: Span | None = None
+        self._thinking: tuple[str, int] | None = None  # its phase, and when it began
+        self._thought: Span | None = None
+        self._steps: dict[str, Span] = {}
         self._tools: dict[int, tuple[ToolInvocation, Any]] = {}
         self._calls: set[Call] = set()
         self._latest: dict[
@@ -107,17 +118,46 @@ class Tracing:
 
     @_take.register
     def _(self, event: e.RunFinished) -> None:
-        reason, own = (
-            event.termination_reason,
-            {name: getattr(event, name) for name in ("converged", "passes")},
-        )
+        reason = event.termination_reason
         if self._run:
-            self._run.attributes |= {f"aeon.{name}": value for name, value in own.items()}
             self._run.attributes |= {
+                "aeon.converged": event.converged,
+                "aeon.passes": event.passes,
                 "aeon.termination_reason": reason,
                 "aeon.ttl.used": event.ttl_used,
             }
-        self.end(Error(reason, reason) if reason in ("failed", "interrupted") else None)
+            if self._run.should_capture_content:
+                answer = OutputMessage("assistant", [TextPart(event.answer)], reason)
+                self._run.output_messages = [answer]
+        is_good = reason in ("converged", "completed")
+        self.end(None if is_good else Error(reason.replace("_", " "), reason))
+
+    @_take.register
+    def _(self, event: e.StepStarted) -> None:
+        step = event.step
+        known: dict[str, str | int] = {
+            "gen_ai.operation.name": "step",
+            "aeon.step": step.step_id,
+            "aeon.pass": event.pass_number,
+        }
+        if step.tool:
+            known["aeon.tool"] = step.tool
+        span = self._telemetry.tracer.start_span(
+            f"step {step.step_id}", self._parent(), SpanKind.INTERNAL, known
+        )
+        self._steps[step.step_id] = span
+
+    @_take.register
+    def _(self, event: e.StepFinished) -> None:
+        step, span = event.step, self._steps.pop(event.step.step_id, None)
+        if span is None:
+            return
+        span.set_attribute("aeon.status", step.state)
+        if step.status == "failed":
+            why = _shorten(step.errors[-1]) if step.errors else ""
+            span.set_status(Status(StatusCode.ERROR, why))
+            span.set_attribute("error.type", "StepFailed")
+        span.end()
 
     @_take.register
     def _(self, event: e.PassStarted) -> None:
@@ -139,19 +179,20 @@ class Tracing:
 
     @_take.register
     def _(self, event: e.PhaseStarted) -> None:
-        if event.phase in ("PLAN", "REFINE"):
-            self._planning = event.phase, time.time_ns()
+        if event.phase in _SPANS_OF_PHASES:
+            self._thinking = event.phase, time.time_ns()
 
     @_take.register
     def _(self, event: e.PhaseFinished) -> None:
-        if self._plan:
-            self._plan.set_attribute("aeon.outcome", event.outcome)
-            self._plan.end()
-        self._planning = self._plan = None
+        if self._thought:
+            self._thought.set_attribute("aeon.outcome", event.outcome)
+            self._thought.end()
+        self._thinking = self._thought = None
 
     @_take.register
     def _(self, event: e.ToolStarted) -> None:
-        tool = self._handler.tool(event.tool, tool_type="function", context=self._parent())
+        place = self._parent(event.step_id)
+        tool = self._handler.tool(event.tool, tool_type="function", context=place)
         tool.suspend()
         tool.attributes |= {"aeon.pass": event.site.pass_number, "aeon.step": event.step_id}
         if tool.should_capture_content:
@@ -168,12 +209,8 @@ class Tracing:
         tool.tool_result = event.result.output if tool.should_capture_content else None
         tool.attributes["aeon.replayed"] = event.result.replayed
         if event.result.error_kind:
-            tool.fail(
-                Error(
-                    event.result.error if tool.should_capture_content else "",
-                    event.result.error_kind,
-                )
-            )
+            message = _shorten(event.result.error or "")
+            tool.fail(Error(message, event.result.error_kind))
         tool.stop()
 
     @_take.register
@@ -193,7 +230,7 @@ class Tracing:
     def start_call(self, request: LLMRequest, provider: ProviderSettings) -> Call | None:
         """Open the span of a request, current in this thread; a repair is linked to what it repairs."""
         site = request.site
-        call = Call(self._telemetry, request, provider, self._parent())
+        call = Call(self._telemetry, request, provider, self._parent(site.step_id))
         if site.attempt and site.sequence in self._latest:
             call.span.add_link(self._latest[site.sequence], {"aeon.link": "repair"})
         self._latest[site.sequence] = call.span.get_span_context()
@@ -214,33 +251,37 @@ class Tracing:
             call.abandon()
         for tool, _ in self._tools.values():
             tool.fail(ABANDONED)
-        if self._plan:
-            self._plan.end()
+        for span in (*self._steps.values(), *filter(None, (self._thought,))):
+            span.end()
         for invocation, error in ((self._pass, ABANDONED), (self._run, failure)):
             if invocation and error:
                 invocation.fail(error)
             elif invocation:
                 invocation.stop()
-        self._calls, self._tools = set(), {}
-        self._plan = self._pass = self._run = None
+        self._calls, self._tools, self._steps = set(), {}, {}
+        self._thought = self._pass = self._run = None
 
-    def _parent(self) -> Context | None:
-        """Whose a new span is: the planning's, which has a span from its first call on, the pass's, or the run's."""
+    def _parent(self, step_id: str | None = None) -> Context | None:
+        """Whose a new span is: the step's, the planning's or evaluation's, which have a span from their first call on,
+        the pass's, or the run's."""
         above = self._pass or self._run
-        if not self._planning or not self._pass:
+        if step_id in self._steps and self._pass:
+            return set_span_in_context(self._steps[step_id], self._pass.context)
+        if not self._thinking or not self._pass:
             return above.context if above else None
-        if not self._plan:
-            (phase, began), name = self._planning, self._pass.agent_name or ""
+        if not self._thought:
+            phase, began = self._thinking
+            operation, name = _SPANS_OF_PHASES[phase], self._pass.agent_name or ""
             known = {
-                "gen_ai.operation.name": "plan",
+                "gen_ai.operation.name": operation,
                 "gen_ai.agent.name": name,
                 "aeon.phase": phase,
             }
             place = self._pass.context, SpanKind.INTERNAL
-            self._plan = self._telemetry.tracer.start_span(
-                f"plan {name}", *place, known, start_time=began
+            self._thought = self._telemetry.tracer.start_span(
+                f"{operation} {name}", *place, known, start_time=began
             )
-        return set_span_in_context(self._plan, self._pass.context)
+        return set_span_in_context(self._thought, self._pass.context)
 
     def trace_calls(self, llm: LLMAdapter, provider: ProviderSettings) -> LLMAdapter:
         """The adapter, each of its requests and of their attempts with a span."""
@@ -268,6 +309,10 @@ class _TracedAdapter:
                 self._tracing.end_call(call, outcome)
             _call.reset(current)
             CALL_HEADERS.reset(before)
+
+
+def _shorten(message: str) -> str:
+    return shorten(message, _LONGEST, placeholder="...")
 
 
 def _evaluations(assessment: ConvergenceAssessment) -> Iterator[dict[str, Any]]:

@@ -127,6 +127,8 @@ class Call:
         )
         call.prompt_name, call.output_type = request.call, "json"
         call.attributes |= {
+            "aeon.call": request.call,
+            "aeon.role": request.role,
             "aeon.pass": site.pass_number,
             "aeon.phase": site.phase,
             "aeon.cycle": site.cycle,

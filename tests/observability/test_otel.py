@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 import threading
@@ -80,15 +81,14 @@ def test_a_run_is_a_tree_of_spans_with_the_times_of_the_run(collector: OtlpColle
     assert above["invoke_workflow", "task_profile"] == 1
     assert above["plan", "plan"] == 1
     assert above["plan", "refinement"] >= 1
-    assert above["invoke_agent", "step"] > 2
-    assert (
-        not above["invoke_agent", "plan"]
-        + above["invoke_agent", "refinement"]
-        + above["plan", "step"]
-    )
+    assert above["step", "step"] > 2
+    assert above["evaluate", "convergence"] == result.passes
+    assert above["evaluate", "semantic_validation"] > result.passes
+    assert not above["invoke_agent", "plan"] + above["invoke_agent", "step"] + above["plan", "step"]
     for chat in chats:
         owner = by_id[chat.parent]
-        owner = by_id[owner.parent] if owner.operation == "plan" else owner
+        if owner.operation in ("plan", "evaluate", "step"):
+            owner = by_id[owner.parent]
         assert chat.attributes["aeon.pass"] == owner.attributes.get("aeon.pass", 0)
 
 
@@ -231,7 +231,7 @@ def test_a_tool_is_a_span_and_current_where_it_runs(
         """Look something up."""
         seen.append(f"{trace.get_current_span().get_span_context().span_id:016x}")
         if word == "bad":
-            raise RuntimeError("secret words")
+            raise RuntimeError("no key for it")
         return word
 
     plan = tmp_path / "plan.yaml"
@@ -245,12 +245,45 @@ def test_a_tool_is_a_span_and_current_where_it_runs(
     assert [good.id, bad.id] == seen
     assert good.name == "execute_tool look"
     assert good.attributes["gen_ai.tool.name"] == "look"
-    assert {span.name for span in collector.spans if span.id == good.parent} == {
+    steps = {span.id: span for span in collector.of("step")}
+    assert steps[good.parent].name == "step a"
+    assert steps[good.parent].attributes["aeon.tool"] == "look"
+    assert steps[good.parent].attributes["aeon.status"] == "complete"
+    assert {span.name for span in collector.spans if span.id == steps[good.parent].parent} == {
         "invoke_agent pass 1"
     }
     assert bad.attributes["error.type"] == "raised"
-    assert b"secret words" not in collector.bodies
+    assert "no key for it" in bad.message
+    assert steps[bad.parent].status == 2
+    assert "no key for it" in steps[bad.parent].message
     assert b'"word"' not in collector.bodies
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        (("convergence.completeness=0.99", "limits.max_passes=1"), "max_passes"),
+        (("ttl.base=2", "ttl.limit=4"), "ttl_expired"),
+    ],
+)
+def test_a_run_that_did_not_converge_has_the_status_of_an_error_with_its_reason(
+    collector: OtlpCollector, overrides: tuple[str, ...], reason: str
+) -> None:
+    result = run("store=off", *overrides)
+    (root,) = collector.of("invoke_workflow")
+    assert result.termination_reason == reason
+    assert (root.status, root.message) == (2, reason.replace("_", " "))
+    assert root.attributes["error.type"] == reason
+
+
+def test_a_call_says_whether_it_is_the_workers_or_the_judges(collector: OtlpCollector) -> None:
+    run("store=off")
+    roles = {
+        chat.attributes["aeon.call"]: chat.attributes["aeon.role"] for chat in collector.of("chat")
+    }
+    assert roles["step"] == "worker"
+    assert roles["convergence"] == roles["semantic_validation"] == "grader"
+    assert {chat.name for chat in collector.of("chat")} == {"chat simulated"}
 
 
 def test_no_text_leaves_unless_the_standard_variable_says_so(
@@ -260,11 +293,14 @@ def test_no_text_leaves_unless_the_standard_variable_says_so(
     assert b"Archimedes" not in collector.bodies
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
     collector.spans.clear()
-    run(*CORE)
+    result = run(*CORE)
     chat = collector.of("chat")[0]
     assert "Archimedes" in chat.attributes["gen_ai.input.messages"]
     assert '"role":"assistant"' in chat.attributes["gen_ai.output.messages"]
-    assert TASK in collector.of("invoke_workflow")[0].attributes["gen_ai.input.messages"]
+    root = collector.of("invoke_workflow")[0].attributes
+    assert TASK in root["gen_ai.input.messages"]
+    (output,) = json.loads(root["gen_ai.output.messages"])
+    assert output["parts"][0]["content"] == result.answer
 
 
 def test_the_standard_variables_hold(
