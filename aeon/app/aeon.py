@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aeon.app import parent, process, rehearsal
 from aeon.app.many import Task, run_all, run_awaited
@@ -37,6 +37,9 @@ from aeon.refinement.models import Ask
 from aeon.store.session import Keep
 from aeon.tools.registry import Approve, Tool
 
+if TYPE_CHECKING:
+    from openai import OpenAI
+
 _log = logging.getLogger("aeon")
 
 
@@ -44,7 +47,8 @@ class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
     Without `environ` the process environment and `.env` are used. `tools` are offered beside the configured ones;
-    `memory` (or a mapping, the beginning of one) and `adapter` replace the configured ones, and stay the caller's.
+    `memory` (or a mapping, the beginning of one) and `adapter` replace the configured ones, and stay the caller's;
+    so does `client`, an `openai.OpenAI` or `openai.AzureOpenAI` that sends the requests of the configured provider.
     `composition` is what the settings were composed of, to resume the run by overrides; `open_endpoints` gives those
     that several share. Raises ConfigError.
     """
@@ -59,6 +63,7 @@ class Aeon:
         memory: Memory | Mapping[str, Any] | None = None,
         adapter: LLMAdapter | None = None,
         open_endpoints: process.OpenEndpoints | None = None,
+        client: OpenAI | None = None,
     ) -> None:
         if settings is None:
             composition = load.composition()
@@ -72,7 +77,9 @@ class Aeon:
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
         self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
         environ = environment() if environ is None else environ
-        self._process = process.build_process(settings, environ, tools, adapter, open_endpoints)
+        self._process = process.build_process(
+            settings, environ, tools, adapter, open_endpoints, client
+        )
         try:
             rehearsal.check(self._process)
         except BaseException:
@@ -89,12 +96,19 @@ class Aeon:
         tools: Sequence[Tool] = (),
         memory: Memory | Mapping[str, Any] | None = None,
         adapter: LLMAdapter | None = None,
+        client: OpenAI | None = None,
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
         composition = load.composition(overrides, config_dir)
         settings = load.compose_settings(composition)
         return cls(
-            settings, environ, tools=tools, composition=composition, memory=memory, adapter=adapter
+            settings,
+            environ,
+            tools=tools,
+            composition=composition,
+            memory=memory,
+            adapter=adapter,
+            client=client,
         )
 
     @property

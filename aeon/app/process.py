@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from aeon.app import tools
 from aeon.config.load import find_recorded_origin
@@ -22,6 +23,7 @@ from aeon.llm.settings import (
     CustomProvider,
     EndpointSettings,
     LocalProvider,
+    OpenAIProvider,
     ProviderSettings,
     SimulatedProvider,
 )
@@ -34,6 +36,9 @@ from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
 from aeon.store.opening import check_store
 from aeon.tools.registry import Tool, ToolRegistry
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None], Endpoints]
 
@@ -64,16 +69,15 @@ def build_process(
     own_tools: Sequence[Tool] = (),
     own_adapter: LLMAdapter | None = None,
     open_endpoints: OpenEndpoints | None = None,
+    own_client: OpenAI | None = None,
 ) -> Process:
     """Resolve the provider, load prompts and schemas, start tools. `own_tools` come after the configured ones,
-    `own_adapter` is asked instead of the provider and stays the caller's. A replay needs no key, and loads no adapter.
-    Raises ConfigError."""
+    `own_adapter` is asked instead of the provider, `own_client` sends its requests; both stay the caller's. A replay
+    needs no key, and loads no adapter. Raises ConfigError."""
     check_store(settings.store)
-    if own_adapter is not None:
-        settings = settings.model_copy(
-            update={"provider": describe_given(own_adapter, settings.provider)}
-        )
-    settings = resolve_provider(settings, environ)
+    settings = resolve_provider(_with_own(settings, own_adapter, own_client), environ)
+    if own_client is not None and isinstance(settings.provider, OpenAIProvider):
+        own_adapter = _build_openai_adapter(settings.provider, environ, own_client)
     provider, replays = settings.provider, settings.store.mode == "replay"
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     dimensions = {
@@ -108,6 +112,20 @@ def build_process(
     return Process(
         settings, adapter, prompts, schemas, registry, workflow, tuple(warnings), synthetic
     )
+
+
+def _with_own(settings: Settings, adapter: LLMAdapter | None, client: OpenAI | None) -> Settings:
+    """The settings, their provider that of an adapter or a client that was given in Python."""
+    if adapter is not None and client is not None:
+        raise ConfigError("adapter= and client= are both given: one of them answers")
+    provider = settings.provider
+    if adapter is not None:
+        provider = describe_given(adapter, provider)
+    if client is not None:
+        from aeon.llm.openai.own_client import describe_client
+
+        provider = describe_client(client, provider)
+    return settings.model_copy(update={"provider": provider})
 
 
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
@@ -149,7 +167,9 @@ def process_stack(
     made: list[Endpoint] = []
     try:
         for number, (name, endpoint) in enumerate(named, start=1):
-            adapter, has_next = _build_endpoint_adapter(endpoint, environ, own), number < len(named)
+            of_first = own if number == 1 else None
+            adapter = _build_endpoint_adapter(endpoint, environ, of_first)
+            has_next = number < len(named)
             state = _endpoint_state(name, endpoint, has_next=has_next)
             made.append(
                 Endpoint(name, adapter, endpoint.retry, price_list(endpoint), state, has_next)
@@ -190,16 +210,32 @@ def _build_endpoint_adapter(
         from aeon.llm.local.adapter import LocalAdapter
 
         return LocalAdapter(settings)
-    from aeon.llm.openai.adapter import OpenAIAdapter
-
+    # A client that was given answers for the first endpoint.
+    if own is not None:
+        return own
     check_endpoint(settings, environ)
+    client = None
+    if settings.client is not None:
+        from aeon.llm.openai.own_client import load_client
+
+        client = load_client(settings.client)
+    return _build_openai_adapter(settings, environ, client)
+
+
+def _build_openai_adapter(
+    settings: EndpointSettings, environ: Mapping[str, str], client: OpenAI | None
+) -> LLMAdapter:
     headers = {
         header: environ[variable].strip() for header, variable in settings.extra_headers_env.items()
     }
     settings = settings.model_copy(update={"base_url": settings.address(environ)})
     key = environ.get(settings.api_key_env, "").strip() or None
+    if client is not None:
+        key, headers = None, {}
     if settings.batch:
         from aeon.llm.openai.batches import BatchAdapter
 
-        return BatchAdapter(settings, key, headers)
-    return OpenAIAdapter(settings, key, headers)
+        return BatchAdapter(settings, key, headers, client)
+    from aeon.llm.openai.adapter import OpenAIAdapter
+
+    return OpenAIAdapter(settings, key, headers, client)

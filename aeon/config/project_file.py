@@ -103,7 +103,14 @@ def describe_project(project: Project) -> Iterator[str]:
     said += [f"{key}={_show_value(value)}" for key, value in project.overrides.items()]
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
     for file, path, value in _list_values(project):
-        if file != project.path and {"tools", "adapter", "backend", "options"} & {
+        if file != project.path and {
+            "tools",
+            "adapter",
+            "client",
+            "token_provider",
+            "backend",
+            "options",
+        } & {
             file.parent.name,
             *path,
         }:

@@ -90,7 +90,9 @@ def _settle(
         given = given.model_copy(update={"base_url": address})
     values = {name: getattr(given, name) for name in AutoProvider.model_fields if name != "kind"}
     calls_a_model = (
-        recorded.kind != "simulated" if recorded else address or environ.get("OPENAI_API_KEY")
+        recorded.kind != "simulated"
+        if recorded
+        else address or given.client or environ.get("OPENAI_API_KEY")
     )
     if calls_a_model:
         # A server of one's own may need no key; OpenAI's does.

@@ -189,6 +189,9 @@ class EndpointSettings(_Limited):
     structured_output: Taken[StructuredOutput] = "auto"
     api_key_env: Unneeded[str] = "OPENAI_API_KEY"
     require_key: Unneeded[bool] = True
+    token_provider: Unneeded[str | None] = None
+    api_version: Unneeded[str | None] = None
+    client: Unneeded[str | None] = None
     timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
     timeout_per: Unneeded[Literal["call", "attempt"]] = "call"
     stream: Unneeded[Literal["auto", "always", "never"]] = "auto"
@@ -212,6 +215,8 @@ class EndpointSettings(_Limited):
 
     def needs_key(self, environ: Mapping[str, str]) -> bool:
         """Whether a key must be there: `require_key`, but for a server on this machine."""
+        if self.client is not None or self.token_provider is not None:
+            return False
         return self.require_key and not is_loopback(self.address(environ) or "")
 
 

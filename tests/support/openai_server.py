@@ -105,6 +105,7 @@ class OpenAIServer:
         key: str | None = None,
         host: str = "127.0.0.1",
     ) -> None:
+        self.path = COMPLETIONS
         self.script: dict[str, Script] = dict(script or {})
         self.key = key
         self.piece_seconds = 0.0
@@ -289,7 +290,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         owner = self.server.owner
-        if self.path != COMPLETIONS:
+        if self.path != owner.path:
             return self._fail(error(404, f"no such path: {self.path}"))
         with owner.counted():
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
@@ -21,6 +21,9 @@ from aeon.llm.protocols import SECONDS_BEFORE, Finding
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import piece_teller, wants_stream
 
+if TYPE_CHECKING:
+    from openai import OpenAI
+
 IDLE_SECONDS = 20.0
 IDLE_STATUSES = (408, 502, 504, 522, 524)
 """What proxies answer when the server behind them takes too long."""
@@ -30,7 +33,8 @@ PATIENCE_WITH_THE_SILENT = 0.1
 class OpenAIAdapter:
     """Answers requests, from many threads at once; `aeon.llm.stack.retry` tries failed ones again.
 
-    `api_key` is None for a server that wants none; `headers` go with every request. Raises `ConfigError` for a base
+    `api_key` is None for a server that wants none; `headers` go with every request, but for those of a `client` of
+    the caller's own, which it stays. Raises `ConfigError` for a base
     URL, key or header that cannot be sent.
     """
 
@@ -39,9 +43,10 @@ class OpenAIAdapter:
         settings: EndpointSettings,
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
+        client: OpenAI | None = None,
     ) -> None:
         self._settings = settings
-        self._endpoint = Endpoint(settings, api_key, headers)
+        self._endpoint = Endpoint(settings, api_key, headers, client)
         self._connection = Connection(self._endpoint)
         self._place = (settings.name, self._endpoint.base_url)
         self._digest = hashlib.sha256(" ".join(self._place).encode()).hexdigest()[:16]
@@ -122,9 +127,9 @@ class OpenAIAdapter:
                 began = time.monotonic()
                 tell = piece_teller(wire.request)
                 if is_stream:
-                    response = client.stream(body, began + allowed, tell or _ignore)
+                    response = client.stream(body, wire.model, began + allowed, tell or _ignore)
                 else:
-                    response = client.post(body, began + allowed)
+                    response = client.post(body, wire.model, began + allowed)
         except ConnectionClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return Outcome(failure=ProviderError(message))

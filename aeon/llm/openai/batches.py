@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aeon.domain.request import LLMRequest
 from aeon.llm.dialects.dialect import Dialect, Wire
@@ -19,6 +19,9 @@ from aeon.llm.openai.batches_rounds import Rounds
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import WATCHER, Waiting
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 _ACCOUNT = ("openai-organization", "openai-project")
 JOURNAL = Path(".aeon/batches.sqlite")
@@ -35,8 +38,9 @@ class BatchAdapter(OpenAIAdapter):
         settings: EndpointSettings,
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
+        client: OpenAI | None = None,
     ) -> None:
-        super().__init__(settings.model_copy(update={"stream": "never"}), api_key, headers)
+        super().__init__(settings.model_copy(update={"stream": "never"}), api_key, headers, client)
         self._key, self._rounds = _open_rounds(self._endpoint)
         self._member: Member | None = None
         self._given = threading.local()

@@ -12,12 +12,24 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import httpx2
-from openai import APIConnectionError, APIError, APIStatusError, Omit, OpenAI, Stream, Timeout
+from openai import (
+    APIConnectionError,
+    APIError,
+    APIStatusError,
+    AzureOpenAI,
+    Omit,
+    OpenAI,
+    Stream,
+    Timeout,
+    __version__,
+)
 
 from aeon.llm.openai.answer import assemble, is_stream
 from aeon.llm.openai.endpoint import Endpoint, Response
+from aeon.llm.openai.tokens import load_token_provider
 from aeon.llm.protocols import CALL_HEADERS
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -211,8 +223,8 @@ def _bound(response: httpx2.Response) -> httpx2.Response:
     return bounded
 
 
-class _Sdk(OpenAI):
-    """The SDK, which sends the headers that it is given, and none that it finds out of the machine or the environment.
+class _OwnHeaders:
+    """Sends the headers that it is given, and none that the SDK finds out of the machine or the environment.
 
     OPENAI_CUSTOM_HEADERS may be meant for another server; and each header costs time.
     """
@@ -224,9 +236,55 @@ class _Sdk(OpenAI):
         return {
             "Accept": "application/json",
             "Content-Type": "application/json",
-            "User-Agent": self.user_agent,
+            "User-Agent": f"OpenAI/Python {__version__}",
             **self.own_headers,
         }
+
+
+class _OpenAI(_OwnHeaders, OpenAI):
+    pass
+
+
+class _Azure(_OwnHeaders, AzureOpenAI):
+    pass
+
+
+def make_sdk(endpoint: Endpoint, http: httpx2.Client) -> OpenAI:
+    """The SDK for a server: Azure's where `provider.api_version` is set."""
+    token = load_token_provider(endpoint)
+    shared: dict[str, Any] = {
+        "default_query": endpoint.query,
+        "timeout": endpoint.settings.timeout_seconds,
+        "max_retries": 0,
+        "http_client": http,
+    }
+    version = endpoint.settings.api_version
+    if version is None:
+        sdk: OpenAI = _OpenAI(
+            base_url=endpoint.address, api_key=token or endpoint.key or "none", **shared
+        )
+    else:
+        sdk = _Azure(
+            base_url=_azure_address(endpoint.address),
+            api_version=version,
+            api_key=None if token else endpoint.key or "none",
+            azure_ad_token_provider=token,
+            **shared,
+        )
+    sdk.own_headers = endpoint.headers  # type: ignore[attr-defined]
+    return sdk
+
+
+def _azure_address(address: str) -> str:
+    """The address of the API for that of a resource."""
+    return f"{address.rstrip('/')}/openai" if urlsplit(address).path in ("", "/") else address
+
+
+def _azure_path(endpoint: Endpoint, model: str) -> str:
+    """Of Azure's dated versions each deployment has an address of its own."""
+    if endpoint.settings.api_version is None:
+        return _PATH
+    return f"/deployments/{quote(model, safe='')}{_PATH}"
 
 
 class Client:
@@ -236,58 +294,36 @@ class Client:
         self._http = BoundedClient(
             sends_key=endpoint.key_sent, headers={"accept-encoding": "gzip, deflate"}
         )
-        self.sdk = _Sdk(
-            base_url=endpoint.address,
-            api_key=endpoint.key or "none",
-            default_query=endpoint.query,
-            timeout=endpoint.settings.timeout_seconds,
-            max_retries=0,
-            http_client=self._http,
-        )
-        self.sdk.own_headers = endpoint.headers
+        self.sdk = make_sdk(endpoint, self._http)
+        self._endpoint = endpoint
         self._headers: dict[str, Any] = _NO_TELEMETRY
         self._hangups = 0
 
-    def post(self, body: bytes, deadline: float) -> Response:
+    def post(self, body: bytes, model: str, deadline: float) -> Response:
         """Post a request for a chat completion, and return the response, whatever its status, until a
         `time.monotonic()`. Raises what the SDK raises where there is no response."""
         with ends_at(deadline):
             try:
-                return response_of(self._send(body, deadline, is_stream=False))
+                return response_of(self._send(body, model, deadline, is_stream=False))
             except APIStatusError as error:
                 return response_of(error.response)
             except APIConnectionError as error:
                 self._note_failure(error)
                 raise
 
-    def stream(self, body: bytes, deadline: float, tell: Callable[[str], None]) -> Response:
+    def stream(
+        self, body: bytes, model: str, deadline: float, tell: Callable[[str], None]
+    ) -> Response:
         """As `post`, for a request that asks for a stream; `tell` is given the text as it comes.
 
         The body of the response is the completion that the chunks make. A server that does not stream is read too.
         """
         with ends_at(deadline):
             try:
-                response = self._send(body, deadline, is_stream=True)
-                return self._assemble(response, tell)
+                response = self._send(body, model, deadline, is_stream=True)
+                return read_stream(self.sdk, response, tell)
             except APIStatusError as error:
                 return response_of(error.response)
-
-    def _assemble(self, response: httpx2.Response, tell: Callable[[str], None]) -> Response:
-        if "event-stream" not in response.headers.get("content-type", ""):
-            response.read()
-            if not is_stream(response.content):
-                return response_of(response)
-            response = httpx2.Response(
-                response.status_code, content=response.content, request=response.request
-            )
-        try:
-            chunks = Stream(cast_to=object, response=response, client=self.sdk)
-            body = assemble(chunks, tell)
-        except APIConnectionError:
-            raise
-        except APIError as error:  # an error that stands in the stream
-            body = json.dumps({"error": error.body}).encode()
-        return Response(response.status_code, {}, body)
 
     def close(self) -> None:
         """Close the connections; requests under way fail at once."""
@@ -300,23 +336,45 @@ class Client:
         if self._hangups == _MOST_HANGUPS:
             self._headers = {**_NO_TELEMETRY, "Connection": "close"}
 
-    def _send(self, body: bytes, deadline: float, *, is_stream: bool) -> httpx2.Response:
+    def _send(
+        self, body: bytes, model: str, deadline: float, *, is_stream: bool
+    ) -> httpx2.Response:
+        path = _azure_path(self._endpoint, model)
         seconds = max(_LEAST_SECONDS, deadline - time.monotonic())
         options: Any = {
             "headers": {**self._headers, **CALL_HEADERS.get()},
             "timeout": Timeout(seconds, connect=min(seconds, CONNECT_SECONDS), pool=None),
         }
         if not is_stream:
-            return self.sdk.post(_PATH, cast_to=httpx2.Response, content=body, options=options)
+            return self.sdk.post(path, cast_to=httpx2.Response, content=body, options=options)
         # Of a cast to a response, the SDK returns it unread.
         return self.sdk.post(  # type: ignore[return-value]
-            _PATH,
+            path,
             cast_to=httpx2.Response,
             content=body,
             options=options,
             stream=True,
             stream_cls=Stream[object],
         )
+
+
+def read_stream(sdk: OpenAI, response: httpx2.Response, tell: Callable[[str], None]) -> Response:
+    """Read a response as the stream that it is, or as what it is where the server does not stream."""
+    if "event-stream" not in response.headers.get("content-type", ""):
+        response.read()
+        if not is_stream(response.content):
+            return response_of(response)
+        response = httpx2.Response(
+            response.status_code, content=response.content, request=response.request
+        )
+    try:
+        chunks = Stream(cast_to=object, response=response, client=sdk)
+        body = assemble(chunks, tell)
+    except APIConnectionError:
+        raise
+    except APIError as error:  # an error that stands in the stream
+        body = json.dumps({"error": error.body}).encode()
+    return Response(response.status_code, {}, body)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from aeon.llm.openai.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from aeon.llm.openai.client import Client
+    from aeon.llm.openai.own_client import OwnClient
 
 
 class ConnectionClosed(Exception):
@@ -26,12 +27,12 @@ class Connection:
         self._endpoint = endpoint
         self._slots = threading.Semaphore(endpoint.settings.max_concurrency)
         self._lock = threading.Lock()
-        self._client: Client | None = None
+        self._client: Client | OwnClient | None = None
         self._process = 0
         self.closings = 0
 
     @contextmanager
-    def client(self, closings: int) -> Iterator[Client]:
+    def client(self, closings: int) -> Iterator[Client | OwnClient]:
         """Wait until one more request may be under way, and lend the client for it.
 
         Raises ConnectionClosed if the connection was closed since there were so many `closings`.
@@ -54,16 +55,23 @@ class Connection:
         if client is not None and self._process == os.getpid():
             client.close()
 
-    def _open(self) -> Client:
+    def _open(self) -> Client | OwnClient:
         client = self._client
         # A forked child leaves the connections of its parent alone.
         if client is not None and self._process == os.getpid():
             return client
         with self._lock:
             if self._client is None or self._process != os.getpid():
-                # Importing the SDK takes half a second.
-                from aeon.llm.openai.client import Client
-
-                self._client = Client(self._endpoint)
+                self._client = self._make()
                 self._process = os.getpid()
             return self._client
+
+    def _make(self) -> Client | OwnClient:
+        # Importing the SDK takes half a second.
+        if self._endpoint.client is not None:
+            from aeon.llm.openai.own_client import OwnClient
+
+            return OwnClient(self._endpoint.client)
+        from aeon.llm.openai.client import Client
+
+        return Client(self._endpoint)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
 from aeon.llm.settings import EndpointSettings
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 SHOWN = 300
@@ -30,6 +33,7 @@ class Response(NamedTuple):
 class Endpoint:
     """What requests to a server carry, and what messages about it show: its address without the query.
 
+    A `client` of a person's own has addresses and authentication of its own.
     Raises ConfigError, never quoting a value, for an address, key or header that an HTTP request cannot carry.
     """
 
@@ -38,13 +42,19 @@ class Endpoint:
         settings: EndpointSettings,
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
+        client: OpenAI | None = None,
     ) -> None:
         given = dict(headers or {})
         self.settings = settings
+        self.client = client
         self.base_url = settings.base_url or DEFAULT_BASE_URL
+        if client is not None:
+            self.base_url = str(client.base_url).rstrip("/")
         self.address = shown_address(self.base_url)
         self.key = key
-        self.key_sent = bool(key) or any(name.lower() in _KEY_HEADERS for name in given)
+        self.key_sent = bool(key or settings.token_provider or client) or any(
+            name.lower() in _KEY_HEADERS for name in given
+        )
         _check_address(self.base_url)
         self.query = dict(parse_qsl(urlsplit(self.base_url).query, keep_blank_values=True))
         for name, value in {"Authorization": key or "", **given}.items():
@@ -63,6 +73,8 @@ class Endpoint:
             if len(secret) >= SHORTEST_SECRET
         }
         self._secrets = sorted(secrets, key=len, reverse=True)
+        if client is not None and isinstance(client.api_key, str):
+            self.hide(client.api_key)
         self.headers = {**self._account_headers({name.lower() for name in given}), **given}
 
     def _account_headers(self, configured: set[str]) -> dict[str, str]:
@@ -79,6 +91,11 @@ class Endpoint:
                 if os.environ.get(variable)
             }
         return {name: value for name, value in own.items() if name.lower() not in configured}
+
+    def hide(self, secret: str) -> None:
+        """Show a secret in no message from now on."""
+        if len(secret) >= SHORTEST_SECRET and secret not in self._secrets:
+            self._secrets = sorted({*self._secrets, secret}, key=len, reverse=True)
 
     def clean(self, text: str) -> str:
         """The text on one line, without secrets, at most 300 characters."""
