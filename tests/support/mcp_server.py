@@ -76,6 +76,16 @@ def picture(_: dict[str, Any]) -> CallToolResult:
     return CallToolResult(content=[TextContent(text="look:"), *TEXT_FOR_ALL])
 
 
+def freeze(_: dict[str, Any]) -> CallToolResult:
+    """Blocks the whole server, as synchronous code in an asynchronous server does."""
+    time.sleep(600)
+    return said("late")
+
+
+def flood(_: dict[str, Any]) -> CallToolResult:
+    return said("x" * 9_000_000)
+
+
 async def hang(_: dict[str, Any]) -> CallToolResult:
     await asyncio.sleep(600)
     return said("late")
@@ -97,6 +107,8 @@ BEHAVIOUR: dict[str, Callable[[dict[str, Any]], Any]] = {
     "lie": lambda _: said("x", structured_content={"sum": "not a number"}),
     "die": die,
     "hang": hang,
+    "freeze": freeze,
+    "flood": flood,
     "nap": nap,
     "pid": lambda _: said(str(os.getpid())),
     "variable": lambda given: said(os.environ.get(given["name"], "(not set)")),

@@ -49,6 +49,7 @@ class McpTools:
         self._sessions: dict[str, ServerSession] = {}
         self._loop = ExitStack()
         self._closed = False
+        self._process = os.getpid()
         self._listed: tuple[Tool, ...] | None = None
         self._problems: list[str] = []
         self._dead: dict[str, str] = {}
@@ -85,6 +86,8 @@ class McpTools:
 
     def close(self) -> None:
         """End all sessions and processes; later calls of the tools fail. Harmless when done twice."""
+        if os.getpid() != self._process:
+            return  # a forked child must not end its parent's servers
         with self._lock:
             self._closed = True
             atexit.unregister(self.close)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping
 from concurrent import futures
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from aeon.domain.errors import AeonError
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from mcp.types import Tool as ListedTool
 
 MAX_TOOLS = 1000
+MAX_MESSAGE_BYTES = 8_000_000
+"""The longest message of a server over stdio that is read."""
+_GATEWAY: tuple[str, ...] = ()
+if sys.platform != "win32":  # there the SDK's job object ends what a server has started
+    _SCRIPT = Path(__file__).with_name("gateway.py")
+    _GATEWAY = (sys.executable, "-I", "-S", str(_SCRIPT), str(MAX_MESSAGE_BYTES))
+_SIGN_OF_LIFE_SECONDS = 2.0
 _CONNECT_SECONDS = 30.0
 _END_SECONDS = 10.0
 _STDERR_BYTES, _STDERR_LINES = 8192, 5
@@ -51,6 +60,7 @@ class ServerSession:
         self._connection: _Connection | None = None
         self._restarts = 0
         self._closed = False
+        self._process = os.getpid()
 
     def connect(self) -> _Connection:
         """The present connection, which may still be starting; a new one where that is lost.
@@ -61,6 +71,10 @@ class ServerSession:
             before = self._connection
             if self._closed:
                 raise ServerUnavailable("the session is closed")
+            if os.getpid() != self._process:  # it has none of the threads that speak to servers
+                raise ServerUnavailable(
+                    "its session is of the process that this one was forked from"
+                )
             if before is not None and not before.is_lost:
                 return before
             if before is not None:
@@ -165,8 +179,17 @@ class _Connection:
     async def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         import anyio
 
-        with anyio.fail_after(self._server.call_timeout_seconds):
-            return await self.started.result().call_tool(tool, arguments)
+        client = self.started.result()
+        try:
+            with anyio.fail_after(self._server.call_timeout_seconds):
+                return await client.call_tool(tool, arguments)
+        except TimeoutError:
+            # One that answers nothing else either is frozen: the next call starts another.
+            with anyio.move_on_after(_SIGN_OF_LIFE_SECONDS) as waiting, suppress(Exception):
+                await client.list_tools()
+            if waiting.cancelled_caught:
+                self._end.set()
+            raise
 
     async def _live(self) -> None:
         failure = "the connection was closed"
@@ -207,7 +230,7 @@ class _Connection:
         import anyio
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
-        program, *arguments = (*self._server.command, *self._server.args)
+        program, *arguments = (*_GATEWAY, *self._server.command, *self._server.args)
         parameters = StdioServerParameters(
             command=program,
             args=arguments,

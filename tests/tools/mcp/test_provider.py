@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+import psutil
 import pytest
 
 from aeon.app.tools import build
@@ -17,7 +18,17 @@ from aeon.tools.invoke import ToolInvoker
 from aeon.tools.mcp.provider import McpTools, ToolFailed
 from aeon.tools.settings import McpSettings, ToolSettings
 from tests.support.mcp_server import LISTED
-from tests.tools.mcp.mcp_fixtures import Open, descendants, eventually, gone, named, open_tools, own
+from tests.support.timing import SOON
+from tests.tools.mcp.mcp_fixtures import (
+    SERVER,
+    Open,
+    descendants,
+    eventually,
+    gone,
+    named,
+    open_tools,
+    own,
+)
 
 __all__ = ["open_tools"]
 
@@ -253,12 +264,105 @@ def test_what_a_server_prints_disturbs_nobody(
 
 
 @pytest.mark.slow
-def test_closing_ends_the_processes(open_tools: Open) -> None:
+@pytest.mark.slow
+def test_a_frozen_server_is_killed_and_restarted(
+    open_tools: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aeon.tools.mcp.session._SIGN_OF_LIFE_SECONDS", 0.2)
+    tools = named(open_tools(own=own(call_timeout_seconds=0.5)))
+    pid = tools["own.pid"].invoke({})
+    with pytest.raises(ToolFailed, match="no answer"):
+        tools["own.freeze"].invoke({})
+    assert tools["own.pid"].invoke({}) != pid
+    assert gone({int(pid)})
+
+
+@pytest.mark.slow
+def test_a_server_that_sends_a_message_without_an_end_is_started_anew(open_tools: Open) -> None:
+    tools = named(open_tools(own=own()))
+    first = tools["own.pid"].invoke({})
+    with pytest.raises(ToolFailed, match="a message of more than 8,000,000 bytes"):
+        tools["own.flood"].invoke({})
+    assert tools["own.pid"].invoke({}) != first
+
+
+@pytest.mark.slow
+def test_a_server_whose_child_outlives_it_is_seen_to_die_and_is_back_for_the_next(
+    open_tools: Open,
+) -> None:
+    tools = named(open_tools(own=own("--child", call_timeout_seconds=90)))
+    first = tools["own.pid"].invoke({})
+    started = time.monotonic()
+    with pytest.raises(ToolFailed, match="went away during the call") as caught:
+        tools["own.die"].invoke({})
+    assert "these are my last words" in str(caught.value)
+    assert time.monotonic() - started < SOON
+    assert tools["own.pid"].invoke({}) != first
+
+
+OPENS = """
+import sys, time
+from aeon.tools.mcp.provider import McpTools
+from aeon.tools.settings import McpSettings
+script = "trap '' TERM; sleep 600 & exec 4<&0; " + sys.executable + " " + sys.argv[1] + " <&4; sleep 600"
+command = ["/bin/sh", "-c", script]
+tools = McpTools(McpSettings.model_validate({"servers": {"own": {"command": command}}}), {})
+print(len(tools.tools()), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+def test_servers_are_gone_soon_after_the_program_was_killed() -> None:
+    program = subprocess.Popen([sys.executable, "-c", OPENS, str(SERVER)], stdout=subprocess.PIPE)
+    assert program.stdout is not None
+    assert int(program.stdout.readline()) > 0
+    started = psutil.Process(program.pid).children(recursive=True)
+    assert started
+    os.kill(program.pid, signal.SIGKILL)
+    program.communicate()
+    assert eventually(lambda: not any(process.is_running() for process in started), seconds=10)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_is_told_that_servers_are_its_parents_and_ends_none() -> None:
+    servers = {"servers": {"own": own()}}
+    program = f"""
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from aeon.tools.mcp.provider import McpTools
+from aeon.tools.settings import McpSettings
+tools = McpTools(McpSettings.model_validate({servers!r}))
+call = next(tool for tool in tools.tools() if tool.name == "own.pid").invoke
+print(call({{}}), flush=True)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    print(call({{}}), flush=True)
+else:
+    try:
+        call({{}})
+    except Exception as error:
+        print("forked from" in str(error), flush=True)
+    tools.close()
+    os._exit(0)
+"""
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert ended.stderr == ""
+    first, said, last = ended.stdout.split()
+    assert (first, said) == (last, "True")
+    assert gone({int(first)})
+
+
+def test_closing_ends_the_processes_and_their_children(open_tools: Open) -> None:
     before = descendants()
-    tools = open_tools(one=own(), two=own())
+    tools = open_tools(one=own("--child"), two=own())
     call = named(tools)["one.pid"].invoke
     started = descendants() - before
-    assert len(started) == 2
+    assert len(started) == 5  # two servers, a gateway each, and a child
     tools.close()
     assert gone(started)
     tools.close()
