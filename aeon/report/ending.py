@@ -238,7 +238,7 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     more, names = raised_limits(result), {name for name, _ in open_points(result)}
     ways = [
         *_ways_on(result, more, names),
-        *_ways_to_tools(result),
+        *_ways_to_mend(result),
         *_ways_to_tell(result, more, names),
         *_ways_to_accept(result, names),
     ]
@@ -264,11 +264,14 @@ def _ways_on(result: RunResult, more: list[str], names: set[str]) -> Iterator[_W
     yield "To go on from what was answered" if is_reused else "To let it go further", more
 
 
-def _ways_to_tools(result: RunResult) -> Iterator[_Way]:
+def _ways_to_mend(result: RunResult) -> Iterator[_Way]:
+    """To have what a run did without."""
     missing = [one for one in result.degraded if one.kind == "tool_missing"]
     overrides = list(dict.fromkeys(text for one in missing for text in one.overrides))
     if overrides:
         yield "To register the missing tools", [quote_override(text) for text in overrides]
+    if result.exit_status == 0 and any(one.kind == "review_lost" for one in result.degraded):
+        yield "To ask again for the lost reviews", ["store.retry_unusable=all"]
 
 
 def _ways_to_tell(result: RunResult, more: list[str], names: set[str]) -> Iterator[_Way]:

@@ -133,22 +133,11 @@ def _gain(
 ) -> RefinementGain:
     mean = {each.pass_number: fmean(each.scores.values()) for each in assessed}
     following = next((n for n in mean if n > number), None)
-    used = [
-        call.usage.total_tokens
-        for call in calls
-        if following is not None
-        and (
-            (call.pass_number == number and call.phase == "REFINE")
-            or number < call.pass_number <= following
-        )
-        and not (call.pass_number == following and call.phase == "REFINE")
-    ]
-    gain = (
-        round(mean[following] - mean[number], 4)
-        if following is not None and number in mean
-        else None
-    )
-    tokens = sum(used) or None
+    gain = tokens = None
+    if following is not None:
+        tokens = _tokens_between(number, following, calls) or None
+        if number in mean:
+            gain = round(mean[following] - mean[number], 4)
     return RefinementGain(
         pass_number=number,
         to_pass=following,
@@ -161,3 +150,14 @@ def _gain(
         if gain is not None and tokens
         else None,
     )
+
+
+def _tokens_between(number: int, following: int, calls: Sequence[Call]) -> int:
+    """The tokens of the refinement of a pass and of all after it, up to the assessment of the pass `following`."""
+
+    def belongs(call: Call) -> bool:
+        if call.phase == "REFINE":
+            return number <= call.pass_number < following
+        return number < call.pass_number <= following
+
+    return sum(call.usage.total_tokens for call in calls if belongs(call))

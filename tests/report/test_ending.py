@@ -283,6 +283,21 @@ def test_what_registers_a_missing_tool_can_be_typed(converged: RunResult) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("reason", "converged_too", "is_offered"),
+    [("converged", True, True), ("completed", False, True), ("interrupted", False, False)],
+)
+def test_lost_reviews_are_asked_for_again_after_a_run_that_ended_well(
+    converged: RunResult, reason: str, converged_too: bool, is_offered: bool
+) -> None:
+    run = with_steps(
+        converged, DONE, degraded=(REVIEW,), termination_reason=reason, converged=converged_too
+    )
+    found = dict(ending.next_commands(run, DIRECTORY)).get("To ask again for the lost reviews")
+    again = "python -m aeon resume=/runs/one store.retry_unusable=all"
+    assert found == (again if is_offered else None)
+
+
 def usage(**total: Any) -> UsageReport:
     return UsageReport(total=TokenUsage(**total))
 

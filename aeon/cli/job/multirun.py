@@ -49,13 +49,20 @@ _SHORT = {
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job of a multirun, read from its directory: `overrides` are its values by key, `directory` is None when the job
-    never began, `status` its exit status, `figures` the values of the columns of `summary.csv`."""
+    never began, `status` its exit status, `figures` the values of the columns of `summary.csv`; in core mode, where
+    nothing is judged, `converged` is None. `without`: how many tools, servers and reviews the job did without."""
 
     number: int
     overrides: dict[str, str]
     directory: Path | None = None
     status: int | None = None
     figures: dict[str, Any] = field(default_factory=lambda: {"ended": "not started"})
+    without: int = 0
+
+    @property
+    def is_core(self) -> bool:
+        """Whether it has a result, and nothing in it was judged."""
+        return "converged" in self.figures and self.figures["converged"] is None
 
 
 def write_status(directory: Path, status: int) -> None:
@@ -89,7 +96,8 @@ def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> l
 def _read(directory: Path) -> Job:
     told, overrides = re.match(r"\d+(?=-|$)", directory.name), list[str]()
     number = int(told[0]) if told else -1
-    status, figures = FAILED, {"ended": "no result"}
+    status, without = FAILED, 0
+    figures: dict[str, Any] = {"ended": "no result"}
     with suppress(OSError, ValueError):
         hydra = read_yaml(directory / ".hydra" / "hydra.yaml")["hydra"]
         number, overrides = hydra["job"]["num"], hydra["overrides"]["task"]
@@ -101,7 +109,10 @@ def _read(directory: Path) -> Job:
             name: reduce(lambda found, key: (found or {}).get(key), path.split("."), result)
             for name, path in _FIGURES.items()
         }
-    return Job(number, _by_key(overrides), directory, status, figures)
+        without = len(result.get("degraded") or ())
+        if result["configuration"]["mode"]["kind"] == "core":
+            figures["converged"] = None
+    return Job(number, _by_key(overrides), directory, status, figures, without)
 
 
 def _by_key(overrides: Iterable[str]) -> dict[str, str]:
@@ -119,13 +130,7 @@ def _swept_keys(jobs: Sequence[Job]) -> list[str]:
 def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
     """A table with a line for each job, and the multirun's exit status. Where it is wider than `width` columns, a job's
     overrides stand above its figures, and no directory."""
-    converged = sum(bool(job.figures.get("converged")) for job in jobs)
-    total = f"{count_noun(len(jobs), 'job')}, {converged} converged. Exit status {status}, the worst of the jobs."
-    keys = _swept_keys(jobs)
-    swept = [
-        " ".join(f"{key}={job.overrides[key]}" for key in keys if key in job.overrides) or "-"
-        for job in jobs
-    ]
+    swept = _describe_overrides(jobs)
     rows = [[job.number, *(job.figures.get(name) for name in _SHOWN), job.status] for job in jobs]
     places = [relative_to_here(job.directory) if job.directory else None for job in jobs]
     wide = [
@@ -138,7 +143,31 @@ def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
             [["job", *(_SHORT.get(name, name) for name in _SHOWN), "exit"], *rows]
         )
         lines = [head, *(line for pair in zip(swept, figures, strict=True) for line in pair)]
-    return "\n".join((*lines, total))
+    return "\n".join((*lines, f"{_total(jobs)}. Exit status {status}, the worst of the jobs."))
+
+
+def _describe_overrides(jobs: Sequence[Job]) -> list[str]:
+    keys = _swept_keys(jobs)
+    return [
+        " ".join(f"{key}={job.overrides[key]}" for key in keys if key in job.overrides) or "-"
+        for job in jobs
+    ]
+
+
+def _total(jobs: Sequence[Job]) -> str:
+    """How many jobs there are, how many converged of those that can, and how many completed in core mode."""
+    core = [job for job in jobs if job.is_core]
+    converged = sum(bool(job.figures.get("converged")) for job in jobs)
+    completed = sum(job.figures["ended"] == "completed" for job in core)
+    without = sum(job.status == DONE and job.without > 0 for job in jobs)
+    said = [count_noun(len(jobs), "job")]
+    if len(core) < len(jobs):
+        said.append(f"{converged} converged")
+    if core:
+        said.append(f"{completed} completed")
+    if without:
+        said.append(f"{without} of them without a tool, a server or a review")
+    return ", ".join(said)
 
 
 def _table(rows: Sequence[Sequence[object]]) -> list[str]:

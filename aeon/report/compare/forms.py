@@ -62,8 +62,10 @@ def json_text(comparison: Comparison, parting: Parting | None = None) -> str:
 def format_change(name: str, first: Run, second: Run) -> str:
     """How a figure of the second run differs from that of the first."""
     before, after = first.figures[name], second.figures[name]
-    if before is None or after is None or before == after:
-        return "" if before != after else "same"
+    if before is None or after is None:
+        return ""
+    if before == after:
+        return "same"
     sign = "+" if after > before else "-"
     said = format_figure(name, abs(after - before))
     return f"{sign}{said}" + (

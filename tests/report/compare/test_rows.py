@@ -180,6 +180,7 @@ def test_a_change_is_told_with_its_share() -> None:
     first = made("a", passes=4)
     assert format_change("passes", first, made("b", passes=5)) == "+1 (+25%)"
     assert format_change("passes", first, replace(first, name="c")) == "same"
+    assert format_change("cost", first, replace(first, name="c")) == ""
     assert (
         format_change("cost", first, replace(first, figures={**first.figures, "cost": 1.0})) == ""
     )
