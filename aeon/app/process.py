@@ -172,7 +172,15 @@ def process_stack(
             has_next = number < len(named)
             state = _endpoint_state(name, endpoint, has_next=has_next)
             made.append(
-                Endpoint(name, adapter, endpoint.retry, price_list(endpoint), state, has_next)
+                Endpoint(
+                    name,
+                    adapter,
+                    endpoint.retry,
+                    price_list(endpoint),
+                    state,
+                    has_next,
+                    endpoint.seconds_of_call,
+                )
             )
     except BaseException:
         Endpoints(made).close()

@@ -17,7 +17,7 @@ from aeon.app.wiring import Surroundings
 from aeon.config import origin as origins
 from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.events import RunStarted
-from aeon.domain.history import Advisory
+from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan
 from aeon.domain.result import RunResult, Timings
 from aeon.files.text import IN_RUN
@@ -47,6 +47,10 @@ class Planned:
     advisories: tuple[Advisory, ...] = ()
     cut_short: str = ""
     interrupted: bool = False
+
+    def find(self, kind: AdvisoryKind) -> Advisory | None:
+        """The first advisory of a kind."""
+        return next((each for each in self.advisories if each.kind == kind), None)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -74,6 +75,12 @@ class _Provider(Value):
         """The generation parameters of calls that name none."""
         own = {name: getattr(self, name, None) for name in ("temperature", "max_tokens", "effort")}
         return Parameters(self.model, **own)
+
+    @property
+    def seconds_of_call(self) -> float:
+        """How long a call may take with its attempts, and the waits that its server asks for."""
+        is_for_attempts = getattr(self, "timeout_per", "call") == "attempt"
+        return math.inf if is_for_attempts else float(getattr(self, "timeout_seconds", math.inf))
 
     @property
     def display_name(self) -> str:

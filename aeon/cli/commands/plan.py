@@ -23,16 +23,21 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import CycleStarted, Recorded
 from aeon.domain.graph import layers
+from aeon.domain.history import AdvisoryKind
 from aeon.domain.plan import Plan
 from aeon.files.resources import resource_root
 from aeon.files.text import IN_RUN, unwritable_error
 from aeon.observability.artefacts import replace_file
 from aeon.plan.workflow.write import workflow_text
-from aeon.report.words import command_of, count_noun, is_utf, relative_to_here
+from aeon.report.words import command_of, count_noun, is_utf, one_line, relative_to_here
 
 PLAN = "plan.yaml"
 """The file in the run's directory."""
 _OUT = "out="
+_LOST: dict[AdvisoryKind, str] = {
+    "evaluation_unavailable": "No review of this plan could be had",
+    "refinement_unavailable": "No refinement of this plan could be had",
+}
 # A run of the plan needs none of these: the task is in the plan, the others are about how the plan was made.
 _FOR_PLANNING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
 
@@ -176,6 +181,9 @@ def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
     say(f"\n{draw(plan, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
     if made.cut_short:
         say(f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")
+    for kind, consequence in _LOST.items():
+        if lost := made.find(kind):
+            say(f"{consequence}: {one_line(lost.message)}. To ask for it again: {request.way_on}")
     steps, layered = count_noun(len(plan.steps), "step"), count_noun(len(layers(plan)), "layer")
     say(f"{steps} in {layered}, about {made.calls} calls to the model to carry out.")
     say(f"Written to {relative_to_here(written)}. Run it: {request.command(written)}")

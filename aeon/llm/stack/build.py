@@ -112,7 +112,13 @@ def run_stack(
         inner = Gate(endpoint.adapter, state, stop=stop) if state else endpoint.adapter
         inner = inner.of_run(stop) if isinstance(inner, BatchingAdapter) else inner
         inner = Retry(
-            inner, retry or endpoint.retry, emit=emit, stop=stop, has_next=has_next, state=state
+            inner,
+            retry or endpoint.retry,
+            emit=emit,
+            stop=stop,
+            has_next=has_next,
+            state=state,
+            call_seconds=endpoint.seconds_of_call,
         )
         asked.append(replace(endpoint, adapter=inner))
     fallback = Fallback(asked, emit=emit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,7 @@ LEAST_WAIT_SECONDS = (
 class Retry:
     """Repeats a request whose failure may pass (`error.retryable`), 429 too, in `settings.attempts` attempts.
 
+    What the server asks to be waited for counts in `call_seconds`, those of a call with its attempts.
     An attempt after which the server asks for a wait is not counted, as long as such waits take `max_wait_seconds`
     together and there is no other endpoint (`has_next`). No attempt is made after a longer wait, or while the endpoint
     cools down (`state`). A yes of `stop` ends a wait and raises `StopRequested`.
@@ -43,9 +45,11 @@ class Retry:
         sleep: Callable[[float], None] | None = None,
         has_next: bool = False,
         state: EndpointState | None = None,
+        call_seconds: float = math.inf,
     ) -> None:
         self._inner = inner
         self._settings = settings
+        self._call_seconds = call_seconds
         self._emit = emit
         self._stop = stop
         self._has_next = has_next
@@ -67,8 +71,8 @@ class Retry:
     def _attempt(self, request: LLMRequest, failed: list[LLMError]) -> LLMResponse:
         if failed:
             self._check_stop(request, failed)
-        seconds = sum(error.seconds for error in failed if isinstance(error, ProviderError))
-        before = SECONDS_BEFORE.set(seconds)
+        taken = sum(error.seconds for error in failed if isinstance(error, ProviderError))
+        before = SECONDS_BEFORE.set(taken + sum(map(_asked_seconds, failed)))
         try:
             return with_usage_of(failed, self._inner.complete(request))
         except LLMError as error:
@@ -89,11 +93,17 @@ class Retry:
 
     def _is_last(self, state: RetryCallState) -> bool:
         _, failed = state.args
+        asked = _asked_seconds(failed[-1])
         return (
-            _asked_seconds(failed[-1]) > self._settings.max_wait_seconds
+            asked > self._settings.max_wait_seconds
+            or asked > self._seconds_left(failed)
             or self._count_attempts(failed) == self._settings.attempts
             or (self._state is not None and self._state.is_cooling)
         )
+
+    def _seconds_left(self, failed: Sequence[LLMError]) -> float:
+        """What is left of the seconds of a call after the waits that its server asked for, but for the last."""
+        return self._call_seconds - sum(map(_asked_seconds, failed[:-1]))
 
     def _count_attempts(self, failed: Sequence[LLMError]) -> int:
         attempts = 0
@@ -129,6 +139,11 @@ class Retry:
         why, most = "no more are made", self._settings.max_wait_seconds
         if asked > most:
             why = f"the server asks to wait {asked:g} s, more than provider.retry.max_wait_seconds={most:g}"
+        elif asked > self._seconds_left(failed):
+            why = (
+                f"the server asks to wait {asked:g} s, more than is left of "
+                f"provider.timeout_seconds={self._call_seconds:g}"
+            )
         attempts = "1 attempt" if len(failed) == 1 else f"{len(failed)} attempts"
         message = f"{failed[-1].message} ({attempts} made; {why})"
         raise in_other_words(failed, message) from failed[-1]
@@ -177,7 +192,7 @@ def usage_of(failed: Sequence[LLMError]) -> tuple[Usage, bool]:
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One server or model, for the life of the process; without a `state` nothing is held back. `has_next` says that
-    another endpoint is asked when this one cannot answer."""
+    another endpoint is asked when this one cannot answer, `seconds_of_call` how long a call may take in all."""
 
     name: str
     adapter: LLMAdapter
@@ -185,6 +200,7 @@ class Endpoint:
     prices: PriceList = field(default_factory=PriceList)
     state: EndpointState | None = None
     has_next: bool = False
+    seconds_of_call: float = math.inf
 
 
 class Fallback:

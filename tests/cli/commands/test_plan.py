@@ -160,6 +160,22 @@ def test_advisories_stand_in_the_file(aeon: RunAeon, tmp_path: Path) -> None:
     assert "# Note: semantic_validation: " in ended.out
 
 
+def test_the_last_lines_say_when_no_review_was_had_and_how_to_ask_for_it(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text("calls:\n  semantic_validation: {fail: refused}\n", encoding="utf-8")
+    ended = aeon("plan", "task=x", *QUIET, f"provider.scenario={scenario}")
+    assert ended.status == 0
+    (kept,) = tmp_path.glob("outputs/*/*")
+    *_, lost, steps, _written = ended.err.splitlines()
+    assert lost.startswith("No review of this plan could be had: semantic_validation: ")
+    assert lost.endswith(
+        f"To ask for it again: python -m aeon plan resume={kept.relative_to(tmp_path)}"
+    )
+    assert "calls to the model to carry out" in steps
+
+
 def test_help_says_what_it_does_and_plans_nothing(aeon: RunAeon) -> None:
     ended = aeon("plan", "--help")
     assert ended.status == 0

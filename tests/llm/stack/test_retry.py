@@ -22,6 +22,7 @@ from aeon.domain.errors import (
 from aeon.domain.events import Event, RetryScheduled
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Usage
 from aeon.llm.openai.adapter import OpenAIAdapter
+from aeon.llm.protocols import SECONDS_BEFORE
 from aeon.llm.settings import OpenAIProvider, RetrySettings
 from aeon.llm.stack.retry import Retry
 from tests.support.openai_server import Failure, OpenAIServer
@@ -176,6 +177,28 @@ def test_a_wait_that_the_server_asks_for_is_no_attempt() -> None:
     )
     assert watched.complete(request()).text == "{}"
     assert watched.waits == [20.0] * 4 + [1.0, 2.0]
+
+
+def test_waits_that_the_server_asks_for_count_in_the_patience_of_a_call() -> None:
+    busy = RateLimited("busy", retry_after=4.0)
+    waits: list[float] = []
+    with pytest.raises(RateLimited, match="asks to wait 4 s, more than is left of") as raised:
+        Retry(Scripted(busy), PLAIN, sleep=waits.append, call_seconds=10.0).complete(request())
+    assert waits == [4.0, 4.0]
+    assert "provider.timeout_seconds=10" in raised.value.message
+
+
+def test_a_wait_leaves_less_of_the_patience_to_the_next_attempt() -> None:
+    left: list[float] = []
+
+    class Busy(Scripted):
+        def complete(self, request: LLMRequest) -> LLMResponse:
+            left.append(SECONDS_BEFORE.get())
+            return super().complete(request)
+
+    busy = Busy(RateLimited("busy", retry_after=4.0), LLMResponse("done"))
+    Retry(busy, PLAIN, sleep=lambda _: None, call_seconds=10.0).complete(request())
+    assert left == [0.0, 4.0]
 
 
 def test_waits_that_the_server_asks_for_without_end_come_to_one() -> None:
