@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.files.shortage import find_shortage
 
 if TYPE_CHECKING:
     from aeon.app.run import Run
@@ -52,8 +53,11 @@ def _claim(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
         claim(directory)
     except OmegaConfBaseException as error:
         raise ConfigError(f"{key}: {error.msg or error}") from None
-    except OSError as error:
-        problem = f"cannot be written: {error.strerror or error}"
+    except (OSError, StoreFailed) as error:
+        shortage = find_shortage(error)
+        why = getattr(error, "strerror", None) or error
+        problem = f"cannot be written: {shortage.message if shortage else why}"
+        hint = shortage.hint if shortage else hint
         if isinstance(error, FileExistsError):
             problem = (
                 "this directory already holds a run"

@@ -27,6 +27,7 @@ from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
 from aeon.execution.outcome import find_common_error
 from aeon.execution.recorder import OpenPass
+from aeon.files.shortage import find_shortage
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches
@@ -90,10 +91,8 @@ class Loop:
             reason, error = "failed", failure
         except Exception as failure:  # a defect must not cost what was already paid for
             logger.debug("unexpected", exc_info=True)
-            reason, error = (
-                "failed",
-                Unexpected(f"{type(failure).__name__}: {failure}", hint=_DEFECT),
-            )
+            told = f"{type(failure).__name__}: {failure}"
+            reason, error = "failed", find_shortage(failure) or Unexpected(told, hint=_DEFECT)
         finally:
             run.close()
         if error is None and reason != "interrupted":

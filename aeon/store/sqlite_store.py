@@ -248,6 +248,11 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
         PydanticError,
     ) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if "no such table" in reason:
+            hint = "Nothing was ever stored in it, or it is another program's: name a run's directory or a store."
+            raise StoreFailed(
+                f"the store {path} is empty: it holds no answers", hint=hint
+            ) from error
         hint = (
             "Make the file and its folder writable, make room on the disk, or wait for another program that keeps it "
             f"locked; if it is damaged or something else, move {path} away. store=off keeps no answers."

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aeon.cli.terminal.streams import say
 from aeon.domain.errors import AeonError, ConfigError
+from aeon.files.shortage import find_shortage
 
 if TYPE_CHECKING:
     from aeon.kernel.control import RunControl
@@ -38,6 +39,15 @@ def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) ->
             return INTERRUPTED
         if os.environ.get("HYDRA_FULL_ERROR", "0") not in ("", "0"):
             traceback.print_exc()
+        shortage = find_shortage(error)
+        if shortage is not None and not isinstance(error, ConfigError):
+            said = (
+                f"{error.message} ({shortage.message})"
+                if isinstance(error, AeonError)
+                else shortage.message
+            )
+            say(f"Error: {said}\n{shortage.hint}")
+            return FAILED
         if isinstance(error, AeonError):
             say(f"Error: {error.message}\n{error.hint}".rstrip("\n"))
             return USAGE if isinstance(error, ConfigError) else FAILED

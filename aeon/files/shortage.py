@@ -1,0 +1,50 @@
+"""What this machine has run out of, told from an exception, with what helps."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+
+from aeon.domain.errors import AeonError
+
+_FILES = "Raise the limit (ulimit -n), or lower execution.max_parallel, batch.parallel or sweep.parallel."
+_SPACE = "Free space, or name a folder on another disk (hydra.run.dir=...)."
+_OF_SYSTEM = {
+    errno.EMFILE: ("too many files are open", _FILES),
+    errno.ENFILE: ("too many files are open on this machine", _FILES),
+    errno.ENOSPC: ("no space is left on the disk", _SPACE),
+    errno.EDQUOT: ("the disk quota is used up", _SPACE),
+}
+_MEMORY = "Free memory, raise its limit (ulimit -v), or lower execution.max_parallel."
+_THREADS = (
+    "Raise the limits (ulimit -u, ulimit -v), end other programs, or lower execution.max_parallel."
+)
+
+
+class Shortage(AeonError):
+    """This machine has no more memory, threads, files or disk; what was answered by then is kept."""
+
+
+def find_shortage(error: BaseException | None) -> Shortage | None:
+    """The shortage that an exception, or what led to it, tells of; None where it tells of none."""
+    while error is not None:
+        if isinstance(error, Shortage):
+            return error
+        if told := _describe(error):
+            return Shortage(told[0], hint=told[1])
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _describe(error: BaseException) -> tuple[str, str] | None:
+    if isinstance(error, OSError):
+        return _OF_SYSTEM.get(error.errno or 0)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory", _MEMORY
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return "no more threads can be started", _THREADS
+    full = (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode == sqlite3.SQLITE_FULL
+    )
+    return _OF_SYSTEM[errno.ENOSPC] if full else None
