@@ -3,7 +3,8 @@ const table = document.getElementById("table");
 if (table) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], rows = [...body.rows];
   const words = document.getElementById("words"), end = document.getElementById("ends");
-  const endColumn = heads.findIndex((head) => head.textContent.trim() === "end");
+  const endColumn = heads.findIndex((head) => head.textContent.trim() === "ended by");
+  const counted = document.getElementById("count"), noun = counted.textContent.trim().split(" ").pop();
   const value = (row, column) => row.cells[column].dataset.value;
   const compare = (a, b) => {
     const x = Number(a), y = Number(b);
@@ -26,7 +27,7 @@ if (table) {
       row.hidden = !wanted.every((word) => text.includes(word)) || (end.value && value(row, endColumn) !== end.value);
       shown += !row.hidden;
     }
-    document.getElementById("count").textContent = `${shown} of ${rows.length} runs`;
+    counted.textContent = `${shown} of ${rows.length} ${noun}`;
   };
   words.addEventListener("input", filter);
   end.addEventListener("change", filter);
