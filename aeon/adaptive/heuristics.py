@@ -66,10 +66,7 @@ class AdaptiveDepth:
         level."""
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
-        tiers = range(1, task_profile.reasoning_depth + 1)
-        return min(
-            self.limit, max(_units(tier, task_profile, self.table, base_ttl) for tier in tiers)
-        )
+        return min(self.limit, count_units(task_profile, self.table, base_ttl))
 
     def update_task_profile(
         self,
@@ -123,6 +120,12 @@ def configure_depth(
         adjustment_reason=profile.raw_inference,
         heuristics_used=(*heuristics, "ttl_table" if table else "allocate_ttl"),
     )
+
+
+def count_units(profile: TaskProfile, table: TTLTable, base: int) -> int:
+    """The LLM cycles that a table gives a profile, before any limit. Raises ValueError for an unknown level."""
+    tiers = range(1, profile.reasoning_depth + 1)
+    return max(_units(tier, profile, table, base) for tier in tiers)
 
 
 def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:

@@ -8,8 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from aeon.adaptive.heuristics import count_units
+from aeon.adaptive.table import complete_table
 from aeon.domain.assessment import SCORE_CODES
-from aeon.domain.plan import FollowUpQuestion, PlanStep
+from aeon.domain.graph import expected_calls
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
+from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.result import RunResult, Saved, UsageReport
 from aeon.report.partial import PartialResult
 from aeon.report.words import (
@@ -36,6 +40,7 @@ _VERDICTS = {
     "interrupted": "Interrupted",
     "step_failed": "Finished, but not every step is complete",
 }
+_MOST_TIMES = 1000
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
 _STATES = {
     "running": "Still running: this is what its journals tell so far.",
@@ -308,17 +313,12 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
 
 
 def raised_limits(result: RunResult) -> list[str]:
-    """The overrides that double the limit which ended the run."""
-    reason, configuration, budget = (
-        result.termination_reason,
-        result.configuration,
-        2 * result.ttl.allocated,
-    )
-    limits, ttl = configuration["limits"], configuration["ttl"]
+    """The overrides that double the limit which ended the run; a spent TTL becomes at least what the plan was expected
+    to take."""
+    reason, configuration = result.termination_reason, result.configuration
+    limits = configuration["limits"]
     if reason == "ttl_expired":
-        bounds = {"ttl.limit": ttl["limit"], "limits.max_llm_calls": limits["max_llm_calls"]}
-        raised = [f"{key}={budget}" for key, bound in bounds.items() if bound and bound < budget]
-        return [f"ttl.base={2 * ttl['base']}", *raised]
+        return _raised_budget(result)
     if reason.startswith("max_") and limits[reason]:
         return [f"limits.{reason}={2 * limits[reason]}"]
     if result.exit_status and any(one.kind == "refinement_limit" for one in result.advisories):
@@ -326,6 +326,33 @@ def raised_limits(result: RunResult) -> list[str]:
             f"refinement.max_attempts_total={2 * configuration['refinement']['max_attempts_total']}"
         ]
     return []
+
+
+def _raised_budget(result: RunResult) -> list[str]:
+    limits, ttl = result.configuration["limits"], result.configuration["ttl"]
+    needed = max(2 * result.ttl.allocated, _expected_cycles(result))
+    base = needed if _is_core(result) else _base_for(result, needed)
+    bounds = {"ttl.limit": ttl["limit"], "limits.max_llm_calls": limits["max_llm_calls"]}
+    raised = [f"{key}={needed}" for key, bound in bounds.items() if bound and bound < needed]
+    return [f"ttl.base={base}", *raised]
+
+
+def _expected_cycles(result: RunResult) -> int:
+    """What the plan was expected to take when it was made; a little more, where steps are tools with arguments."""
+    steps = result.history.passes[0].steps
+    plan = Plan(goal="", steps=steps)
+    return len(steps) if _is_core(result) else expected_calls(plan)
+
+
+def _base_for(result: RunResult, needed: int) -> int:
+    """The least multiple of the base, twofold or more, that gives every profile of the run so many cycles."""
+    given = complete_table(result.configuration["ttl"])
+    table = TTLTable.model_validate(given, context=OWN_LEVELS)
+    profiles = [passed.taskprofile for passed in result.history.passes if passed.taskprofile]
+    for base in range(2 * table.base, _MOST_TIMES * table.base, table.base):
+        if all(count_units(profile, table, base) >= needed for profile in profiles):
+            return base
+    return 2 * table.base  # a table that gives nothing for its base
 
 
 def resume_command(directory: Path) -> str:

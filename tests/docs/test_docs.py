@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import importlib
 import io
 import os
 import re
@@ -479,3 +480,38 @@ def test_the_convergence_page_names_every_end_every_trigger_and_every_reason() -
     codes = {code for pair in SCORE_CODES.values() for code in pair}
     reasons = {reason for kind in get_args(TerminationReason) for reason in get_args(kind)}
     assert unnamed("convergence.md", {*reasons, *get_args(TriggerKind), *codes}) == []
+
+
+ROOMS = frozenset(path.name for path in (ROOT / "aeon").iterdir() if path.is_dir())
+MODULE_NAMES = [
+    pytest.param(page, name, id=f"{page.name}-{name}")
+    for page in PAGES
+    for name in sorted(set(re.findall(r"\baeon(?:\.[A-Za-z_]\w*)+", page.read_text())))
+    if name.split(".")[1] in ROOMS and not name.endswith(".json")
+]
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or a name in one."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        try:
+            found: object = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
+
+
+@pytest.mark.parametrize(("page", "name"), MODULE_NAMES)
+def test_modules_and_names_that_pages_mention_are_there(page: Path, name: str) -> None:
+    assert is_there(name)
+
+
+def test_a_module_that_is_not_there_is_noticed() -> None:
+    assert is_there("aeon.tools.registry.ApprovalRequest")
+    assert not is_there("aeon.tools.approval.ApprovalRequest")
+    assert not is_there("aeon.tools.registry.Nothing")

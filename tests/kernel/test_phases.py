@@ -95,7 +95,15 @@ def test_the_same_answers_lead_through_the_same_phases():
     assert once() == once()
 
 
-def test_the_step_prompt_has_the_four_sentences():
+FOUR_SENTENCES = (
+    "You are executing step ",
+    "Incoming context from previous steps: ",
+    "Your goal for this step: ",
+    "You should prepare handoff for the next step as: ",
+)
+
+
+def test_the_step_prompt_has_the_four_sentences_in_their_order():
     model = ScriptedModel(
         plan=plan(planned("a", handoff_to_next="the facts"), planned("b", "a")),
         step=lambda request: clear(
@@ -114,6 +122,17 @@ def test_the_step_prompt_has_the_four_sentences():
     assert "You are executing step 2 of 2." in second
     context = f"{fence('<a>', 'output', step='a')}\n\n{fence('note from a', 'handoff', step='a')}"
     assert f"Incoming context from previous steps: {context}." in second
+    for prompt in (first, second):
+        places = [prompt.index(beginning) for beginning in FOUR_SENTENCES]
+        assert places == sorted(places)
+
+
+def test_the_four_sentences_are_in_their_order_in_core_mode_too():
+    model = ScriptedModel(plan=plan("a", planned("b", "a")))
+    run(model, mode="core", base_ttl=25)
+    for prompt in model.prompts("step"):
+        places = [prompt.index(beginning) for beginning in FOUR_SENTENCES]
+        assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
