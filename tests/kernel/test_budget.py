@@ -13,7 +13,7 @@ from aeon.kernel.event_stream import EventStream
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.llm.stack.limits import LimitSettings
-from tests.kernel.build import kernel, phases, run, statuses
+from tests.kernel.build import phases, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,
     assessment,
@@ -241,22 +241,6 @@ def test_the_scores_are_those_of_the_latest_assessed_pass():
     assert response.latest_pass_result["pass_number"] == 2
     metadata = response.ttl_expired_metadata
     assert (metadata.completeness_score, metadata.pass_number) == (0.4, 1)
-
-
-def test_a_smaller_profile_may_shrink_the_budget_but_leaves_three_cycles():
-    model = ScriptedModel(
-        task_profile=[profile(5), profile(1)],
-        semantic_validation=[report(), report(issue()), report()],
-        step=[blocked(), clear("done")],
-        refinement=[refinement(modify("only"))],
-        convergence=[unfinished(), assessment()],
-    )
-    orchestrator = kernel(model)
-    outcome = orchestrator.run("x")
-    assert outcome.history.profile_transitions[0].ttl_before == 58
-    used = outcome.history.profile_transitions[0].ttl_after
-    assert used == 18
-    assert outcome.converged
 
 
 @pytest.mark.parametrize(
