@@ -11,6 +11,7 @@ import pytest
 from aeon.app.aeon import Aeon
 from aeon.domain.errors import Truncated
 from aeon.files.fences import without_codes
+from aeon.files.jsonl import read_lines
 from aeon.memory.run_memory import InMemory
 from tests.support.scripted_model import ScriptedModel, clear, plan
 
@@ -34,7 +35,7 @@ def test_a_reasoning_step_is_shown_memory_and_its_result_is_stored_and_logged(
     assert (step.status, step.step_output) == ("complete", "poured")
     assert memory.read("step/pour/output") == "poured"
     assert memory.read("step/pour/handoff") == "wipe up"
-    lines = [json.loads(line) for line in (tmp_path / "run" / "cycles.jsonl").open()]
+    lines = read_lines(tmp_path / "run" / "cycles.jsonl")
     (logged,) = [line for line in lines if line["call"] == "step"]
     assert json.loads(logged["llm_output"])["step_output"] == "poured"
 
