@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,14 @@ def is_too_deep(value: Any) -> bool:
         ]
         level, depth = [inner for each in outer for inner in each], depth + 1
     return bool(level)
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file that its owner alone may read, with the folder it stands in, unless they are there. Raises
+    OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def load_json(text: str | bytes) -> Any:

@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from aeon.files.text import make_private
+
 _BUSY_SECONDS = 10.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS memory (
@@ -21,7 +23,7 @@ class SqliteMemory:
     and every method raise sqlite3.Error or OSError."""
 
     def __init__(self, path: Path, namespace: str = "") -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path)
         self._namespace = namespace
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(

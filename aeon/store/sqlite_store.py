@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -9,12 +10,13 @@ from contextlib import closing, contextmanager, suppress
 from errno import ENOENT
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError as PydanticError
 from tenacity import retry, retry_if_exception, wait_random
 
 from aeon.domain.errors import StoreFailed
-from aeon.files.text import load_json
+from aeon.files.text import load_json, make_private
 from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.texts import condense, json_text, restore
 
@@ -78,7 +80,7 @@ class SqliteStore:
         with _explain_errors(path, "opened"):
             self._writer = None
             if not read_only:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_private(path)
                 # Readers and the one writer do not wait for each other; NORMAL: an answer survives the process, not
                 # always a power cut, and no call waits for the disk.
                 self._writer = _open(path, "rwc", _SET_UP)
@@ -209,13 +211,17 @@ def _empty_store() -> bytes:
 
 def create_file(path: Path) -> None:
     """Make the file of an empty store, unless it is there. Raises StoreFailed."""
-    with _explain_errors(path, "opened"), suppress(FileExistsError), path.open("xb") as file:
+    with _explain_errors(path, "opened"), suppress(FileExistsError), _open_new(path) as file:
         try:
             file.write(_empty_store())
             file.flush()
         except BaseException:
             path.unlink()  # a part of it would be taken for a damaged store
             raise
+
+
+def _open_new(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:

@@ -1,4 +1,5 @@
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,8 +45,12 @@ def aeon(
 
     def run(*arguments: str) -> Ended:
         capsys.readouterr()
-        with logging_restored():
-            status = main(arguments)
+        mask = os.umask(0o022)
+        try:
+            with logging_restored():
+                status = main(arguments)
+        finally:
+            os.umask(mask)
         captured = capsys.readouterr()
         return Ended(status, captured.out, captured.err)
 

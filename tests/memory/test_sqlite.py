@@ -2,7 +2,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,14 @@ from aeon.memory.sqlite import SqliteMemory
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "memory.sqlite"
+
+
+def test_the_file_and_its_new_folder_are_the_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "memory.sqlite"
+    with closing(SqliteMemory(path)) as memory:
+        memory.write("guest", "Ada")
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_was_written_outlasts_the_run(path: Path) -> None:

@@ -34,6 +34,17 @@ def test_it_is_what_the_store_is_expected_to_be(path: Path) -> None:
     store.close()
 
 
+def test_the_file_and_its_new_folder_are_the_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "store.sqlite"
+    with closing(SqliteStore(path)) as store:
+        store.put(entry("tea"))
+        modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert set(modes.values()) == {0o600}
+    create_file(tmp_path / "empty.sqlite")
+    assert (tmp_path / "empty.sqlite").stat().st_mode & 0o777 == 0o600
+
+
 def test_an_answer_comes_back_whole_by_its_key_and_by_what_was_asked(path: Path) -> None:
     kept = entry(
         "ask é 世界\n",

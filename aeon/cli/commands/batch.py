@@ -20,6 +20,7 @@ from aeon.batch.results import Results
 from aeon.batch.run import Backend, BatchControl, RowRunner, Threads, capped_endpoints, open_aeon
 from aeon.cli.commands.batch_progress import attend, show_end
 from aeon.cli.job.arguments import parse, refuse_keys
+from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
@@ -40,6 +41,7 @@ def batch(arguments: Sequence[str]) -> int:
     refuse_keys(arguments, "sweep", "a sweep (-m)")
     composition = parse([a for a in arguments if a.partition("=")[0] not in _OWN])
     settings = compose_settings(composition)
+    keep_private(settings)
     if settings.resume is not None or settings.store.mode == "replay":
         raise ConfigError(
             "a batch goes on by itself, from its out file: leave resume and store.mode=replay out"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from aeon.app.aeon import Aeon
     from aeon.app.process import OpenEndpoints
     from aeon.app.run import Run
+    from aeon.config.settings import Settings
 
 
 def prepare_job(
@@ -27,6 +29,7 @@ def prepare_job(
     """Check a composed configuration, its texts, provider, prompts and schemas; the engine is loaded only for settings,
     task and inputs that can be used. `composition` is recorded in `run.json`. Raises ConfigError."""
     settings = settings_from(cfg)
+    keep_private(settings)
     task, inputs = read_task(settings), read_inputs(settings)
     from aeon.app.aeon import Aeon
     from aeon.cli.terminal.questions import at_terminal
@@ -39,6 +42,12 @@ def prepare_job(
     check_own_store(settings.store)
     aeon = Aeon(settings, environment(), composition=composition, open_endpoints=open_endpoints)
     return aeon, aeon.prepared_run(task, inputs=inputs)
+
+
+def keep_private(settings: Settings) -> None:
+    """In `env=prod`, let what this program writes from now on be its owner's alone."""
+    if settings.env == "prod":
+        os.umask(0o077)
 
 
 def composition_of(hydra: DictConfig | HydraConf) -> Composition:
