@@ -32,6 +32,9 @@ def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> 
             return _error_of_connection(error, endpoint, allowed)
         case httpx2.InvalidURL():
             return _not_connected(error, endpoint)
+        case ImportError():  # of what a proxy needs
+            said = f"no connection to {endpoint.address}: its proxy speaks SOCKS, and socksio is missing"
+            return ConnectionFailed(said, hint="pip install socksio", retryable=False)
         case OpenAIError():
             said = f"no key or token for {endpoint.address}: {endpoint.clean(str(error))}"
             hint = f"Check {endpoint.settings.api_key_env}, or what gives the token."
