@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -21,6 +22,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # The display shows less where it is recorded, and unbuffered streams hide what is written at the end.
     for name in ("CI", "JPY_PARENT_PID", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)
+    # What a person trusts and which runs are theirs: nothing of it is of the machine, nor goes to it.
+    state = tempfile.TemporaryDirectory(prefix="aeon-state-")
+    config.add_cleanup(state.cleanup)
+    os.environ["AEON_STATE_DIR"] = state.name
+    os.environ.pop("AEON_TRUST", None)
     os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))  # type: ignore[union-attr]
     # Commands are printed as they can be typed where this Python is the first on the PATH.
     os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))

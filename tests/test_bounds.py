@@ -25,7 +25,6 @@ KNOTS = frozenset(
         "cli/progress/dag.py:draw",
         "config/compose/problems.py:_describe",
         "config/json_schema.py:_describe",
-        "config/project_file.py:_refusal",
         "config/provider.py:_settle",
         "config/provider.py:resolve_provider",
         "config/recompose.py:_verdict",

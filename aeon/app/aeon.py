@@ -15,7 +15,9 @@ from aeon.app.run import Run
 from aeon.app.wiring import Surroundings
 from aeon.config import load
 from aeon.config.compose.literal import Composition
-from aeon.config.load import environment, read_inputs, read_task
+from aeon.config.environment import environment
+from aeon.config.load import read_inputs, read_task
+from aeon.config.own_runs import unsealed_warnings
 from aeon.config.recompose import with_own_adapter
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError, TaskTextError
@@ -76,7 +78,7 @@ class Aeon:
             composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
         self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
-        environ = environment() if environ is None else environ
+        environ = environment(settings) if environ is None else environ
         self._process = process.build_process(
             settings, environ, tools, adapter, open_endpoints, client
         )
@@ -134,10 +136,12 @@ class Aeon:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know before a run: missing tools, what has changed, what a cassette may not set."""
+        """What a person should know before a run: missing tools, what has changed, what a cassette may not set, and
+        whether it will be known as their own."""
         changes = parent.change_warnings(self._parent, self._process, self._composition)
         return (
             *self._process.warnings,
+            *unsealed_warnings(self.settings.store.mode),
             *changes,
             *parent.cassette_warnings(self.settings, self._composition),
         )

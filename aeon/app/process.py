@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from aeon.app import tools
+from aeon.config.environment import Environment
 from aeon.config.load import find_recorded_origin
 from aeon.config.provider import check_endpoint, resolve_provider
 from aeon.config.settings import Settings, configuration_hash
@@ -85,7 +86,7 @@ def build_process(
     }
     schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels, dimensions)
     schemas.check()
-    warnings: list[str] = []
+    warnings: list[str] = list(environ.warnings) if isinstance(environ, Environment) else []
     registry = tools.build(settings.tools, environ, report=warnings.append)
     try:
         if settings.tools.missing == "fail":

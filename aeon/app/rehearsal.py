@@ -14,7 +14,7 @@ from typing import Any, get_args
 from aeon.app import parent, process
 from aeon.app.components import Components, build_components
 from aeon.app.process import Process
-from aeon.config.load import environment
+from aeon.config.environment import environment
 from aeon.config.settings import Settings
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
 from aeon.domain.errors import ConfigError, LLMError, PromptError
@@ -142,7 +142,7 @@ def render_call(
 ) -> Rendered:
     """One call as these settings would send it. Raises ConfigError."""
     parent.find_parent(settings)
-    shared = process.build_process(settings, environment())
+    shared = process.build_process(settings, environment(settings))
     try:
         if settings.prompts.dir is not None:  # the packaged templates need no trial
             check(shared)

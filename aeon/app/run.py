@@ -76,9 +76,7 @@ class Run(Identity):
             claim(folder)
             create_store(folder, self._settings.store)
             # Last, since it marks what can be resumed.
-            (folder / origins.FILE).write_bytes(
-                artefacts.write_json(origin.model_dump(mode="json"))
-            )
+            (folder / origins.FILE).write_bytes(origins.write_sealed(origin))
 
         artefacts.create_directory(directory, fill)
         self._begun_in = directory

@@ -5,31 +5,48 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 
 from aeon.batch.dataset import Row
 from aeon.batch.results import read_places
-from aeon.config.origin import FILE
+from aeon.config.origin import FILE, is_own_run
 from aeon.domain.errors import ArtefactError, ConfigError
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, data BLOB NOT NULL)"
 
 
 class Running:
-    """The folder in which rows are run, each, by its key, in a directory of its own. May be used from threads."""
+    """The folder in which rows are run, each, by its key, in a directory of its own. May be used from threads.
+    Directories that the person has not made are not gone on with, unless it `trusts_all`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, trusts_all: bool = False) -> None:
         self.folder = folder
+        self._trusts_all = trusts_all
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        """What a person should know before rows are gone on with."""
+        others = [
+            path for path in self.folder.glob(f"*/{FILE}") if not self._is_usable(path.parent)
+        ]
+        if others:
+            yield (
+                f"{self.folder}: {len(others)} of the rows begun there are not known as yours: "
+                "they are asked anew; trust=true goes on with them"
+            )
+
+    def _is_usable(self, directory: Path) -> bool:
+        return (directory / FILE).is_file() and (self._trusts_all or is_own_run(directory))
 
     def directories(self, key: str) -> tuple[Path, Path | None]:
         """A new directory for a row, and the one in which a run of it was cut off, if there is one."""
         before = sorted(
             self.folder.glob(f"{key}-*"), key=lambda path: int(path.name.partition("-")[2])
         )
-        cut_off = next((path for path in reversed(before) if (path / FILE).is_file()), None)
+        cut_off = next(filter(self._is_usable, reversed(before)), None)
         count = int(before[-1].name.partition("-")[2]) + 1 if before else 0
         return self.folder / f"{key}-{count}", cut_off
 
@@ -44,7 +61,8 @@ class Running:
 
     def pack_all(self, key: str) -> bytes | None:
         """All directories of a row as one archive, to go on with it elsewhere; None when there is none."""
-        buffer, directories = BytesIO(), sorted(self.folder.glob(f"{key}-*"))
+        buffer = BytesIO()
+        directories = sorted(filter(self._is_usable, self.folder.glob(f"{key}-*")))
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
             for directory in directories:
                 packed.add(directory, directory.name)

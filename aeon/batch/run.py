@@ -21,8 +21,9 @@ from aeon.batch.records import Running
 from aeon.batch.results import line_of, problem_line
 from aeon.batch.summary import Line
 from aeon.config.compose.literal import Composition
-from aeon.config.load import compose_settings, environment
-from aeon.config.origin import read
+from aeon.config.environment import environment
+from aeon.config.load import compose_settings
+from aeon.config.origin import FILE, digest_of, read
 from aeon.config.settings import BatchSettings, Settings
 from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.domain.result import RunResult
@@ -71,7 +72,12 @@ def open_aeon(
     settings = compose_settings(composed)
     if configured is not None:
         check_changes(settings, configured)
-    return Aeon(settings, environment(), composition=composed, open_endpoints=open_endpoints)
+    return Aeon(
+        settings,
+        environment(settings),
+        composition=composed,
+        open_endpoints=open_endpoints,
+    )
 
 
 def _of_rows(composition: Composition, *more: str) -> Composition:
@@ -167,7 +173,8 @@ class RowRunner:
         # With no store, then or now, nothing that was answered is kept.
         if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
             return self._aeon_for(row.overrides).run(row.task, **given)
-        with self._open(row.overrides, f"resume={cut_off}") as aeon:
+        digest = digest_of(cut_off / FILE)  # `running` has seen that it may be gone on with
+        with self._open(row.overrides, f"resume={cut_off}", f"trust='{digest}'") as aeon:
             return aeon.run(row.task, **given)
 
     def _open(self, overrides: tuple[str, ...], *more: str) -> Aeon:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dotenv import load_dotenv
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
@@ -122,19 +120,6 @@ def _read_json_schema(path: Path) -> dict[str, Any]:
     return schema
 
 
-def environment(directory: Path | None = None) -> Mapping[str, str]:
-    """The process environment, after a `.env` file in `directory` (the current one) has filled in what is not set.
-    Raises ConfigError, without a word of the file: it holds keys."""
-    path = (directory or Path.cwd()) / ".env"
-    try:
-        load_dotenv(path, override=False, encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read: {error}", hint="It must be UTF-8 text."
-        ) from None
-    return os.environ
-
-
 def read_task(settings: Settings) -> str | None:
     """The task's text, byte for byte, from `task` or `task_file`, else from the run that is resumed; None when a
     `plan_file` is to say it. Raises TaskTextError when it is empty or not valid UTF-8, else ConfigError."""
@@ -195,12 +180,11 @@ def _read_text(path: Path, key: str) -> str:
 
 
 def find_recorded_origin(settings: Settings) -> Origin | None:
-    """Where the run comes from whose answers are used again, if there is one. Raises ConfigError."""
+    """Where the run comes from whose answers are used again, if there is one. Raises ConfigError, also for a run that
+    this person has not made and does not trust."""
     if settings.resume:
-        return origin.read(settings.resume)
+        return origin.read_trusted(settings.resume, "resume", settings.trust, settings.env)
     store = settings.store
-    return (
-        recompose.read_recorded_origin(store.path)
-        if store.mode == "replay" and store.path
-        else None
-    )
+    if store.mode != "replay" or store.path is None:
+        return None
+    return recompose.read_recorded_origin(store.path, settings.trust, settings.env)

@@ -6,15 +6,19 @@ A leaf of values: reading it needs neither Hydra nor the settings.
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
 from pydantic import Field
 
+from aeon.config.own_runs import SEAL, is_own, make_seal, require_own
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Address, Value
 from aeon.files.explain import first_mistake
+from aeon.files.text import encode_json
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"
@@ -70,6 +74,7 @@ class Origin(Value):
     hashes: dict[str, str] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     started: str
+    seal: str | None = None
 
     def changed_files(self) -> tuple[str, ...]:
         """The keys of the files that are gone or no longer hold what they held."""
@@ -87,10 +92,66 @@ def digest_of(path: Path) -> str | None:
 
 
 def read(directory: Path, key: str = "resume") -> Origin:
-    """The origin of the run in a directory that `key` names. Raises ConfigError."""
-    named = f"{key}={directory}"
+    """The origin of the run in a directory that `key` names, whoever made it: nothing of it may be used but as data.
+    Raises ConfigError."""
+    return parse(_read_bytes(directory, key), f"{key}={directory}: {FILE}")
+
+
+def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Origin:
+    """The origin of the run in a directory that `key` names, once it is sure that the person made it or trusts it, as
+    `trust` and the environment `env` say. Raises ConfigError, UntrustedRun among them."""
+    data, named = _read_bytes(directory, key), f"{key}={directory}"
+    origin = parse(data, f"{named}: {FILE}")
+    document = json.loads(data)
+    require_own(
+        named,
+        hashlib.sha256(data).hexdigest(),
+        own=is_own(document, origin.seal),
+        trust=trust,
+        env=env,
+        shown="\n".join(f"  {_printable(line)}" for line in _describe(origin)),
+    )
+    return origin
+
+
+def is_own_run(directory: Path) -> bool:
+    """Whether the person has made the run in a directory."""
     try:
-        text = (directory / FILE).read_bytes()
+        document = json.loads((directory / FILE).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and is_own(document, document.get(SEAL))
+
+
+def write_sealed(origin: Origin) -> bytes:
+    """The content of `run.json`, sealed as the person's own if they have a folder of state."""
+    return seal_again(encode_json(origin.model_dump(mode="json")))
+
+
+def seal_again(content: bytes) -> bytes:
+    """The content of a `run.json` that the person vouches for, sealed as their own on this machine."""
+    document = json.loads(content)
+    return encode_json({**document, SEAL: make_seal(document)}, indent=2) + b"\n"
+
+
+def _describe(origin: Origin) -> Iterator[str]:
+    """What a run would set that goes on with a recorded one."""
+    yield from origin.overrides or ()
+    if origin.config_dir:
+        yield f"--config-dir {origin.config_dir}"
+    yield from (f"{key}={path}" for key, path in origin.paths.items())
+    if origin.provider.base_url:
+        yield f"the address {origin.provider.base_url} for the key in {origin.provider.api_key_env}"
+    yield f"modules of your own are looked for in {origin.working_directory}"
+
+
+def _printable(text: str) -> str:
+    return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)
+
+
+def _read_bytes(directory: Path, key: str) -> bytes:
+    try:
+        return (directory / FILE).read_bytes()
     except OSError as error:
         runs = sorted(directory.glob(f"*/{FILE}"))
         hint = (
@@ -101,10 +162,10 @@ def read(directory: Path, key: str = "resume") -> Origin:
         if key == "resume" and (directory / "multirun.yaml").is_file():
             hint = f"A multirun goes on with sweep.resume={directory}. {hint}"
         problem = (
-            f"{named}: this is no run's directory: {FILE} cannot be read: {error.strerror or error}"
+            f"{key}={directory}: this is no run's directory: {FILE} cannot be read: "
+            f"{error.strerror or error}"
         )
         raise ConfigError(problem, hint=hint) from None
-    return parse(text, f"{named}: {FILE}")
 
 
 def parse(values: Any, where: str) -> Origin:

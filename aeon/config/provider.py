@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aeon.config.environment import Environment
 from aeon.config.load import find_recorded_origin
 from aeon.config.origin import ProviderOrigin
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import shown_address
 from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
     NO_NAME,
@@ -33,6 +35,8 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
             f"provider={provider.kind}: env=prod calls a real model and never falls back to the simulated provider",
             hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
         )
+    if isinstance(provider, AutoProvider | OpenAIProvider) and settings.store.mode != "replay":
+        _refuse_withheld_addresses(provider, environ)
     if isinstance(provider, AutoProvider | CustomProvider):
         before = find_recorded_origin(settings)
         provider = _settle(provider, environ, before.provider if before else None)
@@ -69,6 +73,29 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
             )
     check_prices(price_book(provider), settings.limits.max_cost, models.values())
     return settings
+
+
+def _refuse_withheld_addresses(
+    provider: AutoProvider | OpenAIProvider, environ: Mapping[str, str]
+) -> None:
+    """Raise ConfigError for an endpoint whose address would come from a `.env` that the person has not trusted."""
+    if not isinstance(environ, Environment) or environ.file is None:
+        return
+    for endpoint in (provider, *provider.fallbacks):
+        if not isinstance(endpoint, EndpointSettings) or endpoint.address(environ):
+            continue
+        name = endpoint.base_url_env or ""
+        if address := environ.withheld.get(name, "").strip():
+            key = endpoint.api_key_env
+            from_file = key in environ.added
+            origin = f"that file, {environ.file}" if from_file else "your environment"
+            sent = f"the key {key} from {origin}" if environ.get(key) else "your task"
+            raise ConfigError(
+                f"{name} of {environ.file}, which you have not trusted, would have {sent} sent to "
+                f"{shown_address(address)!a}; nothing was sent",
+                hint=f"`aeon trust {environ.file.parent}` shows the file and asks; or give the address "
+                f"yourself: {name}=URL in the environment, or provider.base_url=URL.",
+            )
 
 
 def _settle(
@@ -133,8 +160,10 @@ def check_endpoint(
     }
     for key, name in variables.items():
         if not environ.get(name, "").strip():
+            in_file = isinstance(environ, Environment) and name in environ.withheld
+            trusting = "Your .env has it: `aeon trust` lets it take effect. " if in_file else ""
             raise ConfigError(
                 f"{place}.{key}={name}: the environment has no {name}",
-                hint=f"Set {name} in the environment or in a .env file; for a server that needs no key, "
+                hint=f"{trusting}Set {name} in the environment or in a .env file; for a server that needs no key, "
                 f"{give('require_key', 'false')}; to try Aeon without a model, env=dev provider=simulated.",
             )

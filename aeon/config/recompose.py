@@ -19,6 +19,8 @@ from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.compose.reference import groups
 from aeon.config.origin import Origin
+from aeon.config.own_runs import read_trust
+from aeon.config.trusted_folders import require_trust_of_owner
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import TAKEN, UNNEEDED, FromOthers
 from aeon.files.explain import models_in
@@ -26,9 +28,10 @@ from aeon.files.resources import resource_root
 from aeon.store.settings import CASSETTE_SUFFIX
 
 _RECORDED_APART = frozenset(
-    {"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch"}
+    {"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch", "trust"}
 )
 _NAME = re.compile(r"\w[\w-]*", re.ASCII)  # of a file, without a folder
+_FOLDERS = ("prompts.dir", "schemas.dir")
 _HELD = FromOthers("held")
 # The groups that set other groups' keys, or Hydra's own.
 _NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
@@ -42,11 +45,12 @@ def composition(today: Composition) -> Composition:
     rest = [text for text in today.overrides if key_of(text) != "resume"]
     if named and (directory := directory_of(named[-1])):
         given = today.with_overrides((*rest, f"resume={quote(str(directory))}"))
-        return recompose(origins.read(directory), given, f"resume={directory}")
+        resumed = origins.read_trusted(directory, "resume", *read_trust(rest))
+        return recompose(resumed, given, f"resume={directory}")
     # `resume=null` stays, since a configuration file may set another value.
     today = today.with_overrides((*rest, *(["resume=null"] if named else [])))
     path = _find_recording(today.overrides)
-    origin = read_recorded_origin(path) if path else None
+    origin = read_recorded_origin(path, *read_trust(rest)) if path else None
     if path is None or origin is None or origin.overrides is None:
         return today
     if path.suffix == CASSETTE_SUFFIX:
@@ -95,14 +99,16 @@ def _one_value(override: str, problem: str) -> str:
     return "" if parsed.value() is None else str(parsed.value())
 
 
-def read_recorded_origin(path: Path) -> Origin | None:
+def read_recorded_origin(path: Path, trust: bool | str = False, env: str = "") -> Origin | None:
     """The origin of the run that was recorded in a cassette, a run's directory, or the store in one, if it has one.
-    Raises ConfigError when it cannot be read."""
+    Raises ConfigError when it cannot be read, and for a directory of somebody else's unless `trust` says so."""
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
         return _origin_of_cassette(path, path.stat().st_mtime_ns)
     directory = path if path.is_dir() else path.parent
-    return origins.read(directory, "store.path") if (directory / origins.FILE).is_file() else None
+    if not (directory / origins.FILE).is_file():
+        return None
+    return origins.read_trusted(directory, "store.path", trust, env)
 
 
 @lru_cache(maxsize=8)
@@ -141,6 +147,7 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     if origin.overrides is None:
         hint = "Make them again, with `resume` set in them."
         raise ConfigError(f"{named}: its settings were made in a program", hint=hint)
+    _require_trusted_folders(origin, today)
     folder = today.config_dir or (Path(origin.config_dir) if origin.config_dir else None)
     if folder is not None and today.config_dir is None and not folder.is_dir():
         raise ConfigError(
@@ -169,6 +176,17 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     kept = [key for key in paths if key in given or not f"{key}.".startswith(set_today)]
     overrides = (*recorded, *(f"{key}={quote(paths[key])}" for key in kept), *today.overrides)
     return Composition(overrides=overrides, config_dir=folder, config_name=name)
+
+
+def _require_trusted_folders(origin: Origin, today: Composition) -> None:
+    """Raise ConfigError when a folder that the run was given by a project is not trusted as it is today."""
+    named = {key_of(text): text for text in origin.overrides or ()}
+    given = set(map(key_of, today.overrides))
+    folders = [_one_value(named[key], "") for key in _FOLDERS if key in named and key not in given]
+    if today.config_dir is None:
+        folders.append(origin.config_dir or "")
+    for folder in filter(None, folders):
+        require_trust_of_owner(Path(origin.working_directory, folder))
 
 
 def _chooses_another_provider(origin: Origin, today: Composition) -> bool:

@@ -127,6 +127,7 @@ class Settings(Value):
     inputs: dict[str, str] = Field(default_factory=dict)
     input_files: dict[str, Path] = Field(default_factory=dict)
     resume: Path | None = None
+    trust: Unneeded[bool | str] = Field(default=False, exclude=True)
     output: Unneeded[Literal["answer", "json"]] = "answer"
     env: Taken[str] = "dev"
     provider: Annotated[ProviderSettings, _ANY_OPTION] = Field(default_factory=AutoProvider)

@@ -72,13 +72,14 @@ _Loader.yaml_constructors = {
 
 class LocatedYaml:
     """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError, naming file and line;
-    also for a key that stands twice, more than `MAX_VALUES` values, and more than `MAX_DEPTH` levels."""
+    also for a key that stands twice, more than `MAX_VALUES` values, and more than `MAX_DEPTH` levels. `data` is what is
+    in the file, where that has been read already."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, data: bytes | None = None) -> None:
         self.path = path
         self._keys: dict[Place, Position] = {}
         self._values: dict[Place, Position] = {}
-        text = _read_text(path)
+        text = _read_text(path, data)
         try:
             self.value: Any = (
                 self._json(text) if path.suffix.lower() == ".json" else self._yaml(text)
@@ -152,9 +153,10 @@ def _position(node: yaml.Node) -> Position:
     return Position(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, data: bytes | None) -> str:
     try:
-        return path.expanduser().read_text(encoding="utf-8-sig")
+        content = path.expanduser().read_bytes() if data is None else data
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         position = Position(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))

@@ -27,6 +27,7 @@ LEFT_BY_RUNS = (
 )
 LEFT_BY_MULTIRUNS = (
     "multirun.yaml",
+    "multirun.seal",
     "summary.csv",
     "compare.html",
     "compare.csv",

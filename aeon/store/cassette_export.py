@@ -17,7 +17,7 @@ from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
 _LEAST_LENGTH = 6  # a shorter value may be ordinary text, and is not looked for
 _LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
-_OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider"})
+_OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider", "seal"})
 _GIVEN = ("task", "inputs", "context")
 _SECRET_ENDINGS = (
     *(
@@ -210,8 +210,13 @@ def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
 def secret_names(configuration: Any, environ: Mapping[str, str]) -> frozenset[str]:
     """The environment variables that hold secrets: those that keys `env` and `*_env` of a configuration name, and those
     whose own name says so (`..._KEY`, `..._TOKEN`)."""
-    named = {name for name in environ if name.upper().endswith(_SECRET_ENDINGS)}
-    return frozenset(named | set(_find_names(configuration)))
+    named = filter(is_secret_name, environ)
+    return frozenset(set(named) | set(_find_names(configuration)))
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the name of a variable says that it holds a secret."""
+    return name.upper().endswith(_SECRET_ENDINGS)
 
 
 def _find_names(value: Any, *, in_env: bool = False) -> Iterator[str]:

@@ -1,18 +1,23 @@
-"""`aeon.yaml`: found, shown, weaker than the command line, and never able to point at secrets or to start unseen."""
+"""`aeon.yaml`: found, shown, weaker than the command line; of one that is not trusted see `test_trust.py`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from pydantic import BaseModel
 
 from aeon.config.compose.problems import known_paths
+from aeon.config.folder_content import read_content
 from aeon.config.project_file import path_names
 from aeon.config.settings import Settings
+from aeon.config.trusted_folders import remember
+from aeon.domain.errors import ConfigError
 from tests.cli.conftest import RunAeon
 
 SHOW = ("--cfg", "job")
@@ -24,13 +29,19 @@ def write(path: Path, text: str) -> None:
 
 
 def project(folder: Path, overrides: str = "", config_dir: str = "") -> None:
+    """A project that the person trusts as it is then."""
     write(
         folder / "aeon.yaml",
         (f"config_dir: {config_dir}\n" if config_dir else "") + f"overrides: {{{overrides}}}\n",
     )
+    trust(folder)
 
 
-def composed(aeon: RunAeon, *arguments: str) -> dict[str, object]:
+def trust(folder: Path) -> None:
+    remember(read_content(folder))
+
+
+def composed(aeon: RunAeon, *arguments: str) -> dict[str, Any]:
     ended = aeon(*SHOW, *arguments)
     assert ended.status == 0, ended.err
     values = yaml.safe_load(ended.out)
@@ -109,6 +120,7 @@ def test_what_init_leaves_needs_no_flags(
     )
     (tmp_path / "mine" / "inner").mkdir()
     (tmp_path / "mine" / ".git").mkdir()
+    trust(tmp_path / "mine")
     monkeypatch.chdir(tmp_path / "mine" / "inner")
     assert composed(aeon)["limits"]["max_passes"] == 1
     assert "Mind the gap." in aeon("render", "plan", "task=x").out
@@ -126,89 +138,21 @@ def test_every_command_that_is_configured_takes_the_project(
     assert "ttl.base=nothing" in ended.err
 
 
-REFUSED = [
-    "provider.api_key_env: AWS_SECRET_ACCESS_KEY",
-    "provider.base_url: 'https://elsewhere.example/v1'",
-    "provider.base_url: 'http://localhost@elsewhere.example/v1'",
-    "provider.base_url_env: X",
-    "provider.extra_headers_env: {X-Key: AWS_SECRET_ACCESS_KEY}",
-    "provider.extra_headers_env.X-Key: AWS_SECRET_ACCESS_KEY",
-    "provider.fallbacks: [{provider: openai, base_url: 'https://elsewhere.example/v1'}]",
-    "provider: {api_key_env: X}",
-    "tools.mcp.servers.a: {command: x, env: [AWS_SECRET_ACCESS_KEY]}",
-    "tools.mcp.servers.a: {url: 'https://x.example', bearer_env: AWS_SECRET_ACCESS_KEY}",
-    "inputs.x: '${oc.env:AWS_SECRET_ACCESS_KEY}'",
-    "input_files.x: .env",
-    "input_files.x: ../secret",
-    "input_files: {x: /etc/passwd}",
-    "task_file: ~/.netrc",
-    "tools.builtin.root: /",
-    "answer.schema: ../x.json",
-    "resume: outputs/x",
-    "hydra.run.dir: /tmp/x",
-    "hydra.job.env_set.LD_PRELOAD: x.so",
-    "hydra/launcher: other",
-    "+hydra.callbacks.x: {_target_: os.system}",
-    "'convergence@provider': strict",
-    "~ttl: x",
-    "provider.fallbacks: [{'kind: openai, base_url': 'http://elsewhere.example/v1', 'api_key_env: X, y': 5}]",
-    "provider.fallbacks: [{name: e, 'api_key_env ': AWS_SECRET_ACCESS_KEY}]",
-    "? 'provider.fallbacks=[{kind: openai, api_key_env: AWS_SECRET_ACCESS_KEY, timeout_seconds'\n: 5",
-    "provider.options: {'a: 1, api_key_env: X, b': {}}",
-    "inputs: {'x: ${oc.env:AWS_SECRET_ACCESS_KEY}, y': z}",
-    "'inputs.x=${oc.env:AWS_SECRET_ACCESS_KEY}': z",
-    "'tools.approval.x,provider.api_key_env': z",
-    "'provider.model\\': z",
-]
-
-
-@pytest.mark.parametrize("said", REFUSED)
-def test_a_project_can_not_point_at_secrets_nor_change_how_the_program_starts(
-    aeon: RunAeon, tmp_path: Path, said: str
+def test_a_trusted_project_may_set_what_the_command_line_may(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project(tmp_path, said)
-    ended = aeon("task=x", "provider=simulated", "progress=none")
-    assert ended.status == 2
-    assert "a project file may not do that" in ended.err
-    assert "--no-project" in ended.err
-    assert [path.name for path in tmp_path.iterdir()] == ["aeon.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("conf/provider/mine.yaml", "defaults: [openai]\nbase_url: https://elsewhere.example/v1\n"),
-        ("conf/provider/openai.yaml", "api_key_env: AWS_SECRET_ACCESS_KEY\n"),
-        ("conf/ttl/default.yaml", "# @package provider\nname: x\n"),
-        ("conf/ttl/mine.yaml", "defaults: [limits@provider.extra_headers_env: x]\n"),
-        ("conf/config.yaml", "hydra: {searchpath: ['pkg://evil']}\n"),
-        (
-            "conf/experiment/x.yaml",
-            "# @package _global_\nhydra: {callbacks: {x: {_target_: os.system}}}\n",
-        ),
-        ("conf/hydra/job_logging/aeon.yaml", "handlers: {x: {'()': os.system}}\n"),
-        ("conf/config.yaml", "defaults: [override hydra/launcher: other]\n"),
-        ("conf/config.yaml", "inputs: {x: '${oc.env:AWS_SECRET_ACCESS_KEY}'}\n"),
-        ("conf/config.yaml", "input_files: {x: ../secret}\n"),
-    ],
-)
-def test_nor_can_its_folder_of_configuration(
-    aeon: RunAeon, tmp_path: Path, file: str, text: str
-) -> None:
-    project(tmp_path, config_dir="conf")
-    write(tmp_path / file, text)
-    ended = aeon(*SHOW)
-    assert ended.status == 2
-    assert "a project file may not do that" in ended.err
-    assert file in ended.err
-
-
-def test_a_linked_folder_of_configuration_is_refused(aeon: RunAeon, tmp_path: Path) -> None:
-    write(tmp_path / "other" / "mine.yaml", "api_key_env: X\n")
-    write(tmp_path / "conf" / "ttl" / "mine.yaml", "base: 3\n")
-    (tmp_path / "conf" / "provider").symlink_to(tmp_path / "other")
-    project(tmp_path, config_dir="conf")
-    assert "conf/provider: hydra: says how" in aeon(*SHOW).err
+    monkeypatch.setenv("AEON_TEST_PLACE", "there")
+    project(
+        tmp_path,
+        "provider: openai, provider.base_url: 'http://models.example/v1', provider.api_key_env: MINE, "
+        "hydra.run.dir: mine, input_files.x: ../notes.md, store.path: '${oc.env:AEON_TEST_PLACE}/s'",
+    )
+    values = composed(aeon)
+    assert values["provider"]["base_url"] == "http://models.example/v1"
+    assert values["provider"]["api_key_env"] == "MINE"
+    assert values["input_files"] == {"x": str(tmp_path / "../notes.md")}
+    assert values["store"]["path"] == "${oc.env:AEON_TEST_PLACE}/s"
+    assert composed(aeon, "--resolve")["store"]["path"] == "there/s"
 
 
 def test_a_folder_that_a_person_names_themselves_is_theirs(aeon: RunAeon, tmp_path: Path) -> None:
@@ -216,32 +160,12 @@ def test_a_folder_that_a_person_names_themselves_is_theirs(aeon: RunAeon, tmp_pa
     assert aeon(*SHOW, "--config-dir", "conf", "provider=mine").status == 0
 
 
-def test_what_may_start_programs_is_shown(aeon: RunAeon, tmp_path: Path) -> None:
-    project(tmp_path, "tools.functions.price: 'shop:price'", config_dir="conf")
-    write(
-        tmp_path / "conf" / "tools" / "mine.yaml",
-        "mcp: {servers: {files: {command: [rm, -rf, x]}}}\n",
-    )
-    err = aeon(*SHOW, "tools=mine").err
-    assert "tools.functions.price=shop:price" in aeon(*SHOW).err
-    assert "conf/tools/mine.yaml: mcp.servers.files.command=rm" in err
-
-
-@pytest.mark.parametrize("said", ['"a\\e[31m": 5', 'provider.base_url: "http://x.example/\\e[31m"'])
-def test_what_is_refused_cannot_steer_the_terminal(
-    aeon: RunAeon, tmp_path: Path, said: str
-) -> None:
-    project(tmp_path, said)
-    ended = aeon(*SHOW)
-    assert (ended.status, "\x1b" in ended.err) == (2, False)
-
-
 def test_names_that_a_person_gives_may_be_of_several_words(aeon: RunAeon, tmp_path: Path) -> None:
     project(
         tmp_path, "convergence.criteria: {'well cited': every claim}, tools.approval.kind_*: never"
     )
     values = composed(aeon)
-    assert values["convergence"]["criteria"] == {"well cited": "every claim"}  # type: ignore[index]
+    assert values["convergence"]["criteria"] == {"well cited": "every claim"}
 
 
 def test_paths_of_a_project_are_relative_to_its_file(
@@ -275,6 +199,8 @@ def test_a_project_file_that_cannot_be_used_is_named(
     aeon: RunAeon, tmp_path: Path, text: str, said: str
 ) -> None:
     write(tmp_path / "aeon.yaml", text)
+    with suppress(ConfigError):
+        trust(tmp_path)
     ended = aeon(*SHOW)
     assert ended.status == 2
     assert said in ended.err
@@ -283,6 +209,7 @@ def test_a_project_file_that_cannot_be_used_is_named(
 
 def test_an_empty_project_file_sets_nothing(aeon: RunAeon, tmp_path: Path) -> None:
     write(tmp_path / "aeon.yaml", "")
+    trust(tmp_path)
     assert composed(aeon)["ttl"]["base"] == 10
 
 

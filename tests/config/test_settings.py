@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.load import compose, environment, read_inputs, read_task, settings_from
+from aeon.config.load import compose, read_inputs, read_task, settings_from
 from aeon.config.provider import resolve_provider
 from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
@@ -498,17 +498,6 @@ def test_a_cap_on_cost_needs_a_price_for_every_model() -> None:
         ).limits.max_cost
         == 1
     )
-
-
-def test_dotenv_fills_in_what_the_environment_does_not_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("AEON_TEST_NEW", "AEON_TEST_OLD"):
-        monkeypatch.setenv(name, "process")
-    monkeypatch.delenv("AEON_TEST_NEW")
-    (tmp_path / ".env").write_text("AEON_TEST_NEW=file\nAEON_TEST_OLD=file\n", encoding="utf-8")
-    found = environment(tmp_path)
-    assert (found["AEON_TEST_NEW"], found["AEON_TEST_OLD"]) == ("file", "process")
 
 
 def test_criteria_come_from_the_configuration_and_from_a_file(tmp_path: Path) -> None:

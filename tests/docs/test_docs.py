@@ -205,6 +205,7 @@ def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) 
         "cassette": {"--answered-by", "--note", "--force"},
         "inspect": {"--open"},
         "runs": {"--keep", "--older-than", "--yes"},
+        "trust": {"--list", "--forget"},
     }
     assert set(flags) - own_flags.get(command or "", set()) <= {
         *("--help", "--multirun", "--config-dir", "--cfg", "--info", "--package")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aeon.batch.records import Running
-from aeon.config.origin import FILE
+from aeon.config.origin import FILE, seal_again
 from aeon.domain.errors import ArtefactError
 from aeon.observability.artefacts import create_directory
 from aeon.store.models import Entry, StoreRequest
@@ -57,7 +57,7 @@ class Answers:
         values = (
             [(name, key, entry)]
             if origin is None
-            else [(name, _ORIGIN, origin), (name, key, entry)]
+            else [(name, _ORIGIN, _sealed_here(origin)), (name, key, entry)]
         )
         self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", values)
         return True
@@ -94,6 +94,11 @@ class Answers:
 
         create_directory(self._running.directories(name)[0], fill)
         self.forget(name)
+
+
+def _sealed_here(origin: str) -> str:
+    # A node's key is not that of the node of the batch.
+    return seal_again(origin.encode()).decode()
 
 
 def write_entry(entry: Entry) -> str:

@@ -53,7 +53,9 @@ class Worker:
         patience = patience_of(job.settings, self._fail)
         self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end, patience)
         self._pool = ThreadPoolExecutor(job.settings.parallel, thread_name_prefix="aeon-row")
-        self._running = Running(Path(tempfile.mkdtemp(prefix="aeon-batch-")))
+        # What comes here the node of the batch has looked at.
+        folder = Path(tempfile.mkdtemp(prefix="aeon-batch-"))
+        self._running = Running(folder, trusts_all=True)
 
     async def open(self) -> str:
         """Compose the configuration as it is on this node. Returns what is wrong with it, or nothing."""

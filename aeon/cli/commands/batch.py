@@ -66,10 +66,10 @@ def batch(arguments: Sequence[str]) -> int:
             configuration = identify(aeon)
             results = Results(out, configuration, dataset, settings.batch.changed, put)
             _check_shard(shard, results)
-            folder, records = (
-                Running(place.with_name(f"{place.name}.running")),
-                Records(place) if out else None,
-            )
+            under_way = place.with_name(f"{place.name}.running")
+            folder = Running(under_way, trusts_all=settings.trust is True)
+            records = Records(place) if out else None
+            warn(*folder.warnings)
             folder.drop_done(row for row in dataset.rows() if results.done[row.number])
             runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints)
             backend = _backend(runner, settings.batch)

@@ -14,7 +14,7 @@ from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.config import origin as origins
 from aeon.config import recompose
-from aeon.config.load import environment
+from aeon.config.environment import environment
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.text import load_json, read_yaml
 from aeon.report.words import count_noun, one_line
@@ -67,7 +67,10 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
     with closing(source):
         earlier = source.cassette if isinstance(source, CassetteSource) else None
         entries = list(source.entries())
-    before, environ = earlier.provenance if earlier else None, environment()
+    before = earlier.provenance if earlier else None
+    in_force = environment()
+    # What a `.env` has that is not in force may be a secret all the same.
+    environ = {**in_force.withheld, **in_force}
     origin, configurations = (earlier.origin, []) if earlier else _read_beside(run)
     scrubber = Scrubber(secret_names([origin, *configurations], environ), environ)
     overrides, left_out = recompose.make_portable(

@@ -14,7 +14,8 @@ from aeon.cli.job.arguments import parse
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.streams import put, say, stdout
-from aeon.config.load import compose_settings, environment, read_inputs
+from aeon.config.environment import environment
+from aeon.config.load import compose_settings, read_inputs
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
@@ -45,7 +46,7 @@ def check(arguments: Sequence[str]) -> int:
     flags = ["--config-dir", given.config_dir] if given.config_dir else []
     flags += ["--no-project"] if given.no_project else []
     settings = compose_settings(parse([*overrides, *flags]))
-    with closing(build(settings.tools, environment(), report=say)) as registry:
+    with closing(build(settings.tools, environment(settings), report=say)) as registry:
         tools = build_run_registry(registry, InMemory(), settings=settings.tools)
     is_ascii = given.ascii or not is_utf(getattr(stdout(), "encoding", None) or "ascii")
     found, texts = list[dict[str, Any]](), list[str]()

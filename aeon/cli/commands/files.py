@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import get_args
@@ -14,12 +14,15 @@ from typing import get_args
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.syntax import TEXTS
 from aeon.cli.terminal.status import DONE
-from aeon.cli.terminal.streams import put
+from aeon.cli.terminal.streams import put, say
+from aeon.config.environment import environment
+from aeon.config.folder_content import read_content
 from aeon.config.json_schema import configuration_schema
-from aeon.config.load import compose_settings, environment, read_inputs, read_task
+from aeon.config.load import compose_settings, read_inputs, read_task
 from aeon.config.project_file import FILE
 from aeon.config.provider import resolve_provider
-from aeon.domain.errors import ConfigError
+from aeon.config.trusted_folders import remember
+from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
 
@@ -46,6 +49,7 @@ def init(arguments: Sequence[str]) -> int:
         raise ConfigError(
             f"{error.filename or directory}: cannot be written: {error.strerror or error}"
         ) from None
+    _trust_own(directory, contents)
     conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
     use, quoted = (
         f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}",
@@ -54,6 +58,22 @@ def init(arguments: Sequence[str]) -> int:
     text = Template((TEXTS / "init.next").read_text(encoding="utf-8"))
     put(text.substitute(copied=copied, directory=directory, quoted=quoted, use=use))
     return DONE
+
+
+def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
+    """Trust what was written here, unless something else that would take effect was there before."""
+    content = read_content(directory)
+    written = {path.relative_to(directory).as_posix(): data for path, data in contents.items()}
+    if others := sorted(content.files.keys() - written.keys()):
+        say(
+            f"{others[0]} was there before: `aeon trust {directory}` shows what takes effect, and asks."
+        )
+        return
+    try:
+        if content.files == written:
+            remember(content)
+    except ArtefactError as error:
+        say(f"Warning: {error.message}: `aeon trust {directory}` is needed before a run.")
 
 
 def packaged_files() -> Iterator[tuple[Path, Path]]:
@@ -87,7 +107,9 @@ def render(arguments: Sequence[str]) -> int:
         )
     settings = compose_settings(parse(arguments[1:]))
     task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
-    shown = render_call(resolve_provider(settings, environment()), arguments[0], task, inputs)
+    shown = render_call(
+        resolve_provider(settings, environment(settings)), arguments[0], task, inputs
+    )
     parts = {
         "system": shown.system,
         "user": shown.user,

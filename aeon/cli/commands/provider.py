@@ -11,7 +11,8 @@ from aeon.cli.job.arguments import parse
 from aeon.cli.progress.view import SCORES
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
-from aeon.config.load import compose_settings, environment
+from aeon.config.environment import environment
+from aeon.config.load import compose_settings
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
@@ -28,7 +29,8 @@ _RIGHT = {True: "right", False: "wrong", None: "-"}
 
 def doctor(arguments: Sequence[str]) -> int:
     """Ask each role and each fallback once, and say what to change. Raises ConfigError for what is wrong before."""
-    settings, environ = compose_settings(parse(arguments)), environment()
+    settings = compose_settings(parse(arguments))
+    environ = environment(settings)
     shared = process.build_process(settings, environ)
     try:
         rehearsal.check(shared)
@@ -99,7 +101,7 @@ def verify(arguments: Sequence[str]) -> int:
         for mode in MODES
     }
     done: list[Verified] = []
-    for run in run_tasks(settings, environment()):
+    for run in run_tasks(settings, environment(settings[MODES[0]])):
         if not done:
             if run.result.synthetic:
                 say(

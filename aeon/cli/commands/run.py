@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
-from aeon.cli.job.arguments import parse, refuse_keys
+from aeon.cli.job.arguments import parse, refuse_keys, trusted_by_asking
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.literal import key_of
 from aeon.domain.errors import ConfigError
@@ -21,7 +21,7 @@ def run(arguments: Sequence[str]) -> int:
     if any(key_of(text) == "sweep.resume" for text in given.overrides):
         from aeon.cli.job.sweep_resume import compose_again
 
-        given = compose_again(given)
+        given = trusted_by_asking(compose_again, given, "true")
     identify_start()
     plain = config_compose.without_sweeps(given.overrides)
     whole, added = config_compose.compose(given.with_overrides(plain), with_hydra=True)

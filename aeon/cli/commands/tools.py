@@ -10,7 +10,8 @@ from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, warn
-from aeon.config.load import compose_settings, environment
+from aeon.config.environment import environment
+from aeon.config.load import compose_settings
 from aeon.memory.run_memory import InMemory
 from aeon.report.words import one_line
 from aeon.tools.invoke import ToolInvoker
@@ -20,7 +21,7 @@ from aeon.tools.registry import Tool
 def tools(arguments: Sequence[str]) -> int:
     """List the tools; --json prints what a model is shown, and the conditions. ConfigError if they cannot be had."""
     settings = compose_settings(parse([argument for argument in arguments if argument != "--json"]))
-    registry = build(settings.tools, environment(), report=warn)
+    registry = build(settings.tools, environment(settings), report=warn)
     with closing(registry):
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from difflib import get_close_matches
 from io import StringIO
@@ -15,6 +15,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon.cli.job.syntax import COMMANDS
+from aeon.cli.terminal.questions import at_terminal, confirm
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.config import project_file, recompose
@@ -23,6 +24,8 @@ from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import Composition, key_of, quote_override
 from aeon.config.compose.problems import composition_error, known_paths
+from aeon.config.own_runs import UNATTENDED, UntrustedRun, read_trust
+from aeon.config.trusted_folders import trusted_project
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
 
@@ -58,14 +61,32 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
     if not flags.no_project:
         overrides, own = _add_project(overrides, own)
     name = str(flags.config_name or CONFIG_NAME)
-    composed = recompose.composition(
-        Composition(overrides=tuple(overrides), config_dir=own, config_name=name)
+    composed = trusted_by_asking(
+        recompose.composition,
+        Composition(overrides=tuple(overrides), config_dir=own, config_name=name),
     )
     if flags.hydra_help or flags.cfg or flags.info or flags.experimental_rerun:
         _show(flags, composed)
         sys.exit(DONE)
     mode = ["hydra.mode=MULTIRUN"] if flags.multirun else []
     return composed.with_overrides((*composed.overrides, *mode))
+
+
+def trusted_by_asking(
+    compose: Callable[[Composition], Composition], given: Composition, answer: str = ""
+) -> Composition:
+    """What `compose` gives; of a run that somebody else made once the person at the terminal says that they trust it:
+    `trust` is then `answer`, or the hash of what they were shown. Raises UntrustedRun where nobody can be asked, or
+    when they do not."""
+    try:
+        return compose(given)
+    except UntrustedRun as error:
+        is_unattended = read_trust(given.overrides)[1] in UNATTENDED or not at_terminal()
+        if is_unattended or not confirm(f"{error.message}\nDo you trust who made it?"):
+            raise
+        return compose(
+            given.with_overrides((*given.overrides, f"trust='{answer or error.digest}'"))
+        )
 
 
 def refuse_keys(arguments: Sequence[str], group: str, reader: str) -> None:
@@ -90,10 +111,9 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
     if project_file.is_of_recorded_run(given):
         say(f"Project {found}: left out, since a run brings its own overrides")
         return given, own
-    project = project_file.read_project(found)
-    overrides = project_file.check_overrides(project, given)
-    say("\n".join(project_file.describe_project(project)))
-    return [*overrides, *given], own or project.config_dir
+    project = trusted_project(found)
+    say(project_file.describe_project(project))
+    return [*project_file.list_overrides(project, given), *given], own or project.config_dir
 
 
 def _show(flags: argparse.Namespace, composed: Composition) -> None:

@@ -11,7 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import Composition
-from aeon.config.load import environment, read_inputs, read_task, settings_from
+from aeon.config.environment import environment
+from aeon.config.load import read_inputs, read_task, settings_from
 from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def prepare_job(
             "interaction=ask: there is no terminal to ask at", hint="Use interaction=none."
         )
     check_own_store(settings.store)
-    aeon = Aeon(settings, environment(), composition=composition, open_endpoints=open_endpoints)
+    aeon = Aeon(
+        settings, environment(settings), composition=composition, open_endpoints=open_endpoints
+    )
     return aeon, aeon.prepared_run(task, inputs=inputs)
 
 

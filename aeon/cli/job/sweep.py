@@ -22,7 +22,7 @@ from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
-from aeon.cli.job.sweep_resume import find_done, has_ended
+from aeon.cli.job.sweep_resume import SEAL, find_done, has_ended, seal_multirun
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, run_guarded
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
@@ -71,6 +71,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
             sweep.done, sweep.before = find_done(directory, planned)
             if len(sweep.done) == len(planned):
                 say("Every job is done: nothing is run.")
+        seal_multirun(directory, of)
         _carry_out(sweep, mark, of, composed if in_threads else None)
         return _tell(sweep, directory, planned)
 
@@ -87,6 +88,7 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, composed: Composed | N
     except (KeyboardInterrupt, ConfigError) as error:
         if not (has_begun := mark.stat().st_size or read_jobs(mark.parent)):
             mark.unlink()
+            (mark.parent / SEAL).unlink(missing_ok=True)
         if not has_begun or isinstance(error, ConfigError):
             raise
         sweep.interrupted = sweep.interrupted or not sweep.stopped

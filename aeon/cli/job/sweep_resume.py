@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,20 @@ from omegaconf import DictConfig, OmegaConf
 from aeon.cli.job.multirun import BEFORE, Job, read_jobs
 from aeon.cli.job.prepare import composition_of
 from aeon.config.compose.literal import Composition, key_of, quote
+from aeon.config.own_runs import is_own, make_seal, read_trust, require_own
 from aeon.config.recompose import directory_of
+from aeon.config.settings import hash_of_json
 from aeon.domain.errors import ConfigError
 from aeon.files.text import read_yaml
 from aeon.report.runs import end_without_result
+from aeon.report.words import one_line
 
-_ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace")
+_ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace", "trust")
 _OF_HYDRA = r"mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys"
 _NOT_AGAIN = re.compile(rf"(hydra\.({_OF_HYDRA})|sweep\.resume)=|hydra[/.]launcher")
 _NO_JOBS = "Nothing had begun there, or its sweeper has a way of its own to go on, as Optuna with a storage."
+SEAL = "multirun.seal"
+"""The file that holds the seal of what the multirun is composed of."""
 AGAIN = ("no result", "failed", "interrupted", "not started")
 """How jobs have ended that are run again."""
 
@@ -35,6 +41,7 @@ def compose_again(today: Composition) -> Composition:
         hint = "Only sweep.*, progress and output may be given anew; for other jobs, start a multirun of their own."
         raise ConfigError(f"{changed}: a multirun goes on as it was configured", hint=hint)
     recorded = _read(directory)
+    _require_own(directory, recorded, today)
     if recorded.hydra.runtime.cwd != str(Path.cwd()):
         problem = f"sweep.resume={directory}: it was started in another working directory"
         raise ConfigError(problem, hint=f"cd {recorded.hydra.runtime.cwd}")
@@ -48,6 +55,43 @@ def compose_again(today: Composition) -> Composition:
     return of.with_overrides(
         (*kept, *rest, f"sweep.resume={quote(str(directory))}", "hydra.mode=MULTIRUN")
     )
+
+
+def seal_multirun(directory: Path, of: Composition) -> None:
+    """Mark a multirun as the person's own, as it is composed; without a mark, going on with it asks whose it is."""
+    seal = make_seal(_document(of.overrides, of, str(Path.cwd())))
+    with suppress(OSError):
+        (directory / SEAL).write_text(seal or "", encoding="ascii")
+
+
+def _require_own(directory: Path, recorded: DictConfig, today: Composition) -> None:
+    overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
+    given = [*overrides["hydra"], *overrides["task"]]
+    runtime: Any = OmegaConf.to_container(recorded.hydra.runtime, resolve=False)
+    document = _document(given, composition_of(recorded.hydra), str(runtime["cwd"]))
+    seal = ""
+    with suppress(OSError, ValueError):
+        seal = (directory / SEAL).read_text(encoding="ascii")
+    trust, env = read_trust(today.overrides)
+    require_own(
+        f"sweep.resume={directory}",
+        hash_of_json(document),
+        own=is_own(document, seal),
+        trust=trust,
+        env=env,
+        shown="\n".join(f"  {one_line(text)}" for text in given),
+    )
+
+
+def _document(overrides: Iterable[str], of: Composition, working_directory: str) -> dict[str, Any]:
+    """What a multirun is composed of."""
+    return {
+        "format": "aeon.multirun/1",
+        "overrides": sorted(overrides),
+        "config_dir": str(of.config_dir) if of.config_dir else None,
+        "config_name": of.config_name,
+        "working_directory": working_directory,
+    }
 
 
 def _read(directory: Path) -> DictConfig:

@@ -33,6 +33,7 @@ COMMANDS = {
         "runs": "runs",
         "schema": "files",
         "tools": "tools",
+        "trust": "trust",
     },
     **{"verify": "provider"},
 }
@@ -61,17 +62,23 @@ FLAGS = (
 
 
 def config_folders(arguments: Sequence[str]) -> list[Path]:
-    """The folder of a person's own configuration that the arguments name, else that of the project. A project file that
-    cannot be used names none: a run reports it."""
-    from aeon.config.project_file import find_project, read_project  # slow to load
-
+    """The folder of a person's own configuration that the arguments name, else that of a project that they trust. A
+    project file that cannot be used names none: a run reports it."""
     named = [
-        text
+        Path(text).expanduser()
         for flag, text in pairwise(arguments)
         if flag in ("--config-dir", "-cd", "--config-path", "-cp")
     ]
-    found = None if named or NO_PROJECT in arguments else find_project(Path.cwd())
+    if named or NO_PROJECT in arguments:
+        return named
+    from aeon.config.project_file import find_project  # slow to load
+
+    found = find_project(Path.cwd())
+    if found is None:
+        return []
+    from aeon.config.trusted_folders import trusted_project
+
     with suppress(ConfigError):
-        own = read_project(found).config_dir if found else None
-        return [own] if own else [Path(text).expanduser() for text in named]
+        own = trusted_project(found).config_dir
+        return [own] if own else []
     return []

@@ -25,24 +25,36 @@ _APPROVAL = re.compile(
 _NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
 
 
-def quote(text: str) -> str:
-    """The text as one single-quoted value of Hydra's grammar.
+def quote(text: str, *, interpolated: bool = False) -> str:
+    """The text as one single-quoted value of Hydra's grammar, its interpolations in force if it is `interpolated`.
 
     Backslashes before a quote, an interpolation or the end are doubled; quote and interpolation get one more."""
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
-    escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
+    if not interpolated:
+        escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
     return "'" + re.sub(r"(\\+)\Z", r"\1\1", escaped) + "'"
 
 
-def format_value(value: Any) -> str:
-    """A plain value in Hydra's grammar, its texts quoted."""
+def format_value(value: Any, *, interpolated: bool = False) -> str:
+    """A plain value in Hydra's grammar, its texts quoted, their interpolations in force if it is `interpolated`."""
     if isinstance(value, dict):
-        return f"{{{','.join(f'{name}: {format_value(item)}' for name, item in value.items())}}}"
+        items = (
+            f"{name}: {format_value(item, interpolated=interpolated)}"
+            for name, item in value.items()
+        )
+        return f"{{{','.join(items)}}}"
     if isinstance(value, list):
-        return f"[{','.join(map(format_value, value))}]"
+        return f"[{','.join(format_value(item, interpolated=interpolated) for item in value)}]"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
-    return repr(value) if isinstance(value, int | float) else quote(str(value))
+    if isinstance(value, int | float):
+        return repr(value)
+    return quote(str(value), interpolated=interpolated)
+
+
+def is_literal(key: str) -> bool:
+    """Whether the texts of a key are taken as they are, without interpolations."""
+    return _LITERAL.fullmatch(f"{key}=") is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

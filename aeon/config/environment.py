@@ -1,0 +1,129 @@
+"""The environment of a run: the process's own, and what a `.env` file may add to it.
+
+A `.env` of a folder that the person trusts adds everything; another one, which may be a stranger's, only models' keys.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+from aeon.config.settings import Settings
+from aeon.domain.errors import ConfigError
+from aeon.files.resources import resource_root
+
+DOTENV = ".env"
+_MOST_BYTES = 2**20
+_KEY_OF_PRESET = re.compile(r"^api_key_env:\s*(\w+)", re.MULTILINE)
+# Left out like all others, and worth a warning: what is named so decides where requests go.
+_DECIDES_WHERE = re.compile(
+    r"^(AEON|AZURE|HYDRA|OPENAI|OTEL)_|_PROXY$|_BASE_URL$|_CA_BUNDLE$|^SSL_CERT", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Environment(Mapping[str, str]):
+    """The variables in force. `file` is the `.env` that was read, `added` are the variables that it gave, `withheld`
+    those that it has and that are not in force, since the person has not trusted it."""
+
+    values_by_name: Mapping[str, str]
+    file: Path | None = None
+    added: frozenset[str] = frozenset()
+    withheld: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> str:
+        return self.values_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_name)
+
+    def __len__(self) -> int:
+        return len(self.values_by_name)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of variables that are not in force."""
+        names = sorted(filter(_DECIDES_WHERE.search, self.withheld))
+        if not names or self.file is None:
+            return ()
+        return (
+            f"{', '.join(names)} of {self.file} left out: only keys of models are taken from it "
+            f"until you have said `aeon trust {self.file.parent}`",
+        )
+
+
+def environment(settings: Settings | None = None, directory: Path | None = None) -> Environment:
+    """The process environment, after the `.env` file in `directory` (the current one) has filled in what is not set:
+    all of it if the person trusts that folder, else the variables that hold the key of a preset, or of the endpoints
+    in `settings`. Raises ConfigError, without a word of the file: it holds keys."""
+    path = (directory or Path.cwd()) / DOTENV
+    if not path.exists():
+        return Environment(os.environ)
+    from dotenv import dotenv_values, load_dotenv  # few folders have one
+
+    before = frozenset(os.environ)
+    trusted = _read_trusted(path)
+    if trusted is not None:
+        load_dotenv(stream=StringIO(_decode(trusted, path)), override=False)
+        return Environment(os.environ, path, frozenset(os.environ) - before)
+    # Not interpolated: a stranger's line could put another secret where a key is expected.
+    values = dotenv_values(stream=StringIO(_decode(_read(path), path)), interpolate=False)
+    given = {name: value for name, value in values.items() if value is not None}
+    keys = _key_names(settings)
+    missing = {name: value for name, value in given.items() if name not in before}
+    os.environ.update({name: value for name, value in missing.items() if name in keys})
+    withheld = {name: value for name, value in missing.items() if name not in keys}
+    return Environment(os.environ, path, frozenset(missing) & keys, withheld)
+
+
+def _read_trusted(path: Path) -> bytes | None:
+    from aeon.config.folder_content import read_content
+    from aeon.config.trusted_folders import given_hashes, is_trusted, list_trusted
+
+    folder = path.parent.resolve()
+    if not given_hashes() and str(folder) not in list_trusted():
+        return None
+    with suppress(ConfigError):
+        content = read_content(folder)
+        return content.files.get(DOTENV) if is_trusted(content) else None
+    return None
+
+
+def _read(path: Path) -> bytes:
+    from aeon.config.folder_content import read_regular_file
+
+    try:
+        data = read_regular_file(path.resolve(), _MOST_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"{path}: cannot be read: it has more than {_MOST_BYTES} bytes")
+    return data
+
+
+def _decode(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except ValueError as error:
+        reason = getattr(error, "reason", "")
+        raise ConfigError(
+            f"{path}: cannot be read: {reason}", hint="It must be UTF-8 text."
+        ) from None
+
+
+def _key_names(settings: Settings | None) -> frozenset[str]:
+    presets = (resource_root() / "conf" / "provider").glob("*.yaml")
+    names = {
+        name
+        for path in presets
+        for name in _KEY_OF_PRESET.findall(path.read_text(encoding="utf-8"))
+    }
+    provider = settings.provider if settings is not None else None
+    for endpoint in (provider, *getattr(provider, "fallbacks", ())):
+        names.add(getattr(endpoint, "api_key_env", ""))
+    return frozenset(names) - {""}

@@ -1,0 +1,100 @@
+"""Which recorded runs are the person's own: each carries a seal that only their key in the folder of state can make.
+
+A seal holds for what is in a recording, wherever its folder is moved, and not for the same with another content.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from aeon.config.compose.literal import key_of
+from aeon.config.state import VARIABLE as STATE
+from aeon.config.state import read_state, state_folder, write_state
+from aeon.config.trusted_folders import VARIABLE, given_hashes
+from aeon.domain.errors import ArtefactError, ConfigError
+
+SEAL = "seal"
+"""The key of `run.json` that holds the seal of all others."""
+_KEY_FILE = "key"
+_KEY_BYTES = 32
+UNATTENDED = ("ci", "prod")
+"""The values of `env` in which nobody is asked."""
+
+
+class UntrustedRun(ConfigError):
+    """A recorded run, or a multirun, that this person has not made; `digest` is the hash of what it would set."""
+
+    digest = ""
+
+
+def make_seal(document: Mapping[str, Any]) -> str | None:
+    """The seal of a JSON document; None when there is no folder of state to keep a key in."""
+    key = _key(create=True)
+    return None if key is None else _sign(key, document)
+
+
+def unsealed_warnings(store_mode: str) -> Iterator[str]:
+    """What a person should know whose runs will not be known as their own: resuming them will ask."""
+    if store_mode in ("record", "cache") and _key(create=True) is None:
+        yield (
+            f"{state_folder() or 'the folder of your state'} cannot be used: resume will ask whether this run is yours "
+            f"({STATE} names a folder of your own)"
+        )
+
+
+def is_own(document: Mapping[str, Any], seal: object) -> bool:
+    """Whether a seal is that of this person for a document."""
+    key = _key(create=False)
+    if key is None or not isinstance(seal, str):
+        return False
+    return hmac.compare_digest(_sign(key, document).encode(), seal.encode("utf-8", "replace"))
+
+
+def require_own(
+    named: str, digest: str, *, own: bool, trust: bool | str, env: str, shown: str
+) -> None:
+    """Raise UntrustedRun unless what `named` names is the person's `own`, or they trust it: by its hash in `AEON_TRUST`
+    or as `trust`, or, but for where nobody is asked, by `trust=true`. `shown` is what it would set."""
+    is_unattended = env in UNATTENDED
+    if own or digest in given_hashes() or trust == digest:
+        return
+    if trust is True and not is_unattended:
+        return
+    way = (
+        f"env={env} takes no trust=true"
+        if is_unattended
+        else "with trust=true on the command line it is taken over"
+    )
+    raise UntrustedRun(
+        f"{named}: this is not known as a run of yours, and it would set:\n{shown}",
+        hint=f"If you trust who made it: {way}; where nobody can be asked: {VARIABLE}={digest}",
+        digest=digest,
+    )
+
+
+def read_trust(overrides: Iterable[str]) -> tuple[bool | str, str]:
+    """What the last of overrides say of `trust` (false unless given) and of `env` (empty unless given)."""
+    given = {key_of(text): text.partition("=")[2].strip("'\"") for text in overrides}
+    trust = given.get("trust", "")
+    return (True if trust.lower() == "true" else trust), given.get("env", "")
+
+
+def _sign(key: bytes, document: Mapping[str, Any]) -> str:
+    values = {name: value for name, value in document.items() if name != SEAL}
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hmac.digest(key, text.encode("ascii"), "sha256").hex()
+
+
+def _key(*, create: bool) -> bytes | None:
+    found = read_state(_KEY_FILE)
+    if found is None and create:
+        try:
+            write_state(_KEY_FILE, secrets.token_bytes(_KEY_BYTES), replace=False)
+        except ArtefactError:
+            return None
+        found = read_state(_KEY_FILE)
+    return found if found and len(found) == _KEY_BYTES else None
