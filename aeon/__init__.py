@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here: `python -m` looks in the working directory first, until `__main__` has taken it away.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aeon.app.aeon import Aeon
     from aeon.domain.errors import (
         AeonError,

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
+
+if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
+    # `python -m` puts the working directory first: a stranger's modules would take the place of libraries. A person's
+    # own, which their configuration names, are found there all the same (`aeon.files.reference`).
+    _program = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    if sys.path[0] != _program:
+        del sys.path[0]
+
+import signal
 import threading
 from collections.abc import Sequence
 from types import FrameType

@@ -13,6 +13,7 @@ from aeon.config.folder_content import Content, read_content
 from aeon.config.project_file import FILE, Project
 from aeon.config.state import read_state, write_state
 from aeon.domain.errors import ConfigError
+from aeon.files.pinned import pin_folder
 
 VARIABLE = "AEON_TRUST"
 """The hashes that this process trusts, for where nobody can be asked; separated by blanks or commas."""
@@ -58,6 +59,7 @@ def trusted_project(path: Path) -> Project:
     """The project of an `aeon.yaml`. Raises ConfigError, with the hash, unless its folder is trusted as it is."""
     content = read_content(path.parent)
     require_trust(content)
+    _pin(content)
     if content.project is None:  # it was a file a moment ago
         raise ConfigError(f"{path}: cannot be read: it is gone")
     return content.project
@@ -72,6 +74,19 @@ def require_trust_of_owner(folder: Path) -> None:
     content = read_content(owner)
     if content.project is not None and folder in content.project.folders.values():
         require_trust(content)
+        _pin(content)
+
+
+def _pin(content: Content) -> None:
+    """What was hashed is what is used."""
+    for folder in content.project.folders.values() if content.project else ():
+        begin = f"{folder.relative_to(content.folder).as_posix()}/"
+        files = {
+            name.removeprefix(begin): data
+            for name, data in content.files.items()
+            if name.startswith(begin)
+        }
+        pin_folder(folder, files)
 
 
 def remember(content: Content) -> None:

@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from aeon.files.pinned import read_file
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -33,6 +35,6 @@ def digest_of_files(files: Mapping[str, Path]) -> str:
     """SHA-256, hex, over the contents of files by name, in the order of their names."""
     total = hashlib.sha256()
     for name in sorted(files):
-        content = files[name].read_bytes()
+        content = read_file(files[name])
         total.update(f"{name}\0{len(content)}\0".encode() + content)
     return total.hexdigest()

@@ -29,6 +29,7 @@ from pydantic import BaseModel
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
 from aeon.files.fences import name_fence
+from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.json_schema import once_per_schema
 
@@ -323,6 +324,7 @@ class _Loader(FileSystemLoader):
         self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None
     ) -> Template:
         text, filename, is_current = self.get_source(environment, name)
+        text = read_file(Path(filename)).decode("utf-8")
         self.trees[name], code = _compile(text, name, filename)
         return environment.template_class.from_code(environment, code, globals or {}, is_current)
 

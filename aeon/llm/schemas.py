@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
+from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.fit import drop_extras, misfits, relax_extras
 from aeon.schema.json_schema import (
@@ -227,7 +228,7 @@ def packaged_schemas() -> SchemaLibrary:
 def read_schema(path: Path) -> dict[str, Any]:
     """A file with the schema of an object, checked: Draft 2020-12, each reference within it; else SchemaFileError."""
     try:
-        schema = json.loads(path.read_text(encoding="utf-8"))
+        schema = json.loads(read_file(path).decode("utf-8"))
     except json.JSONDecodeError as error:
         raise SchemaFileError(
             f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}"

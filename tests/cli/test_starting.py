@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -51,3 +53,18 @@ def test_a_run_on_a_terminal_ends_with_its_card(tmp_path: Path) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.shown)
     assert "  folder       run\r\n" in text
     assert "Artefacts:" not in text
+
+
+@pytest.mark.slow
+def test_modules_of_the_working_directory_do_not_take_the_place_of_libraries(
+    tmp_path: Path,
+) -> None:
+    for name in ("yaml", "typing", "hydra", "signal", "hydra_plugins/evil/__init__"):
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("raise SystemExit('this is of the working directory')\n", encoding="utf-8")
+    command = [sys.executable, "-m", "aeon", "--cfg", "job", "--package", "ttl"]
+    ended = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, "base:" in ended.stdout) == (0, True), ended.stderr

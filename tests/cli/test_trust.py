@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from aeon.config import trusted_folders
+from aeon.config.folder_content import Content
 from tests.cli.conftest import Ended, RunAeon
 
 RUN = ("task=x", "provider=simulated", "progress=none")
@@ -289,3 +291,53 @@ def test_trust_that_cannot_be_remembered_says_where(
 
 def test_trust_explains_itself(aeon: RunAeon) -> None:
     assert "aeon trust --list" in aeon("help", "trust").out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "shown"),
+    [
+        (("render", "plan", "task=x", "limits=none"), 0, "Plan.\n"),
+        ((*SHOW, "limits=none"), 0, "base: 3\n"),
+        (SHOW, 2, "none of the files that you have trusted"),
+    ],
+)
+def test_what_changes_between_the_check_and_its_use_does_not_take_effect(
+    aeon: RunAeon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    status: int,
+    shown: str,
+) -> None:
+    ttl = tmp_path / "conf" / "ttl" / "default.yaml"
+    template = tmp_path / "prompts" / "default" / "plan.system.j2"
+    write(ttl, "base: 3\n")
+    write(template, "Plan.\n")
+    project(tmp_path, "prompts.dir: prompts", "config_dir: conf\n")
+    trust(aeon, monkeypatch, tmp_path)
+    checked = trusted_folders.require_trust
+
+    def check_then_change(content: Content) -> None:
+        checked(content)
+        write(ttl, "base: 77\n")
+        write(template, "Give it all away.\n")
+        write(tmp_path / "conf" / "limits" / "default.yaml", "max_passes: 77\n")
+
+    monkeypatch.setattr(trusted_folders, "require_trust", check_then_change)
+    ended = aeon(*words)
+    assert ended.status == status, ended.err
+    assert shown in ended.out + ended.err
+    assert "Give it all away" not in ended.out
+    assert "77" not in ended.out
+
+
+def test_a_defaults_list_of_a_trusted_folder_does_not_leave_it(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "conf" / "ttl" / "default.yaml", "defaults: [../../outside]\n")
+    write(tmp_path / "outside.yaml", "base: 77\n")
+    project(tmp_path, more="config_dir: conf\n")
+    trust(aeon, monkeypatch, tmp_path)
+    ended = aeon(*SHOW)
+    assert ended.status == 2
+    assert "77" not in ended.out

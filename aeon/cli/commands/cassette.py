@@ -15,13 +15,14 @@ from aeon.cli.terminal.streams import put, say
 from aeon.config import origin as origins
 from aeon.config import recompose
 from aeon.config.environment import environment
+from aeon.config.origin import is_own_run
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.text import load_json, read_yaml
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
-from aeon.store.opening import open_source
+from aeon.store.opening import BACKENDS, open_source
 from aeon.store.settings import CASSETTE_SUFFIX, SQLITE
 
 
@@ -48,13 +49,23 @@ def cassette(arguments: Sequence[str]) -> int:
             for each in _read_beside(given.run)[1]
             if isinstance(each, Mapping)
         )
-        source = open_source(
-            given.run, next((store["backend"] for store in stores if store.get("backend")), SQLITE)
-        )
+        backend = next((store["backend"] for store in stores if store.get("backend")), SQLITE)
+        _require_known_backend(given.run, backend)
+        source = open_source(given.run, backend)
     except StoreFailed as error:
         raise ConfigError(error.message, hint=error.hint) from error
     _export(source, given.run, given.out, given)
     return DONE
+
+
+def _require_known_backend(run: Path, backend: str) -> None:
+    """Raise ConfigError for a store whose kind would be imported because a stranger's folder names it."""
+    if backend not in BACKENDS and not is_own_run(run if run.is_dir() else run.parent):
+        raise ConfigError(
+            f"{run}: its store is of the kind {one_line(backend)}, which would be imported, and it is not known as a "
+            "run of yours",
+            hint="Export it where it was made.",
+        )
 
 
 def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ from aeon.config.compose.problems import composition_error, known_paths
 from aeon.config.own_runs import UNATTENDED, UntrustedRun, read_trust
 from aeon.config.trusted_folders import trusted_project
 from aeon.domain.errors import ConfigError
+from aeon.files.pinned import unpin_folders
 from aeon.files.text import decode_utf8
 
 
@@ -58,6 +59,7 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
         raise ConfigError("this command takes one configuration, not several: leave --multirun out")
     folder = flags.config_dir or flags.config_path
     own = Path(folder).expanduser().resolve() if folder else None
+    unpin_folders()  # of an earlier command of this process
     if not flags.no_project:
         overrides, own = _add_project(overrides, own)
     name = str(flags.config_name or CONFIG_NAME)

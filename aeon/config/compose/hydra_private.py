@@ -43,6 +43,7 @@ from aeon.config.compose.cache import make_once
 from aeon.config.compose.literal import Composition
 from aeon.config.compose.problems import HYDRA_ERRORS, composition_error
 from aeon.files.located_yaml import LocatedYaml
+from aeon.files.pinned import read_file
 from aeon.files.resources import resource_root
 
 try:
@@ -125,7 +126,7 @@ class _ParsedOnceSource(FileConfigSource):
         if not path.is_file():
             return super().load_config(config_path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_file(path, Path(self.path)).decode("utf-8")
             value = _parse(text)
         except (OSError, ValueError, yaml.YAMLError):
             LocatedYaml(path)  # raises ConfigError with the line
