@@ -107,13 +107,16 @@ def _read(path: Path) -> bytes:
 
 
 def _decode(data: bytes, path: Path) -> str:
+    problem = "a null character" if b"\0" in data else ""
     try:
-        return data.decode("utf-8-sig")
-    except ValueError as error:
-        reason = getattr(error, "reason", "")
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = error.reason
+    if problem:
         raise ConfigError(
-            f"{path}: cannot be read: {reason}", hint="It must be UTF-8 text."
+            f"{path}: cannot be read: {problem}", hint="It must be UTF-8 text."
         ) from None
+    return text
 
 
 def _key_names(settings: Settings | None) -> frozenset[str]:

@@ -47,7 +47,8 @@ def test_a_file_of_another_search_path_is_named_too(aeon: RunAeon, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "content", [b"GOOD=1\nOPENAI_API_KEY=sk-secret\xe9\n", b"GOOD=1\nA=sk-secret\x00\n"]
+    "content",
+    [b"GOOD=1\nOPENAI_API_KEY=sk-secret\xe9\n", b"GOOD=1\nOPENAI_API_KEY=sk-secret\x00\n"],
 )
 def test_a_dotenv_file_that_cannot_be_read_is_named_and_nothing_of_it_shown(
     aeon: RunAeon, tmp_path: Path, content: bytes
