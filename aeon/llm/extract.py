@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from aeon.files.text import TOO_DEEP, is_too_deep
@@ -16,6 +17,7 @@ _OPENED = re.compile(rf"\s*(?:<{_REASONING}>|\[THINK\])", re.IGNORECASE)
 _CLOSED = re.compile(rf"</{_REASONING}>|\[/THINK\]", re.IGNORECASE)
 _CHANNELS = re.compile(r"\s*<\|(?:channel|start)\|>")
 _ANSWER_CHANNEL = re.compile(r"<\|channel\|>\s*(?:final|commentary\s+to=)[^{]{0,200}?<\|message\|>")
+_FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 # Brackets of prose are passed over.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*(?:[\[{"\]]|-?\d|(?:true|false|null)\b))""")
 _OF_A_CALL = frozenset(
@@ -37,7 +39,8 @@ class ExtractError(ValueError):
 def extract_json(text: str, accepts: Accepts | None = None) -> Any:
     """The JSON value in a model's text: the text itself, or, after its reasoning, in code fences, prose, a tool call.
     Of several the first that `accepts` says yes to, as it is or as a call's arguments; else, if nothing is broken, the
-    first object, the first array. Raises ExtractError with the position (FR-029)."""
+    first object, the first array. What stands in a code fence comes before what stands in prose. Raises ExtractError
+    with the position (FR-029)."""
     text = text.removeprefix("\ufeff")
     values: list[Any] = []
     errors: list[ExtractError] = []
@@ -45,11 +48,7 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
         values.append(read_json(text))
     except ExtractError as error:
         begin = _answer_start(text)
-        for found in _read_all(text, begin):
-            (errors if isinstance(found, ExtractError) else values).append(found)
-            if len(errors) == MOST_BROKEN:
-                break
-        values.sort(key=lambda value: not isinstance(value, dict))
+        values, errors = _find_values(text, begin)
         if not values:
             is_json = text.lstrip().startswith(("{", "["))
             errors.append(
@@ -139,13 +138,32 @@ def _answer_start(text: str) -> int:
     return end_of_reasoning.end() if end_of_reasoning else len(text)
 
 
-def _read_all(text: str, start: int) -> Iterator[Any]:
+def _find_values(text: str, begin: int) -> tuple[list[Any], list[ExtractError]]:
+    """The objects and arrays of a text, objects and what is fenced first, and what is wrong with the broken ones."""
+    errors: list[ExtractError] = []
+    ranked: list[tuple[bool, bool, Any]] = []
+    fences = [fence.span(1) for fence in _FENCED.finditer(text, begin)]
+    for place, found in _read_all(text, begin):
+        if isinstance(found, ExtractError):
+            errors.append(found)
+            if len(errors) == MOST_BROKEN:
+                break
+            continue
+        while fences and fences[0][1] <= place:
+            del fences[0]
+        is_fenced = bool(fences) and fences[0][0] <= place
+        ranked.append((not isinstance(found, dict), not is_fenced, found))
+    ranked.sort(key=itemgetter(0, 1))
+    return [value for _, _, value in ranked], errors
+
+
+def _read_all(text: str, start: int) -> Iterator[tuple[int, Any]]:
     while beginning := _BEGINNING.search(text, start):
         try:
             value, start = _decode(text, beginning.start())
-            yield value
+            yield beginning.start(), value
         except ExtractError as error:
-            yield error
+            yield beginning.start(), error
             start = error.position if error.position > beginning.start() else len(text)
 
 

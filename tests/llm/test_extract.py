@@ -46,6 +46,13 @@ def test_of_several_objects_the_first_is_taken() -> None:
     assert extract_json('one {"a": 1} two {"a": 2}') == {"a": 1}
 
 
+def test_a_fenced_answer_wins_over_an_example_in_prose() -> None:
+    text = 'Unlike {"a": 0}:\n```json\n{"a": 1}\n```\nand {"a": 2}'
+    assert extract_json(text) == {"a": 1}
+    assert extract_json(text, lambda value: value != {"a": 1}) == {"a": 0}
+    assert extract_json('Unlike {"a": 0}:\n```\n[1]\n```') == {"a": 0}
+
+
 def is_answer(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {"goal", "steps"}
 
