@@ -41,6 +41,7 @@ _RESOURCES = {
 }
 """The resource that a limit caps, by the reason that a run ended."""
 
+_WAITING = "Waiting before retries"
 _NAMES = {
     "task_profile": "The profile",
     "semantic_validation": "Reviews",
@@ -100,7 +101,8 @@ def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
     shares = [one for one in _shares(evidence) if one.of == resource]
     if not shares:
         return
-    most = max(shares, key=lambda one: one.share)
+    # The step that was waited in has at least the share of the waiting, which is the cause of it.
+    most = max(shares, key=lambda one: (one.what == _WAITING, one.share))
     raised = tuple(raised_limits(evidence.result))
     yield Finding(
         title=f"{most.what} took {as_percent(most.share)} of the {most.of}, which then ended the run",
@@ -118,7 +120,7 @@ def find_large_shares(evidence: Evidence) -> Iterator[Finding]:
     ending = _RESOURCES.get(evidence.result.termination_reason)
     by_what: defaultdict[str, list[Share]] = defaultdict(list)
     for one in _shares(evidence):
-        if one.of != ending:
+        if one.of != ending and one.what != _WAITING:  # which has a detector of its own
             by_what[one.what].append(one)
     for what, shares in by_what.items():
         parts = [f"{as_percent(one.share)} of the {one.of}" for one in shares]
@@ -175,6 +177,7 @@ def _overhead(evidence: Evidence) -> Iterator[tuple[str, Spending]]:
 def _time(evidence: Evidence) -> _Amounts:
     """What the run waited for: seconds on its critical path."""
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    found[_WAITING, "timeline"] = sum(wait.seconds for wait in evidence.patterns.waits.values())
     steps = {item.step_id for item in evidence.items if item.step_id}
     for item in evidence.critical:
         for what in _places_of(item, has_many_steps=len(steps) >= _FEWEST_STEPS):

@@ -99,13 +99,14 @@ class Evidence:
         }
 
     @cached_property
-    def judged_texts(self) -> dict[int, str]:
+    def judged_texts(self) -> dict[int, tuple[str, ...]]:
         """What was judged in each pass, by its number: the answer, or without one the outputs of the steps."""
-        return {
-            one.pass_number: self.answers[one.pass_number]
-            or "\n".join(step.step_output or "" for step in one.steps).strip()
-            for one in self.passes
-        }
+        texts: dict[int, tuple[str, ...]] = {}
+        for one in self.passes:
+            answer = self.answers[one.pass_number]
+            outputs = tuple(step.step_output for step in one.steps if step.step_output)
+            texts[one.pass_number] = (answer,) if answer else outputs
+        return texts
 
     @cached_property
     def assessments(self) -> dict[int, ConvergenceAssessment]:

@@ -264,7 +264,7 @@ class _Difference:
 
 def _same_texts(evidence: Evidence) -> Iterator[list[AssessedPass]]:
     """The assessed passes in which one text was judged, two at least."""
-    by_text: defaultdict[str, list[AssessedPass]] = defaultdict(list)
+    by_text: defaultdict[tuple[str, ...], list[AssessedPass]] = defaultdict(list)
     for each in evidence.patterns.assessed:
         by_text[evidence.judged_texts[each.pass_number]].append(each)
     for text, group in by_text.items():

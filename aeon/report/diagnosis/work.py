@@ -216,18 +216,19 @@ def find_stall(evidence: Evidence) -> Iterator[Finding]:
 
 def find_repeated_issues(evidence: Evidence) -> Iterator[Finding]:
     """The same issue in three reviews or more: of one type at one step, or in the same words."""
-    found: defaultdict[tuple[str, str], dict[int, ValidationIssue]] = defaultdict(dict)
+    found: defaultdict[tuple[str, ...], dict[int, ValidationIssue]] = defaultdict(dict)
     for record in evidence.passes:
         report = record.evaluation_results.validation_report
         for issue in report.issues if report else ():
-            if issue.severity == SEVERITIES[0]:  # an issue of LOW severity asks for no change
-                continue
-            key = (issue.type, issue.step_id or " ".join(issue.description.split()))
-            found[key][record.pass_number] = issue
-    repeated = [by_pass for by_pass in found.values() if len(by_pass) >= _MOST_REVIEWS]
-    for by_pass in sorted(repeated, key=len, reverse=True)[:_MOST_STEPS]:
+            for key in _keys_of(issue):
+                found[key][record.pass_number] = issue
+    repeated = {
+        tuple(by_pass): by_pass for by_pass in found.values() if len(by_pass) >= _MOST_REVIEWS
+    }
+    for by_pass in sorted(repeated.values(), key=len, reverse=True)[:_MOST_STEPS]:
         last = by_pass[max(by_pass)]
-        place = f" at `{last.step_id}`" if last.step_id else ""
+        at = {issue.step_id for issue in by_pass.values()}
+        place = f" at `{last.step_id}`" if len(at) == 1 and last.step_id else ""
         kind = last.type.replace("_", " ")
         yield Finding(
             title=f"{len(by_pass)} reviews found the same issue{place}: {kind}, in {name_passes(by_pass)}",
@@ -238,6 +239,15 @@ def find_repeated_issues(evidence: Evidence) -> Iterator[Finding]:
             anchor=f"issue-{max(by_pass)}-{last.issue_id}",
             remedies=(REPLAN,),
         )
+
+
+def _keys_of(issue: ValidationIssue) -> Iterator[tuple[str, ...]]:
+    """What tells that an issue is the same as another one; an issue of LOW severity asks for no change."""
+    if issue.severity == SEVERITIES[0]:
+        return
+    if issue.step_id:
+        yield issue.type, issue.step_id
+    yield (" ".join(issue.description.split()),)
 
 
 def find_undone_work(evidence: Evidence) -> Iterator[Finding]:
@@ -268,11 +278,13 @@ def _find_return(texts: dict[int, str]) -> tuple[int, int, int] | None:
             stretches[-1] = (stretches[-1][0], number, text)
         else:
             stretches.append((number, number, text))
-    for place in range(len(stretches) - 1, 1, -1):
-        for earlier in range(place - 2, -1, -1):
-            if stretches[earlier][2] == stretches[place][2]:
-                return stretches[earlier][1], stretches[place - 1][1], stretches[place][0]
-    return None
+    last: dict[str, int] = {}  # the place of the last stretch with a text
+    found = None
+    for place, (begins, _, text) in enumerate(stretches):
+        if text in last:
+            found = stretches[last[text]][1], stretches[place - 1][1], begins
+        last[text] = place
+    return found
 
 
 def _undone(evidence: Evidence, what: str, passes: tuple[int, int, int]) -> Finding:

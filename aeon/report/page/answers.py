@@ -46,7 +46,10 @@ def find_final_pass(result: RunResult) -> int | None:
 
 
 def view_answers(result: RunResult) -> list[AnswerView]:
-    """The answer of each pass that has one: the first whole, each later one compared with the one before."""
+    """The answer of each pass that has one: the first whole, each later one compared with the one before. None in core
+    mode, where a pass is a step."""
+    if result.configuration["mode"]["kind"] == "core":
+        return []
     final = find_final_pass(result)
     views: list[AnswerView] = []
     seen: dict[str, int] = {}

@@ -274,8 +274,18 @@ CASES: dict[str, list[Case]] = {
             [],
         ),
         (
-            "other steps",
+            "one text at steps that replace each other",
             lambda: a_run(*(a_pass(n, LOW, issues=(an_issue(f"s{n}"),)) for n in (1, 2, 3))),
+            ["3 reviews found the same issue: specificity, in passes 1 to 3"],
+        ),
+        (
+            "other texts at other steps",
+            lambda: a_run(
+                *(
+                    a_pass(n, LOW, issues=(an_issue(f"s{n}", description=f"No {n}."),))
+                    for n in (1, 2, 3)
+                )
+            ),
             [],
         ),
     ],
@@ -296,6 +306,19 @@ CASES: dict[str, list[Case]] = {
                 patterns={"by_step": {"a": used(80), "b": used(5), "c": used(5)}},
             ),
             ["The step `a` took 80 % of the tokens, which then ended the run"],
+        ),
+        (
+            "waiting, and the step that was waited in",
+            lambda: a_run(
+                a_pass(1, LOW),
+                reason="max_seconds",
+                items=tuple(
+                    a_call("step", seconds, step_id=name)
+                    for name, seconds in (("a", 8), ("b", 1), ("c", 1))
+                ),
+                patterns={"waits": {"ServerFailed": Waiting(times=4, seconds=6)}},
+            ),
+            ["Waiting before retries took 60 % of the time, which then ended the run"],
         ),
         (
             "half and no more",
