@@ -32,7 +32,12 @@ _OfCall = Literal[
     "profile_fallback", "evaluation_unavailable", "refinement_unavailable", "refinement_limit"
 ]
 _OfStep = Literal[
-    "unknown_tool", "repaired_step", "fallback_step", "repaired_arguments", "memory_failure"
+    "unknown_tool",
+    "repaired_step",
+    "fallback_step",
+    "repaired_arguments",
+    "repeated_tool",
+    "memory_failure",
 ]
 AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 

@@ -32,8 +32,12 @@ from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
 
+_AGAIN = (
+    "was being called when the earlier run was cut off: it may have been carried out then, "
+    "and has been called again"
+) @ dataclass(frozen=True, slots=True)
 
-@dataclass(frozen=True, slots=True)
+
 class Situation:
     """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002). `free`: no cycle was
     paid for it, so that no model may be asked. `memory` is what memory held at its dispatch."""
@@ -175,6 +179,8 @@ class StepWorker:
         with on_behalf_of(step):
             result = self._invoker.invoke(name, arguments)
         self._emit(ToolCalled(site=site, step_id=step.step_id, result=result), site)
+        if result.repeated:
+            remarks = (*remarks, ("repeated_tool", f"Step {step.step_id}: tool '{name}' {_AGAIN}"))
         if result.error_kind == "unknown" and not repaired and not situation.free:
             worked = self._replace_tool(step, situation)
         elif result.error is not None:

@@ -135,7 +135,7 @@ def make_cassette(
 ) -> Cassette:
     """The cassette of a run's answers. `origin` is its `run.json`, empty when unknown; `replaced` counts the secrets
     that had been replaced before. Raises StoreFailed when nothing was answered."""
-    answers = tuple(map(scrubber.entry, entries))
+    answers = tuple(scrubber.entry(entry) for entry in entries if entry.request.kind != "begun")
     started = scrubber.value(remove_places(origin, home))
     provenance = find_provenance(
         answers, answered_by, str((origin.get("provider") or {}).get("kind") or "")

@@ -21,6 +21,7 @@ _NOUNS = {
     "tool": "call of tool",
     "person": "person's answer to",
     "memory": "content of",
+    "begun": "beginning of",
 }
 
 ReuseScope = Literal["anywhere", "here", "replay"]

@@ -13,7 +13,8 @@ from pydantic import Field
 from aeon.domain.values import Value
 from aeon.schema.json_schema import once_per_schema
 
-Kind = Literal["model", "tool", "person", "memory"]
+Kind = Literal["model", "tool", "person", "memory", "begun"]
+"""Who answers; `begun` is no answer: it marks that a tool with effects was about to be called."""
 FOUND_OUT = "found_out"
 """The key of a stored answer for the beliefs about endpoints: for a resumed run, not for a cassette."""
 

@@ -18,7 +18,7 @@ from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import Usage
 from aeon.store.chain import when_unusable
 from aeon.store.interface import AnswerSource, AnswerStore
-from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared, describe_miss
+from aeon.store.lookup import ByKey, InOrder, Lookup, ReusePolicy, Shared, describe_miss
 from aeon.store.models import CallPath, Entry, StoreRequest
 
 Answer = dict[str, Any]
@@ -109,6 +109,18 @@ class Session:
             time = datetime.now(UTC).isoformat(timespec="milliseconds")
             self._store(Entry(request=request, answer=answer, time=time), policy)
             return answer
+
+    def begin(self, request: StoreRequest) -> None:
+        """Mark that what a request is about is about to happen, so that a later run knows if this one is cut off."""
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._write(Entry(request=request, answer={}, time=time), lambda _: "here")
+
+    def was_begun(self, request: StoreRequest) -> bool:
+        """Whether a run that this one goes on with had begun it."""
+        return any(
+            isinstance(lookup, ByKey) and lookup.find(request, lambda _: "here") is not None
+            for lookup in self._lookups
+        )
 
     def close(self) -> None:
         """Close the stores opened for this session; later answers are not stored."""

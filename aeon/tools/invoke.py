@@ -81,12 +81,20 @@ class ToolInvoker:
             outcome = _failure("refused", refusal)
         else:
             seconds = entry.tool.timeout_seconds or self._settings.timeout_seconds
+            self._begin(entry.tool, given)
             outcome = _call_in_thread(entry, given, limit, seconds)
         if error := outcome.get("error"):
             outcome["error"] = cut_text(error, limit)[0]
         if outcome.get("cut"):
             outcome |= {"kept": limit, "own_limit": own_limit is not None}
         return ToolResult(tool=name, arguments=given, seconds=time.monotonic() - started, **outcome)
+
+    def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
+        """Called when nothing stands in the way of a call any more, just before it."""
+
+    def _was_begun(self, tool: Tool, given: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether this very call was under way in an earlier run that was cut off."""
+        return False
 
     def _find_refusal(self, tool: Tool, given: Mapping[str, Any]) -> str | None:
         policy = self.approval(tool.name)
@@ -99,7 +107,12 @@ class ToolInvoker:
         try:
             with self._asking:
                 is_approved = self._approve(
-                    ApprovalRequest(tool, _copy_json(given)[0], asking_step.get())
+                    ApprovalRequest(
+                        tool,
+                        _copy_json(given)[0],
+                        asking_step.get(),
+                        repeated=self._was_begun(tool, given),
+                    )
                 )
         except Exception as error:  # asking may fail in any way, and then nobody approved
             return f"the person could not be asked: {_describe_error(error)}"

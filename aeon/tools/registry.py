@@ -172,11 +172,13 @@ asking_step: ContextVar[PlanStep | None] = ContextVar("asking_step", default=Non
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that waits for a person: the tool, a copy of its arguments, and the step that asks for it, if any."""
+    """A call that waits for a person: the tool, a copy of its arguments, and the step that asks for it, if any.
+    `repeated`: it was under way when an earlier run was cut off, and may have been carried out."""
 
     tool: Tool
     arguments: Mapping[str, Any]
     step: PlanStep | None = None
+    repeated: bool = False
 
 
 Approve = Callable[[ApprovalRequest], bool]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError as PydanticError
@@ -10,10 +10,10 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain.errors import StopRequested, StoreFailed
 from aeon.domain.request import current_site
 from aeon.domain.tool_result import ToolResult
-from aeon.store.models import CallPath, StoreRequest
+from aeon.store.models import CallPath, Kind, StoreRequest
 from aeon.store.session import Session
 from aeon.tools.invoke import ToolInvoker, read_arguments
-from aeon.tools.registry import Approve, ToolRegistry
+from aeon.tools.registry import Approve, Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings
 
 
@@ -42,16 +42,14 @@ class StoredInvoker(ToolInvoker):
         made: list[ToolResult] = []
 
         def call() -> dict[str, Any]:
-            made.append(super(StoredInvoker, self).invoke(name, given))
+            repeated = tool is not None and self._was_begun(tool, given)
+            result = super(StoredInvoker, self).invoke(name, given)
+            made.append(result.model_copy(update={"repeated": repeated}) if repeated else result)
             if made[0].error_kind == "refused" and self._stop():
                 raise StopRequested(f"stopped before tool '{name}' was approved")
             return made[0].model_dump(mode="json")
 
-        site = current_site()
-        path = CallPath(
-            pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id
-        )
-        request = StoreRequest(kind="tool", path=path, body={"name": name, "arguments": given})
+        request = _request_of("tool", name, given)
         answer = self._session.answer(request, call)
         if made:
             return made[0]
@@ -62,3 +60,17 @@ class StoredInvoker(ToolInvoker):
         if tool is not None and tool.again and result.error is None:
             tool.again(result.arguments)
         return result.model_copy(update={"replayed": True})
+
+    def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
+        if tool.side_effects:
+            self._session.begin(_request_of("begun", tool.name, given))
+
+    def _was_begun(self, tool: Tool, given: Mapping[str, Any]) -> bool:
+        begun = _request_of("begun", tool.name, given)
+        return tool.side_effects and self._session.was_begun(begun)
+
+
+def _request_of(kind: Kind, name: str, given: Mapping[str, Any]) -> StoreRequest:
+    site = current_site()
+    path = CallPath(pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id)
+    return StoreRequest(kind=kind, path=path, body={"name": name, "arguments": dict(given)})

@@ -13,7 +13,7 @@ from aeon.store.opening import open_session, open_source
 from aeon.store.session import Session, stored_ask
 from aeon.store.settings import StoreSettings
 from aeon.store.sqlite_store import SqliteStore
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import ApprovalRequest, ToolRegistry
 from aeon.tools.settings import ToolSettings
 from aeon.tools.stored import StoredInvoker
 from tests.tools.builders import a_tool
@@ -202,3 +202,43 @@ def test_a_person_who_is_interrupted_has_not_answered(opened: Opened) -> None:
     assert stored_ask(lambda _: None, opened(), lambda: True)(question()) is None
     with pytest.raises(StoreMiss):
         stored_ask(lambda _: "four", opened("replay"))(question())
+
+
+def test_a_tool_with_effects_that_was_under_way_at_a_kill_is_named_when_it_is_called_again(
+    opened: Opened, tmp_path: Path
+) -> None:
+    session = opened()
+    tool = a_tool(Counter(), side_effects=True)
+    killed = StoredInvoker(ToolRegistry([tool]), ToolSettings(), session=session)
+    with at_site(CallSite(pass_number=1, phase="EXECUTE", step_id="s1")):
+        killed._begin(tool, {"a": 1})  # and then the program is gone
+    session.close()
+    parent = open_source(tmp_path / "a")
+    asked: list[bool] = []
+
+    def approve(request: ApprovalRequest) -> bool:
+        asked.append(request.repeated)
+        return True
+
+    count = Counter()
+    resumed = opened(name="b", parents=[parent])
+    more: dict[str, Any] = {"approve": approve, "approval": {"probe": "ask"}}
+    again = invoked(resumed, a_tool(count, side_effects=True), given={"a": 1}, **more)
+    other = invoked(resumed, a_tool(count, side_effects=True), given={"a": 2}, **more)
+    assert (again.repeated, other.repeated) == (True, False)
+    assert asked == [True, False]
+    assert "repeated" not in again.model_dump()
+    parent.close()
+
+
+@pytest.mark.parametrize("effects", [True, False])
+def test_a_call_that_ended_is_not_taken_for_one_that_was_cut_off(
+    opened: Opened, tmp_path: Path, effects: bool
+) -> None:
+    count = Counter()
+    invoked(opened(), a_tool(count, side_effects=effects))
+    parent = open_source(tmp_path / "a")
+    again = invoked(opened(name="b", parents=[parent]), a_tool(count, side_effects=effects))
+    assert (again.replayed, again.repeated, count.calls) == (True, False, 1)
+    assert [entry.request.kind for entry in parent.entries()] == ["begun"] * effects + ["tool"]
+    parent.close()

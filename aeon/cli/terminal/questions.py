@@ -35,6 +35,10 @@ def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> boo
     lines.append(
         f"  Side effects: {'yes, a call changes something outside' if tool.side_effects else 'none declared'}"
     )
+    if request.repeated:
+        lines.append(
+            "  It may have been carried out already: it was being called when the earlier run was cut off."
+        )
     lines.append(
         f"  Arguments: {one_line(json.dumps(dict(request.arguments), ensure_ascii=False))}"
     )
