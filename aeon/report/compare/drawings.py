@@ -9,7 +9,7 @@ from statistics import fmean
 from markupsafe import Markup
 
 from aeon.report.compare.rows import SCORES, Run
-from aeon.report.words import round_down
+from aeon.report.words import list_names, round_down
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _BOTTOM, _TOP, _RIGHT = 40, 34, 12, 16
@@ -59,14 +59,12 @@ def draw_scatter(runs: Sequence[Run]) -> Markup:
     if len(points) < 2:
         return Markup()
     most = max(tokens for tokens, _, _ in points) or 1.0
-    is_labelled = len(points) <= _MOST_LABELS
-    dots = "".join(
-        _dot(run, tokens / most, score, is_labelled=is_labelled) for tokens, score, run in points
-    )
+    dots = "".join(_dot(run, tokens / most, score) for tokens, score, run in points)
+    labels = _labels(points, most) if len(points) <= _MOST_LABELS else ""
     return Markup(
         f'<svg class="scatter" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         'aria-label="The lowest score of each run against its tokens">'
-        f"{_axes(most)}{dots}</svg>"
+        f"{_axes(most)}{labels}{dots}</svg>"
     )
 
 
@@ -90,15 +88,28 @@ def _axes(most: float) -> str:
     return "".join(lines)
 
 
-def _dot(run: Run, share: float, score: float, *, is_labelled: bool) -> str:
-    x = round(_LEFT + share * (_WIDTH - _LEFT - _RIGHT), 1)
+def _labels(points: Sequence[tuple[float, float, Run]], most: float) -> str:
+    """The names of the runs, those of one place together."""
+    names: dict[tuple[float, float], list[str]] = {}
+    for tokens, score, run in points:
+        names.setdefault((_across_scatter(tokens / most), _up(score)), []).append(run.name)
+    return "".join(
+        f'<text x="{x - 8}" y="{y + 14}" text-anchor="end">{escape(list_names(of, 3))}</text>'
+        for (x, y), of in names.items()
+    )
+
+
+def _dot(run: Run, share: float, score: float) -> str:
     kind = "good" if run.is_good else "open"
     title = f"{run.name}: lowest score {round_down(score):.2f}, {run.figures['tokens']:,.0f} tokens"
-    label = f'<text x="{x - 8}" y="{_up(score) + 14}" text-anchor="end">{escape(run.name)}</text>'
-    return (label if is_labelled else "") + (
-        f'<circle class="{kind}" cx="{x}" cy="{_up(score)}" r="5">'
+    return (
+        f'<circle class="{kind}" cx="{_across_scatter(share)}" cy="{_up(score)}" r="5">'
         f"<title>{escape(title)}, {escape(run.end.replace('_', ' '))}</title></circle>"
     )
+
+
+def _across_scatter(share: float) -> float:
+    return round(_LEFT + share * (_WIDTH - _LEFT - _RIGHT), 1)
 
 
 def _up(score: float) -> float:
