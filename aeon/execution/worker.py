@@ -35,9 +35,10 @@ from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
 _AGAIN = (
     "was being called when the earlier run was cut off: it may have been carried out then, "
     "and has been called again"
-) @ dataclass(frozen=True, slots=True)
+)
 
 
+@dataclass(frozen=True, slots=True)
 class Situation:
     """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002). `free`: no cycle was
     paid for it, so that no model may be asked. `memory` is what memory held at its dispatch."""
