@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from queue import SimpleQueue
@@ -19,7 +19,7 @@ Given = TypeVar("Given")
 
 def run_all(
     work: Callable[[Given, RunControl], T], items: Iterable[Given], max_concurrency: int
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """What `work` gives for each item, as it ends, at most `max_concurrency` at once; an item is taken when there is
     room for it. The control of all is stopped when the caller stops iterating, or when one raises."""
     if max_concurrency < 1:

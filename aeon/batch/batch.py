@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -39,9 +40,10 @@ class Batch:
     def lines(self, most: int | None = None) -> Iterator[Line]:
         """The line of each row that is not done, once it is written, at most of so many rows; a row that was asked to
         stop leaves none, and goes on with the next start."""
-        lines: Iterable[Line] = map(
-            self._keep, self.backend.run(islice(self._rows(), most), self.control)
-        )
+        with closing(self.backend.run(islice(self._rows(), most), self.control)) as ended:
+            yield from self._written(map(self._keep, ended))
+
+    def _written(self, lines: Iterable[Line]) -> Iterator[Line]:
         if self.settings.order == "dataset":
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from aeon.app.aeon import Aeon
+from aeon.config.compose.literal import Composition
+from aeon.config.load import compose_settings
 from aeon.config.settings import Settings, engine_settings, hash_of_json
 from aeon.domain.values import Value
 
@@ -19,49 +23,75 @@ _OF_PROVIDER = (
     ),
     *("retry", "breaker", "patience_seconds", "stream", "api_key_env", "require_key"),
 )
-"""How requests travel, which decides no answer; an address says who answers, and is none of them."""
-_WHOLE, _PART = 32, 4  # digits of the digest of all, then of each part's
-_APART = ("batch.columns", "prompts", "schemas")
+"""How requests travel, which decides no answer. An address says who answers; only its port is none of it."""
+_WHOLE, _PART = 32, 6  # digits of the digest of all, then of each key's
 
 
 def identify(aeon: Aeon) -> str:
-    """What tells the rows of one configuration from those of another: a digest of all, and a short one of each part, in
-    hex. How requests travel and what is observed may change on the way."""
-    columns = aeon.settings.batch.columns.model_dump(mode="json")
-    apart = dict(
-        zip(_APART, (columns, aeon.hashes["prompts"], aeon.hashes["schemas"]), strict=True)
-    )
-    parts = {**engine_settings(_without_travel(aeon.settings)), **apart}
-    digests = [hash_of_json(part) for _, part in sorted(parts.items())]
-    return hash_of_json(digests)[:_WHOLE] + "".join(digest[:_PART] for digest in digests)
+    """What tells the rows of one configuration from those of another: a digest of all, in hex, and for each key that
+    has another value than Aeon comes with, its name and a short digest. How requests travel and what is observed may
+    change on the way."""
+    values = _values_of(aeon.settings)
+    values |= {name: aeon.hashes[name] for name in ("prompts", "schemas")}
+    usual = _values_of(compose_settings(Composition()))
+    digests = {key: hash_of_json(value) for key, value in values.items()}
+    own = sorted(key for key, value in values.items() if key not in usual or usual[key] != value)
+    named = (f" {key}={digests[key][:_PART]}" for key in own)
+    return hash_of_json(digests)[:_WHOLE] + "".join(named)
 
 
-def differing_parts(one: str, other: str) -> list[str]:
-    """The parts of the configuration in which two identities differ; none where they are of two versions of Aeon."""
-    names = sorted({*engine_settings(Settings()), *_APART})
-    places = range(_WHOLE, _WHOLE + _PART * len(names), _PART)
-    if not len(one) == len(other) == places.stop:
-        return []
-    return [
-        name
-        for name, at in zip(names, places, strict=True)
-        if one[at : at + _PART] != other[at : at + _PART]
-    ]
+def differing_keys(one: str, other: str) -> list[str]:
+    """The keys of the configuration in which two identities differ; none where they are of two versions of Aeon."""
+    before, after = (dict(_keys_of(identity)) for identity in (one, other))
+    return sorted(key for key in before | after if before.get(key) != after.get(key))
+
+
+def _keys_of(identity: str) -> Iterator[tuple[str, str]]:
+    for text in identity.split(" ")[1:]:
+        key, _, digest = text.rpartition("=")
+        yield key, digest
+
+
+def _values_of(settings: Settings) -> dict[str, Any]:
+    columns = {"batch": {"columns": settings.batch.columns.model_dump(mode="json")}}
+    parts = engine_settings(_without_travel(settings)) | columns
+    parts = {name: part for name, part in parts.items() if name not in ("prompts", "schemas")}
+    return dict(_leaves("", parts))
+
+
+def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            # A name that a person chose may hold anything; its blanks would end the key.
+            place = f"{key}.{name}" if key else name
+            yield from _leaves(place.replace(" ", "_"), item)
+    else:
+        yield key, value
 
 
 def _without_travel(settings: Settings) -> Settings:
-    provider = _with_defaults(settings.provider, *_OF_PROVIDER)
+    provider = _without_port(_with_defaults(settings.provider, *_OF_PROVIDER))
     if fallbacks := getattr(provider, "fallbacks", ()):
-        others = tuple(_with_defaults(other, *_OF_PROVIDER) for other in fallbacks)
+        others = tuple(_without_port(_with_defaults(each, *_OF_PROVIDER)) for each in fallbacks)
         provider = provider.model_copy(update={"fallbacks": others})
     execution = _with_defaults(settings.execution, "max_parallel")
     changed = {
         "provider": provider,
         "execution": execution,
-        "store": _with_defaults(settings.store, "retry_unusable", "on_error"),
         "observability": Settings().observability,
     }
     return settings.model_copy(update=changed)
+
+
+def _without_port(provider: _Part) -> _Part:
+    """The provider as it is when its server comes back on another port."""
+    address = getattr(provider, "base_url", None)
+    if not address:
+        return provider
+    url = urlsplit(address)
+    host = url.netloc.rpartition("@")[2]
+    alone = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    return provider.model_copy(update={"base_url": url._replace(netloc=alone).geturl()})
 
 
 def _with_defaults(part: _Part, *names: str) -> _Part:

@@ -19,10 +19,11 @@ from aeon.files.text import encode_json, unwritable_error
 COLUMNS: dict[str, str] = {
     **{"id": "string", "row": "int64", "ended": "string", "converged": "bool", "answer": "string"},
     **dict.fromkeys(SCORES, "double"),
-    **dict.fromkeys(("passes", "calls", "input_tokens", "output_tokens"), "int64"),
+    **dict.fromkeys(("passes", "steps_left", "calls", "input_tokens", "output_tokens"), "int64"),
     **{
         "cost": "double",
         "seconds": "double",
+        "degraded": "string",
         "error": "string",
         "synthetic": "bool",
         "record": "string",
@@ -108,6 +109,7 @@ def _flat(line: Line) -> dict[str, Any]:
     whole = {
         **line,
         **(line.get("scores") or {}),
+        "degraded": ", ".join(line.get("degraded") or ()),
         "error": (line.get("error") or {}).get("message"),
     }
     return {name: whole.get(name) for name in COLUMNS}

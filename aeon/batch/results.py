@@ -11,13 +11,13 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from aeon.batch.dataset import Dataset, Row, digest
-from aeon.batch.identity import differing_parts
+from aeon.batch.identity import differing_keys
 from aeon.batch.summary import AGAIN, Line, Summary
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.files.jsonl import JsonLines
 from aeon.files.text import encode_json, unwritable_error
-from aeon.report.words import count_noun
+from aeon.report.words import count_noun, one_line
 
 _ALWAYS = {"id", "row", "of", "ended", "configuration", "given"}
 
@@ -37,6 +37,8 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
         "answer": result.answer,
         "scores": result.scores.model_dump(mode="json") if result.scores else None,
         "passes": result.passes,
+        "steps_left": len(result.steps_left),
+        "degraded": sorted({one.kind for one in result.degraded}),
         "calls": usage.requests,
         **usage.model_dump(include={"input_tokens", "output_tokens", "cost"}),
         "seconds": round(result.timings.total_seconds, 3),
@@ -61,6 +63,10 @@ def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, s
         "configuration": configuration,
     }
     return {**known, "given": row.given, "error": error and {"type": error[0], "message": error[1]}}
+
+
+class ReaderGone(ArtefactError):
+    """Nobody reads standard output any more, as with `| head`: the batch ends, and there is nothing to say."""
 
 
 class Results:
@@ -92,10 +98,8 @@ class Results:
         taken: dict[bytes, bytes] = {}
         for _, line in read_places(path):
             if line["configuration"] != configuration:
-                parts = (
-                    ", ".join(differing_parts(configuration, line["configuration"]))
-                    or "what, is not known"
-                )
+                keys = differing_keys(configuration, line["configuration"])
+                parts = one_line(", ".join(keys), 300) or "what differs is not known"
                 hint = "Name another file with out=, or give the configuration it was begun with."
                 raise ConfigError(
                     f"out={path}: its rows were made with another configuration: {parts}", hint=hint
@@ -146,13 +150,11 @@ class Results:
         return file
 
     def write(self, line: Line) -> None:
-        """Append a line. Raises ArtefactError when there is no room, or nobody reads it."""
+        """Append a line. Raises ArtefactError when there is no room, ReaderGone when nobody reads it."""
         if self._file is not None:
             self._file.write(line)
         elif not self._put(encode_json(line).decode()):
-            raise ArtefactError(
-                "out=-: its reader has gone away: the batch is stopped", hint="Give out= a file."
-            )
+            raise ReaderGone("out=-: its reader has gone away")
         self.done[line["row"]] = 1
         self.summary.add(line)
 
@@ -170,6 +172,8 @@ def lock(path: Path, named: str, hint: str) -> Iterator[None]:
         file = path.open("ab")
         is_held = _is_held(file) or os.fstat(file.fileno()).st_ino != path.stat().st_ino
     except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            hint = f"Make it first (mkdir -p {path.parent}), or name a file in another folder."
         raise ConfigError(unwritable_error(path, error).message, hint=hint) from None
     with file:
         if is_held:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,7 @@ class Ended(NamedTuple):
 class Backend(Protocol):
     """Where the rows of a batch are run."""
 
-    def run(self, rows: Iterator[Row], control: BatchControl) -> Iterator[Ended]:
+    def run(self, rows: Iterator[Row], control: BatchControl) -> Generator[Ended, None, None]:
         """Each row as it ends, in any order; a row is taken from `rows` when there is room for it. After `control` was
         stopped, no row is taken, and one that did not come to its end gives nothing: it goes on with a later start."""
 
@@ -226,12 +227,15 @@ class Threads:
         allow_files(parallel)
         sys.setswitchinterval(_SWITCH_SECONDS)
 
-    def run(self, rows: Iterator[Row], control: BatchControl) -> Iterator[Ended]:
+    def run(self, rows: Iterator[Row], control: BatchControl) -> Generator[Ended, None, None]:
         """See `Backend`."""
-        ended = run_all(
+        running = run_all(
             lambda row, own: self._runner.run(row, Either(control, own)), rows, self._parallel
         )
-        return (one for one in ended if one is not None)
+        with closing(running):  # when nobody takes what has ended, no row goes on
+            for ended in running:
+                if ended is not None:
+                    yield ended
 
     def forget(self, key: str) -> None:
         """See `Backend`."""

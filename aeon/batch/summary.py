@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from urllib.parse import quote
 from aeon.domain.assessment import SCORE_CODES
 from aeon.observability.artefacts import replace_file
 from aeon.report.html import render_page
-from aeon.report.words import count_noun, one_line, round_down
+from aeon.report.words import command_of, count_noun, one_line, relative_to_here, round_down
 
 Line = dict[str, Any]
 AGAIN = ("failed", "interrupted", "invalid")
@@ -23,7 +25,24 @@ SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
 QUANTILES = {"least": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "most": 1.0}
 MOST_SHOWN = 200
-_SHOWN = ("id", "row", "ended", "scores", "calls", "cost", "seconds")
+_SHOWN = ("id", "row", "ended", "scores", "calls", "cost", "seconds", "record", "degraded")
+_MOST_ERRORS, _MOST_ROWS_OF_ERROR = 200, 5
+_VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
+
+
+@dataclass
+class ErrorGroup:
+    """Errors that are equal but for their numbers: the first of them, how many there are, and the first rows."""
+
+    message: str
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+
+    def add(self, row: int) -> None:
+        """Take in one more row."""
+        self.count += 1
+        if len(self.rows) < _MOST_ROWS_OF_ERROR:
+            self.rows.append(row)
 
 
 class Summary:
@@ -31,6 +50,8 @@ class Summary:
 
     def __init__(self, of: int) -> None:
         self.of, self.ends, self.simulated, self.unpriced = of, Counter[str](), 0, 0
+        self.with_steps_left = self.degraded = 0
+        self._errors: dict[str, ErrorGroup] = {}
         self._values = {name: array("d") for name in FIGURES}
         self._shown: list[tuple[tuple[int, float, int], Line]] = []
 
@@ -39,6 +60,8 @@ class Summary:
         self.ends[line["ended"]] += 1
         self.simulated += bool(line.get("synthetic"))
         self.unpriced += line.get("cost", 0.0) is None
+        self.with_steps_left += line["ended"] == "converged" and bool(line.get("steps_left"))
+        self.degraded += bool(line.get("degraded"))
         found, error = (
             {**line, **(line.get("scores") or {})},
             (line.get("error") or {}).get("message", ""),
@@ -46,6 +69,8 @@ class Summary:
         for name, values in self._values.items():
             if found.get(name) is not None:
                 values.append(found[name])
+        if error:
+            self._add_error(line["row"], error)
         least = min((found[name] for name in SCORES if found.get(name) is not None), default=1.0)
         texts = {"answer": one_line(line.get("answer") or "", 400), "error": one_line(error, 400)}
         rank = 0 if line["ended"] in AGAIN or error else 1 if line["ended"] not in GOOD else 2
@@ -54,6 +79,17 @@ class Summary:
         )
         if len(self._shown) > 2 * MOST_SHOWN:
             self.shown()
+
+    def _add_error(self, row: int, message: str) -> None:
+        key = _VARYING.sub("#", message)
+        if key not in self._errors and len(self._errors) >= _MOST_ERRORS:
+            key = ""
+        shown = one_line(message, 400) if key else "other errors"
+        self._errors.setdefault(key, ErrorGroup(shown)).add(row)
+
+    def errors(self) -> list[ErrorGroup]:
+        """The errors, equal ones as one, the most frequent first."""
+        return sorted(self._errors.values(), key=lambda group: -group.count)
 
     @property
     def count(self) -> int:
@@ -94,13 +130,11 @@ class Summary:
         return [line for _, line in self._shown]
 
     def __str__(self) -> str:
-        ends = (
-            ", ".join(
-                f"{count:,} {end.replace('_', ' ')}" for end, count in self.ends.most_common()
-            )
-            or "none"
-        )
-        lines = [f"{self.count:,} of {self.of:,} rows: {ends}."]
+        ends = [f"{count:,} {end.replace('_', ' ')}" for end, count in self.ends.most_common()]
+        if self.with_steps_left:
+            place = list(dict(self.ends.most_common())).index("converged")
+            ends[place] += f", {self.with_steps_left:,} with steps left"
+        lines = [f"{self.count:,} of {self.of:,} rows: {', '.join(ends) or 'none'}."]
         table = [("", [*QUANTILES, "total"]), *self.figures()]
         shown = table[1:] and table
         lines += [
@@ -109,6 +143,7 @@ class Summary:
         notes = {
             "simulated: no model was called": self.simulated,
             "of unknown cost: no price": self.unpriced,
+            "did without something that was asked for (`degraded`)": self.degraded,
         }
         lines += [f"{count_noun(count, 'row')} {note}." for note, count in notes.items() if count]
         return "\n".join(line.rstrip() for line in lines)
@@ -135,6 +170,10 @@ def write_page(summary: Summary, out: Path) -> Path:
         },
         quantiles=list(QUANTILES),
         rows=summary.shown(),
+        errors=summary.errors(),
+        command=lambda row: command_of(
+            ("batch", "record", str(relative_to_here(out)), row["id"], f"row-{row['row']}")
+        ),
     )
     page = out.with_name(f"{out.name}.html")
     replace_file(page, data)

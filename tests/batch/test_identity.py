@@ -3,7 +3,7 @@
 import pytest
 
 from aeon.app.aeon import Aeon
-from aeon.batch.identity import differing_parts, identify
+from aeon.batch.identity import differing_keys, identify
 
 FALLBACK = "provider.fallbacks=[{kind: openai, base_url: 'http://127.0.0.1:8', %s}]"
 
@@ -28,6 +28,8 @@ def digests(*overrides: str) -> tuple[str, str]:
         "provider.stream=always",
         "provider.breaker.failures=9",
         "provider.retry.attempts=9",
+        "provider.patience_seconds=9",
+        "provider.base_url=http://127.0.0.1:7/v1",
         "execution.max_parallel=2",
     ],
 )
@@ -47,7 +49,8 @@ def test_how_those_of_a_fallback_travel_may_change_too() -> None:
 @pytest.mark.parametrize(
     "override",
     [
-        "provider.base_url=http://127.0.0.1:7/v1",
+        "provider.base_url=http://127.0.0.2:9/v1",
+        "provider.base_url=http://127.0.0.1:9/v2",
         "provider.model=another",
         "provider.temperature=0.5",
         "provider.extra_body={top_p: 0.5}",
@@ -62,20 +65,30 @@ def test_what_decides_an_answer_makes_another_batch(override: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "part"),
+    ("override", "key"),
     [
-        ("convergence.completeness=0.5", "convergence"),
-        ("provider.model=b", "provider"),
-        ("batch.columns.task=question", "batch.columns"),
-        ("limits.max_llm_calls=9", "limits"),
+        ("convergence.completeness=0.5", "convergence.completeness"),
+        ("provider.model=b", "provider.model"),
+        ("batch.columns.task=question", "batch.columns.task"),
+        ("limits.max_llm_calls=9", "limits.max_llm_calls"),
+        ("++convergence.criteria={is it short: yes}", "convergence.criteria.is_it_short"),
     ],
 )
-def test_the_parts_that_differ_are_known(override: str, part: str) -> None:
-    assert differing_parts(digests()[0], digests(override)[0]) == [part]
+def test_the_keys_that_differ_are_known(override: str, key: str) -> None:
+    before, after = digests()[0], digests(override)[0]
+    assert differing_keys(before, after) == differing_keys(after, before) == [key]
 
 
-def test_of_another_versions_identity_no_parts_are_known() -> None:
-    assert differing_parts(digests()[0], "0" * 64) == []
+def test_an_identity_holds_what_differs_from_what_aeon_comes_with_and_no_value() -> None:
+    identity = digests("convergence.completeness=0.875")[0]
+    assert len(identity) < 400
+    assert "0.875" not in identity
+    assert "limits" not in identity
+
+
+def test_of_another_versions_identity_no_keys_are_known() -> None:
+    usual = digests()[0]
+    assert differing_keys(usual, f"{'0' * 32}{usual[32:]}") == []
 
 
 def test_what_is_observed_may_change_on_the_way() -> None:

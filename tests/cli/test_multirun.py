@@ -1,5 +1,7 @@
 import csv
 import json
+from contextlib import suppress
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from aeon.cli.job.multirun import Job, read_jobs, summary, worst, write_status
+from aeon.cli.main import main
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
@@ -302,3 +305,22 @@ def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their
         (9, {}, 0),
         (10, {}, 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "package", "extra"),
+    [
+        ("hydra/launcher=joblib", "hydra_plugins.hydra_joblib_launcher", "joblib"),
+        ("hydra/launcher=submitit_slurm", "hydra_plugins.hydra_submitit_launcher", "submitit"),
+        ("hydra/launcher=ray", "hydra_plugins.hydra_ray_launcher", "ray-launcher"),
+        ("hydra/sweeper=optuna", "hydra_plugins.hydra_optuna_sweeper", "optuna"),
+    ],
+)
+def test_a_launcher_without_its_extra_names_the_extra(
+    choice: str, package: str, extra: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(ImportError):
+        import_module(package)
+        pytest.skip(f"{package} is installed")
+    assert main(["-m", "task=x", "provider=simulated", choice, "mode=core,adaptive"]) == 2
+    assert f"pip install 'aeon-engine[{extra}]'" in capsys.readouterr().err

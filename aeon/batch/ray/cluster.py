@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -51,7 +51,7 @@ class Cluster:
             ray.shutdown()
             raise
 
-    def run(self, rows: Iterator[Row], control: BatchControl) -> Iterator[Ended]:
+    def run(self, rows: Iterator[Row], control: BatchControl) -> Generator[Ended, None, None]:
         """See `Backend`."""
         under_way, is_told, self._has_more = 0, False, True
         while True:

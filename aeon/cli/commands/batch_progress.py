@@ -14,6 +14,7 @@ from typing import Any
 from aeon.batch.batch import Batch
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.half_price import telling
+from aeon.batch.results import ReaderGone
 from aeon.batch.summary import AGAIN, GOOD, Line, Summary, write_page
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.plain import Display
@@ -48,11 +49,16 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
             ),
         ):
             _run(running, forecast, shown)
+    except ReaderGone:
+        return FAILED
     except (ArtefactError, StoreFailed) as error:
         error.hint = error.hint if out is None else "Free space; then the same command goes on."
-        raise
-    finally:
         show_end(summary, out)
+        raise
+    except BaseException:
+        show_end(summary, out)
+        raise
+    show_end(summary, out)
     if control.stop_requested:
         reason = control.reason and f"Stopped: {control.reason}. "
         on = "The same command goes on where this one stopped."

@@ -48,6 +48,17 @@ def settings_error(
     )
 
 
+_EXTRAS = {
+    "hydra/launcher=joblib": "joblib",
+    "hydra/launcher=submitit_local": "submitit",
+    "hydra/launcher=submitit_slurm": "submitit",
+    "hydra/launcher=ray": "ray-launcher",
+    "hydra/launcher=ray_aws": "ray-launcher",
+    "hydra/sweeper=optuna": "optuna",
+}
+"""The extras of launchers and sweepers (docs/sweeps.md)."""
+
+
 def composition_error(error: Exception, overrides: Sequence[str] = ()) -> ConfigError:
     """The ConfigError for an error with which Hydra ends a composition of `overrides`."""
     lines = [line.strip() for line in str(error).splitlines()]
@@ -56,6 +67,9 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
         return ConfigError(f"a configuration file cannot be read: {error}")
     if isinstance(error, MissingConfigException) and error.options:
         group, _, option = str(error.missing_cfg_file).rpartition("/")
+        if extra := _EXTRAS.get(f"{group}={option}"):
+            problem = f"{group}={option}: needs the extra {extra}, which is not installed"
+            return ConfigError(problem, hint=f"pip install 'aeon-engine[{extra}]'")
         near = get_close_matches(option, error.options, n=1, cutoff=0.5)
         meant = f" - did you mean {group}={near[0]}?" if near else ""
         return ConfigError(

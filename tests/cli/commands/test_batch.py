@@ -81,7 +81,7 @@ def test_rows_that_are_done_are_not_run_again_and_another_configuration_is_refus
     assert out.read_bytes() == before
     assert "3 rows done before" in capfd.readouterr().err
     assert run(f"dataset={given}", f"out={out}", "convergence.completeness=0.7") == 2
-    assert "another configuration: convergence" in capfd.readouterr().err
+    assert "another configuration: convergence.completeness\n" in capfd.readouterr().err
 
 
 def test_a_bad_row_is_reported_with_its_line_and_the_rest_is_done(
@@ -317,7 +317,12 @@ def test_what_a_kill_left_of_rows_that_are_done_is_removed(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
+def test_a_batch_whose_reader_has_gone_away_stops_and_says_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = tmp_path / "passing"
+    passing.mkdir()
+    monkeypatch.setenv("TMPDIR", str(passing))
     with OpenAIServer(simulated(delay=0.05)) as server:
         command = [
             sys.executable,
@@ -338,7 +343,9 @@ def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
             process.stdout.close()
             told = process.stderr.read().decode()
         assert process.returncode == 1
-        assert "out=-: its reader has gone away" in told
+        assert "Error" not in told
+        assert "rows:" not in told
+        assert list(passing.iterdir()) == []
         assert len(server.requests) < 15 * 10
 
 
@@ -664,3 +671,12 @@ def test_a_merge_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["batch", "merge", f"out={tmp_path}/./part.jsonl", str(shard)]) == 2
     assert "is there already" in capsys.readouterr().err
     assert shard.read_text(encoding="utf-8") == "{}\n"
+
+
+def test_a_folder_that_is_missing_has_a_hint_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(f"dataset={dataset(tmp_path)}", "out=no/folder/out.jsonl") == 2
+    told = capsys.readouterr().err
+    assert "there is no folder no/folder" in told
+    assert "mkdir -p no/folder" in told

@@ -55,6 +55,17 @@ def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
 
 
 @pytest.mark.slow
+def test_a_batch_whose_server_came_back_on_another_port_goes_on(server: OpenAIServer) -> None:
+    assert batch(server, "batch.max_llm_calls=3") == 3
+    before = {json.dumps(request.body) for request in server.requests}
+    server.stop()
+    with OpenAIServer(simulated()) as other:
+        assert other.url != server.url
+        assert batch(other) == 0
+        assert before.isdisjoint(json.dumps(request.body) for request in other.requests)
+
+
+@pytest.mark.slow
 def test_rows_that_were_cut_off_go_on_wherever_they_stand_in_the_dataset_by_then(
     server: OpenAIServer,
 ) -> None:
