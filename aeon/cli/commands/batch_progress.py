@@ -15,6 +15,7 @@ from aeon.batch.batch import Batch
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.half_price import telling
 from aeon.batch.results import ReaderGone
+from aeon.batch.run import BatchControl
 from aeon.batch.summary import AGAIN, GOOD, Line, Summary, write_page
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.plain import Display
@@ -60,18 +61,20 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
         raise
     show_end(summary, out)
     if control.stop_requested:
-        reason = control.reason and f"Stopped: {control.reason}. "
-        on = "The same command goes on where this one stopped."
-        say(
-            reason
-            + (
-                "Rows under way are lost: standard output cannot be gone on with."
-                if out is None
-                else on
-            )
-        )
-        if not reason:
-            return INTERRUPTED
+        _say_how_to_go_on(control.reason, out)
+    return _status(summary, control)
+
+
+def _say_how_to_go_on(reason: str, out: Path | None) -> None:
+    way = "The same command goes on where this one stopped."
+    if out is None:
+        way = "Rows under way are lost: standard output cannot be gone on with."
+    say(f"Stopped: {reason}. {way}" if reason else way)
+
+
+def _status(summary: Summary, control: BatchControl) -> int:
+    if control.stop_requested and not control.reason:
+        return INTERRUPTED
     if summary.failed or control.has_failed:
         return FAILED
     return NOT_CONVERGED if control.reason or summary.ends.keys() - set(GOOD) else DONE

@@ -59,6 +59,18 @@ _EXTRAS = {
 """The extras of launchers and sweepers (docs/sweeps.md)."""
 
 
+def _missing_option(file: str, options: Sequence[str]) -> ConfigError:
+    """The error for a file of a group that is not there; `options` are those that are."""
+    group, _, option = file.rpartition("/")
+    if extra := _EXTRAS.get(f"{group}={option}"):
+        problem = f"{group}={option}: needs the extra {extra}, which is not installed"
+        return ConfigError(problem, hint=f"pip install 'aeon-engine[{extra}]'")
+    near = get_close_matches(option, options, n=1, cutoff=0.5)
+    meant = f" - did you mean {group}={near[0]}?" if near else ""
+    listed = ", ".join(options)
+    return ConfigError(f"{group}={option}: there is no such option{meant} (there are: {listed})")
+
+
 def composition_error(error: Exception, overrides: Sequence[str] = ()) -> ConfigError:
     """The ConfigError for an error with which Hydra ends a composition of `overrides`."""
     lines = [line.strip() for line in str(error).splitlines()]
@@ -66,15 +78,7 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return ConfigError(f"a configuration file cannot be read: {error}")
     if isinstance(error, MissingConfigException) and error.options:
-        group, _, option = str(error.missing_cfg_file).rpartition("/")
-        if extra := _EXTRAS.get(f"{group}={option}"):
-            problem = f"{group}={option}: needs the extra {extra}, which is not installed"
-            return ConfigError(problem, hint=f"pip install 'aeon-engine[{extra}]'")
-        near = get_close_matches(option, error.options, n=1, cutoff=0.5)
-        meant = f" - did you mean {group}={near[0]}?" if near else ""
-        return ConfigError(
-            f"{group}={option}: there is no such option{meant} (there are: {', '.join(error.options)})"
-        )
+        return _missing_option(str(error.missing_cfg_file), error.options)
     if isinstance(error, OverrideParseException):
         why = (
             "" if lines[0].startswith("Lexer") else f" ({lines[0]})"
