@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment
+from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.report import ValidationIssue
 from aeon.report.diagnosis.finding import (
     WORDS,
@@ -17,7 +17,7 @@ from aeon.report.diagnosis.finding import (
     name_passes,
 )
 from aeon.report.given import tell_default
-from aeon.report.scores import NOTICEABLE, AssessedPass, Blocker
+from aeon.report.scores import NOTICEABLE, AssessedPass, Blocker, Regression
 from aeon.report.steps import steps_carried_out
 from aeon.report.words import list_names, round_down, shorten
 
@@ -359,19 +359,22 @@ def find_denied_scores(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_falls(evidence: Evidence) -> Iterator[Finding]:
-    """Scores that fell from one assessed pass to the next, though the answer is another one."""
-    fell = [
-        one
-        for one in evidence.patterns.regressions
-        if one.name in SCORE_CODES
-        and evidence.judged_texts[one.from_pass] != evidence.judged_texts[one.to_pass]
-    ]
-    for one in sorted(fell, key=lambda each: each.after - each.before)[:2]:
-        words = f"After the refinement of {join_names(one.refined)}." if one.refined else ""
+    """Scores that fell from one judged pass to the next, though what was judged is another text."""
+    by_pass: defaultdict[int, list[Regression]] = defaultdict(list)
+    for one in evidence.patterns.regressions:
+        if one.kind == "score" and not _is_same_text(evidence, one):
+            by_pass[one.to_pass].append(one)
+    for number, fell in list(by_pass.items())[:_MOST]:
+        parts = [f"{one.name} from {one.before:.2f} to {one.after:.2f}" for one in fell]
+        refined = list(dict.fromkeys(name for one in fell for name in one.refined))
         yield Finding(
-            title=f"{one.name.capitalize()} fell from {one.before:.2f} to {one.after:.2f} in pass {one.to_pass}",
+            title=f"In pass {number} scores fell: {', '.join(parts)}",
             rank="cost",
-            weight=30 + 40 * (one.before - one.after),
-            evidence=words,
-            anchor=f"pass-{one.to_pass}",
+            weight=30 + 40 * max(one.before - one.after for one in fell),
+            evidence=f"After the refinement of {join_names(refined)}." if refined else "",
+            anchor=f"pass-{number}",
         )
+
+
+def _is_same_text(evidence: Evidence, one: Regression) -> bool:
+    return evidence.judged_texts[one.from_pass] == evidence.judged_texts[one.to_pass]

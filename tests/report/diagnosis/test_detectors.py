@@ -535,7 +535,12 @@ CASES: dict[str, list[Case]] = {
         (
             "a score",
             lambda: a_run(a_pass(1, assessed(0.9)), a_pass(2, LOW)),
-            ["Completeness fell from 0.90 to 0.70 in pass 2"],
+            ["In pass 2 scores fell: completeness from 0.90 to 0.70"],
+        ),
+        (
+            "two scores",
+            lambda: a_run(a_pass(1, assessed(0.9)), a_pass(2, assessed(0.7, coherence=0.5))),
+            ["In pass 2 scores fell: completeness from 0.90 to 0.70, coherence from 0.95 to 0.50"],
         ),
         (
             "of the same answer",
