@@ -15,6 +15,8 @@ from aeon.batch.results import read_places
 from aeon.config.origin import FILE, is_own_run
 from aeon.domain.errors import ArtefactError, ConfigError
 
+MAX_RECORD_BYTES = 2_000_000_000
+"""The most that the record of a row unpacks to."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, data BLOB NOT NULL)"
 
 
@@ -158,5 +160,16 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
         )
     if directory.exists():
         raise ConfigError(f"{directory}: is there already", hint="Name a new folder.")
-    with tarfile.open(fileobj=BytesIO(row[0])) as packed_files:
-        packed_files.extractall(directory, filter="data")
+    _unpack(row[0], directory)
+
+
+def _unpack(packed: bytes, directory: Path) -> None:
+    """Unpack a record. Raises ConfigError for one that comes to more than one may."""
+    left = MAX_RECORD_BYTES
+    with tarfile.open(fileobj=BytesIO(packed)) as files:
+        for member in files:
+            left -= member.size
+            if left < 0:
+                most = f"{MAX_RECORD_BYTES:,} bytes, the most that one may have"
+                raise ConfigError(f"the record unpacks to more than {most}")
+            files.extract(member, directory, filter="data")

@@ -1,11 +1,14 @@
 """The file of a batch: what is taken over from it, and shards put together."""
 
 import json
+import tarfile
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aeon.batch import records
 from aeon.batch.dataset import Common, Dataset, Row, open_dataset
 from aeon.batch.results import Results, in_order, lock
 from aeon.config.settings import BatchColumns
@@ -164,3 +167,20 @@ def test_lines_come_in_the_order_of_their_rows() -> None:
     come = [line(5), line(1), line(3), line(7)]
     assert [found["row"] for found in in_order(come, [1, 3, 5, 7, 9])] == [1, 3, 5, 7]
     assert [found["row"] for found in in_order([line(9), line(5)], [1, 5, 9])] == [5, 9]
+
+
+def test_a_record_that_unpacks_without_bound_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as files:
+        member = tarfile.TarInfo("run.json")
+        member.size = 5000
+        files.addfile(member, BytesIO(b" " * 5000))
+    place = records.Records(tmp_path / "out")
+    named = place.keep("r1", packed.getvalue())
+    place.close()
+    file_of(tmp_path, "out", line(1, record=named))
+    monkeypatch.setattr(records, "MAX_RECORD_BYTES", 4000)
+    with pytest.raises(ConfigError, match=r"unpacks to more than 4,000 bytes"):
+        records.unpack_record(tmp_path / "out", "r1", tmp_path / "new")

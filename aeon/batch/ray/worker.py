@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +14,7 @@ from uuid import uuid4
 
 import aeon
 from aeon.batch.dataset import Row
+from aeon.batch.passing import passing_folder
 from aeon.batch.ray.answers import write_entry
 from aeon.batch.ray.limits import LentEndpoints
 from aeon.batch.records import Running
@@ -54,7 +53,8 @@ class Worker:
         self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end, patience)
         self._pool = ThreadPoolExecutor(job.settings.parallel, thread_name_prefix="aeon-row")
         # What comes here the node of the batch has looked at.
-        folder = Path(tempfile.mkdtemp(prefix="aeon-batch-"))
+        self._passing = ExitStack()
+        folder = self._passing.enter_context(passing_folder())
         self._running = Running(folder, trusts_all=True)
 
     async def open(self) -> str:
@@ -71,7 +71,7 @@ class Worker:
 
     async def close(self) -> None:
         """Remove the files of this node."""
-        await self._in_thread(lambda: shutil.rmtree(self._running.folder, ignore_errors=True))
+        await self._in_thread(self._passing.close)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)

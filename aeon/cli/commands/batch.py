@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from aeon.app.aeon import Aeon
 from aeon.batch.batch import Batch
@@ -15,6 +14,7 @@ from aeon.batch.forecast import forecast_rows
 from aeon.batch.half_price import remove_journal, with_journal
 from aeon.batch.identity import identify
 from aeon.batch.merge import merge
+from aeon.batch.passing import passing_folder
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
 from aeon.batch.run import Backend, BatchControl, RowRunner, Threads, capped_endpoints, open_aeon
@@ -48,9 +48,11 @@ def batch(arguments: Sequence[str]) -> int:
         )
     out = _results_file(_one(words, "out"))
     shard = _shard(_one(words, "shard") if words["shard"] else "1/1")
-    with TemporaryDirectory(prefix="aeon-") as passing:
-        place = out or Path(passing, "out")
-        path = _dataset_file(_one(words, "dataset"), Path(passing, "dataset.jsonl"))
+    given = _one(words, "dataset")
+    # What has its files needs no other place.
+    with nullcontext(Path()) if out and given != "-" else passing_folder() as passing:
+        place = out or passing / "out"
+        path = _dataset_file(given, passing / "dataset.jsonl")
         composition = with_journal(composition, settings, place)
         control = BatchControl()
         endpoints = capped_endpoints(settings.batch, control)

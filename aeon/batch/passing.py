@@ -1,0 +1,46 @@
+"""Temporary folders that last as long as their process: what a kill has left, the next one removes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PREFIX, _LOCK = "aeon-batch-", "lock"
+
+
+@contextmanager
+def passing_folder() -> Iterator[Path]:
+    """A new folder while the block lasts. Folders whose process is gone are removed first."""
+    _remove_left(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
+        with (folder / ".lock").open("wb") as file:
+            with suppress(OSError):  # not every system and disk can
+                _hold(file.fileno())
+            # Only now by its name: else another process might take it for one that nobody holds.
+            (folder / ".lock").rename(folder / _LOCK)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left(place: Path) -> None:
+    for path in place.glob(f"{_PREFIX}*/{_LOCK}"):
+        with suppress(OSError):
+            if path.parent.stat().st_uid == os.getuid() and not path.is_symlink():
+                with path.open("rb") as file:
+                    _hold(file.fileno())
+                    shutil.rmtree(path.parent)
+
+
+def _hold(file: int) -> None:
+    """Lock a file until it is closed. Raises OSError when another process holds it."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+    except ImportError:  # not every system has it, and there nothing is removed
+        raise OSError("no locks") from None
+    flock(file, LOCK_EX | LOCK_NB)
