@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aeon.app import tools
 from aeon.config.environment import Environment
@@ -35,6 +35,7 @@ from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.patience import Patience
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
+from aeon.store.cassette_export import Scrubber, secret_names
 from aeon.store.opening import check_store
 from aeon.tools.registry import Tool, ToolRegistry
 
@@ -88,6 +89,7 @@ def build_process(
     schemas.check()
     warnings: list[str] = list(environ.warnings) if isinstance(environ, Environment) else []
     registry = tools.build(settings.tools, environ, report=warnings.append)
+    registry.hide = hide_secrets(settings, environ)
     try:
         if settings.tools.missing == "fail":
             tools.require_servers(registry)
@@ -113,6 +115,12 @@ def build_process(
     return Process(
         settings, adapter, prompts, schemas, registry, workflow, tuple(warnings), synthetic
     )
+
+
+def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
+    """What takes the values of the variables that a configuration names as secret out of a JSON value."""
+    names = secret_names(settings.model_dump(mode="json"), {})
+    return Scrubber(names, environ).value if names else lambda result: result
 
 
 def _with_own(settings: Settings, adapter: LLMAdapter | None, client: OpenAI | None) -> Settings:

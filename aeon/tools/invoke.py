@@ -82,7 +82,7 @@ class ToolInvoker:
         else:
             seconds = entry.tool.timeout_seconds or self._settings.timeout_seconds
             self._begin(entry.tool, given)
-            outcome = _call_in_thread(entry, given, limit, seconds)
+            outcome = self._registry.hide(_call_in_thread(entry, given, limit, seconds))
         if error := outcome.get("error"):
             outcome["error"] = cut_text(error, limit)[0]
         if outcome.get("cut"):

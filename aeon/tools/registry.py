@@ -62,10 +62,12 @@ class RegisteredTool:
 
 
 class ToolRegistry:
-    """Tools by name, in order of registration, with those of a `parent` as they are at the moment; thread-safe."""
+    """Tools by name, in order of registration, with those of a `parent` as they are at the moment; thread-safe. `hide`
+    takes what nobody is to see out of what a tool gave, a JSON value."""
 
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent
+        self.hide: Callable[[Any], Any] = parent.hide if parent else lambda result: result
         self._tools: dict[str, RegisteredTool] = {}
         self._explainers: list[Callable[[str], str | None]] = []
         self._closers: list[Callable[[], None]] = []

@@ -94,7 +94,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
         kind, message, hint = fault
         raise kind(message, hint=hint, usage=usage, model=model, usage_reported=reported)
     return LLMResponse(
-        text=text,
+        text=endpoint.hide_keys(text),
         usage=usage,
         model=model,
         response_id=None if completion.id is None else endpoint.clean_name(completion.id),

@@ -73,6 +73,9 @@ class Endpoint:
             if len(secret) >= SHORTEST_SECRET
         }
         self._secrets = sorted(secrets, key=len, reverse=True)
+        # Of an answer, which is not to be changed for a word of an address, only these.
+        values = (key or "", *given.values())
+        self._keys = {word for value in values for word in (value, value.rpartition(" ")[2])}
         if client is not None and isinstance(client.api_key, str):
             self.hide(client.api_key)
         self.headers = {**self._account_headers({name.lower() for name in given}), **given}
@@ -94,6 +97,7 @@ class Endpoint:
 
     def hide(self, secret: str) -> None:
         """Show a secret in no message from now on."""
+        self._keys.add(secret)
         if len(secret) >= SHORTEST_SECRET and secret not in self._secrets:
             self._secrets = sorted({*self._secrets, secret}, key=len, reverse=True)
 
@@ -101,6 +105,13 @@ class Endpoint:
         """The text on one line, without secrets, at most 300 characters."""
         line = " ".join(self.clean_name(text).split())
         return line if len(line) <= SHOWN else line[:SHOWN] + "..."
+
+    def hide_keys(self, answer: str) -> str:
+        """An answer with `[secret]` for each key and header that is sent to this server."""
+        for key in sorted(self._keys, key=len, reverse=True):
+            if len(key) >= SHORTEST_SECRET:
+                answer = answer.replace(key, "[secret]")
+        return answer
 
     def clean_name(self, name: str) -> str:
         """A name that a server gave, as of its model, without secrets."""
