@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
+_CHARSETS = re.compile(
+    r"utf-?(8|16|32)([-_]?[lb]e)?|(us-?)?ascii|iso-?8859-\d+|latin-?\d+|windows-\d+|cp\d+|"
+    r"shift[-_]?jis|euc-(jp|kr)|iso-2022-(jp|kr)|gbk|gb2312|gb18030|big5|koi8-[ru]",
+    re.IGNORECASE,
+)
 
 
 class Page(Value):
@@ -104,6 +110,15 @@ def _read_page(response: httpx2.Response, deadline: float, max_bytes: int) -> Pa
         url=str(response.url),
         status=response.status_code,
         content_type=response.headers.get("content-type", ""),
-        text=bytes(body[:max_bytes]).decode(response.encoding or "utf-8", "replace"),
+        text=_decode(bytes(body[:max_bytes]), response.encoding or "utf-8"),
         complete=len(body) <= max_bytes,
     )
+
+
+def _decode(body: bytes, encoding: str) -> str:
+    # Others that Python knows are no encodings of pages, and punycode takes the square of the length.
+    known = encoding if _CHARSETS.fullmatch(encoding) else "utf-8"
+    try:
+        return body.decode(known, "replace")
+    except LookupError:
+        return body.decode("utf-8", "replace")

@@ -35,6 +35,8 @@ class Handler(BaseHTTPRequestHandler):
             )
         elif self.path == "/odd":
             self.answer(200, "é".encode(), **{"Content-Type": "text/plain; charset=no-such"})
+        elif self.path == "/slow":
+            self.answer(200, b"abc-9", **{"Content-Type": "text/plain; charset=punycode"})
         elif self.path == "/binary":
             self.answer(200, b"\x89PNG\x00")
         elif self.path == "/large":
@@ -193,6 +195,10 @@ def test_an_answer_that_is_not_text_is_refused(server: ThreadingHTTPServer) -> N
 def test_text_is_read_in_the_encoding_it_says(server: ThreadingHTTPServer) -> None:
     assert get(f"http://{host(server)}/latin", host(server)).output["text"] == "é"
     assert get(f"http://{host(server)}/odd", host(server)).output["text"] == "é"
+
+
+def test_a_charset_that_takes_the_square_of_a_text_is_not_used(server: ThreadingHTTPServer) -> None:
+    assert get(f"http://{host(server)}/slow", host(server)).output["text"] == "abc-9"
 
 
 def test_the_time_limit_is_for_everything_together(server: ThreadingHTTPServer) -> None:
