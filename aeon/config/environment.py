@@ -16,6 +16,7 @@ from pathlib import Path
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import resource_root
+from aeon.files.text import read_regular_file
 
 DOTENV = ".env"
 _MOST_BYTES = 2**20
@@ -95,8 +96,6 @@ def _read_trusted(path: Path) -> bytes | None:
 
 
 def _read(path: Path) -> bytes:
-    from aeon.config.folder_content import read_regular_file
-
     try:
         data = read_regular_file(path.resolve(), _MOST_BYTES)
     except OSError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from aeon.config.project_file import FILE, Project, parse_project
 from aeon.domain.errors import ConfigError
+from aeon.files.text import read_regular_file
 
 DOTENV = ".env"
 MOST_FILES = 2_000
@@ -115,12 +115,3 @@ class _Reading:
             f"{self.folder / FILE}: the folders that it names hold {what} (at {path})",
             hint="Name folders that hold configuration, prompts and schemas alone.",
         )
-
-
-def read_regular_file(path: Path, most: int) -> bytes:
-    """What is in a file, at most one byte more than `most`. Raises OSError, for a link, a pipe or a device too."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(None, "it is no regular file")
-        return file.read(most + 1)

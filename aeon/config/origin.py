@@ -18,10 +18,11 @@ from aeon.config.own_runs import SEAL, is_own, make_seal, require_own
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Address, Value
 from aeon.files.explain import first_mistake
-from aeon.files.text import encode_json
+from aeon.files.text import encode_json, read_regular_file
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"
+_MOST_BYTES = 256 * 2**20
 
 
 class ProviderOrigin(Value):
@@ -151,7 +152,10 @@ def _printable(text: str) -> str:
 
 def _read_bytes(directory: Path, key: str) -> bytes:
     try:
-        return (directory / FILE).read_bytes()
+        data = read_regular_file((directory / FILE).resolve(), _MOST_BYTES)
+        if len(data) > _MOST_BYTES:
+            raise OSError(None, f"it has more than {_MOST_BYTES // 2**20} MB")
+        return data
     except OSError as error:
         runs = sorted(directory.glob(f"*/{FILE}"))
         hint = (

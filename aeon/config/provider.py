@@ -88,7 +88,7 @@ def _refuse_withheld_addresses(
         if address := environ.withheld.get(name, "").strip():
             key = endpoint.api_key_env
             from_file = key in environ.added
-            origin = f"that file, {environ.file}" if from_file else "your environment"
+            origin = "that file" if from_file else "your environment"
             sent = f"the key {key} from {origin}" if environ.get(key) else "your task"
             raise ConfigError(
                 f"{name} of {environ.file}, which you have not trusted, would have {sent} sent to "

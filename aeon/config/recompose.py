@@ -163,7 +163,9 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
         if text.startswith(("~", "+")) or "." not in key_of(text)
     }
     recorded = [
-        text for text in origin.overrides if not _is_of_hydra(text) and key_of(text) not in replaced
+        text
+        for text in origin.overrides
+        if not _is_of_hydra(text) and key_of(text) not in {*replaced, "trust"}
     ]
     paths = origin.paths if Path(origin.working_directory) != Path.cwd() else {}
     if _chooses_another_provider(origin, today):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,15 @@ def load_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
+
+
+def read_regular_file(path: Path, most: int) -> bytes:
+    """What is in a file, at most one byte more than `most`. Raises OSError, for a link, a pipe or a device too."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(None, "it is no regular file")
+        return file.read(most + 1)
 
 
 def decode_utf8(data: bytes, name: str) -> str:

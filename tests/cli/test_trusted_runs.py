@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from aeon import Aeon, ConfigError
+from aeon.batch.dataset import digest
 from aeon.config.load import compose
 from aeon.config.own_runs import UntrustedRun
 from tests.cli.conftest import RunAeon
@@ -253,3 +255,53 @@ def test_settings_of_a_program_that_resume_their_own_run_need_no_trust(tmp_path:
 
 def test_an_error_of_trust_is_one_of_configuration() -> None:
     assert issubclass(UntrustedRun, ConfigError)
+
+
+def test_a_recording_that_is_no_file_is_refused_without_waiting_for_it(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    os.mkfifo(tmp_path / "run" / "run.json")
+    ended = aeon("resume=run", *AGAIN)
+    assert (ended.status, "no regular file" in ended.err) == (2, True)
+
+
+def test_a_recorded_trust_is_not_taken_over(aeon: RunAeon, theirs: Path) -> None:
+    change(theirs / "run.json", overrides=["provider=simulated", "trust=true"])
+    digest = hash_in(aeon("resume=run", *AGAIN).err)
+    shown = aeon("--cfg", "job", "resume=run", f"trust={digest}")
+    assert yaml.safe_load(shown.out)["trust"] == digest
+
+
+def test_a_row_of_a_dataset_says_nothing_of_trust(aeon: RunAeon, tmp_path: Path) -> None:
+    row = {"id": "a", "task": "x", "overrides": {"trust": True}}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    assert aeon("batch", "dataset=rows.jsonl", "out=out.jsonl", *RUN[1:3]).status == 1
+    assert "trust" in (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+
+
+def test_rows_that_somebody_else_began_are_asked_anew(
+    aeon: RunAeon, theirs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "task": "x"}', encoding="utf-8")
+    left = tmp_path / "out.jsonl.running" / f"{digest('a').hex()}-0"
+    left.parent.mkdir()
+    change(theirs / "run.json", overrides=["tools.mcp.servers.x={command: [touch, PWNED]}"])
+    theirs.rename(left)
+    ended = aeon("batch", "dataset=rows.jsonl", "out=out.jsonl", *RUN[1:3])
+    assert ended.status in (0, 3)
+    assert "not known as yours" in ended.err
+    line = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))
+    assert not line.get("saved_calls")
+    assert not (tmp_path / "PWNED").exists()
+
+
+def test_the_store_of_a_strangers_run_is_not_imported_to_export_it(
+    aeon: RunAeon, theirs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "evil.py").write_text(f"open('{tmp_path}/PWNED', 'w')\n", encoding="utf-8")
+    result = {"configuration": {"store": {"backend": "evil:Store"}}}
+    (theirs / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    ended = aeon("cassette", "export", "run", "out.aeon")
+    assert (ended.status, "would be imported" in ended.err) == (2, True)
+    assert not (tmp_path / "PWNED").exists()

@@ -101,7 +101,8 @@ def _show(content: Content) -> Iterator[str]:
     if same:
         yield f"{count_noun(len(same), 'file')} more, the same as the packaged ones."
     own = sorted(set(content.files) - set(same))
-    yield f"{content.folder}: {', '.join(map(_printable, own))}"
+    sizes = (f"{_printable(name)} ({len(content.files[name]):,} bytes)" for name in own)
+    yield f"{content.folder}: {', '.join(sizes)}"
     yield f"Hash: {content.digest}"
 
 
