@@ -137,7 +137,8 @@ class BoundedClient(httpx2.Client):
         self._sends_key = sends_key
         self._opened = set[_TimedConnection]()
         weakref.finalize(self, _close_all, self._opened)
-        super().__init__(follow_redirects=False, limits=_NO_LIMITS, **options)
+        context = httpx2.create_ssl_context()
+        super().__init__(follow_redirects=False, limits=_NO_LIMITS, verify=context, **options)
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; the response is read unless it is asked for as a stream."""
@@ -161,16 +162,58 @@ class BoundedClient(httpx2.Client):
         self.close()
 
     def _init_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
-        return self._hold_to_deadlines(super()._init_transport(*arguments, **options))
+        make = super()._init_transport
+        return _Spread(lambda: self._hold_to_deadlines(make(*arguments, **options)))
 
     def _init_proxy_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
-        return self._hold_to_deadlines(super()._init_proxy_transport(*arguments, **options))
+        make = super()._init_proxy_transport
+        return _Spread(lambda: self._hold_to_deadlines(make(*arguments, **options)))
 
     def _hold_to_deadlines(self, transport: Any) -> httpx2.BaseTransport:
         # httpcore2's pool takes a network of one's own; httpx2 has no argument that hands it on.
         pool = transport._pool
         pool._network_backend = _TimedNetwork(pool._network_backend, self._opened)
         return transport  # type: ignore[no-any-return]
+
+
+class _Spread(httpx2.BaseTransport):
+    """Lends each request under way a transport, and with it a connection, of its own.
+
+    A pool of httpx2 looks at all of its connections with each request, which costs the more the more there are.
+    """
+
+    def __init__(self, make: Callable[[], httpx2.BaseTransport]) -> None:
+        self._make = make
+        self._made: list[httpx2.BaseTransport] = []
+        self._free: list[httpx2.BaseTransport] = []
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        transport = self._take()
+        try:
+            response = transport.handle_request(request)
+        except BaseException:
+            self._free.append(transport)
+            raise
+        inner: Any = response.stream
+
+        def close() -> None:
+            inner.close()
+            self._free.append(transport)
+
+        response.stream = _BoundedStream(inner, close)
+        return response
+
+    def close(self) -> None:
+        for transport in tuple(self._made):
+            transport.close()
+
+    def _take(self) -> httpx2.BaseTransport:
+        try:
+            return self._free.pop()
+        except IndexError:
+            transport = self._make()
+            self._made.append(transport)
+            return transport
 
 
 def _close_all(opened: set[_TimedConnection]) -> None:
@@ -202,11 +245,8 @@ def _bound(response: httpx2.Response) -> httpx2.Response:
     packing = response.headers.get("content-encoding", "").strip().lower()
     if packing not in _PACKINGS:
         raise UnreadableResponse(f"a response in the encoding {packing!r}, which was not asked for")
-    if packing in ("", "identity"):
-        inner: Any = response.stream
-        response.stream = _BoundedStream(inner, inner.close)
-        bounded = response
-    else:
+    bounded = response
+    if packing not in ("", "identity"):
         headers = [
             (name, value)
             for name, value in response.headers.multi_items()
