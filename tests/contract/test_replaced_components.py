@@ -9,9 +9,15 @@ from aeon.domain.profile import TaskProfile
 from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.kernel.orchestrator import Orchestrator
+from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.recursive import RecursivePlanner
+from aeon.refinement.models import Occasion
+from aeon.refinement.refiner import Refiner
 from aeon.supervisor.contract import fit_method
 from aeon.validation.semantic import SemanticValidator
+from tests.plan.builders import blocked as stuck
+from tests.plan.builders import done, failed, plan_of, step
+from tests.refinement.build import Calls
 from tests.support.scripted_model import ScriptedModel, assessment, blocked, plan, worked
 
 
@@ -134,6 +140,13 @@ def test_a_planner_with_a_refine_plan_of_its_own_is_given_the_reason_codes_of_th
     )
     assert planner.codes == [[], ["incomplete", "incoherent", "contradiction_detected"]]
     assert "refinement" not in model.calls
+
+
+def test_a_planner_of_ones_own_is_told_what_was_executed_and_what_is_blocked():
+    planner = Planner()
+    before = plan_of(done("a"), failed("b"), step("c"), stuck("d"))
+    Refiner(planner, Validator()).refine(before, Occasion(), RefinementAttempts(), Calls())
+    assert planner.asked == [([], ["d"], ["a", "b"])]
 
 
 def test_a_method_of_ones_own_is_given_more_than_the_interface_has_only_where_it_names_it():

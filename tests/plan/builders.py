@@ -24,8 +24,8 @@ def done(step_id: str, *dependencies: str, **fields: Any) -> PlanStep:
     )
 
 
-def failed(step_id: str, *dependencies: str) -> PlanStep:
-    return step(step_id, *dependencies, status="failed", errors=("it broke",))
+def failed(step_id: str, *dependencies: str, **fields: Any) -> PlanStep:
+    return step(step_id, *dependencies, status="failed", errors=("it broke",), **fields)
 
 
 def blocked(step_id: str, *dependencies: str, **fields: Any) -> PlanStep:
