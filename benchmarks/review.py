@@ -22,7 +22,8 @@ from typing import Any
 import yaml
 
 from aeon.app.process import build_process, close_process
-from aeon.config.load import compose_settings, composition, environment
+from aeon.config.environment import environment
+from aeon.config.load import compose_settings, composition
 from aeon.domain.errors import LLMError
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import Plan, PlanStep
