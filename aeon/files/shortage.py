@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sqlite3
 
 from aeon.domain.errors import AeonError
 
@@ -43,8 +42,6 @@ def _describe(error: BaseException) -> tuple[str, str] | None:
         return "there is not enough memory", _MEMORY
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "no more threads can be started", _THREADS
-    full = (
-        isinstance(error, sqlite3.OperationalError)
-        and error.sqlite_errorcode == sqlite3.SQLITE_FULL
-    )
+    # By its name, since importing sqlite3 would slow a mistake on the command line down.
+    full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
     return _OF_SYSTEM[errno.ENOSPC] if full else None

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from aeon.config.folder_content import read_content
+from aeon.config.trusted_folders import remember
 from aeon.domain.result import SIMULATED_LINE
 from tests.cli.conftest import RunAeon
 
@@ -260,7 +262,7 @@ def test_another_class_or_other_options_are_asked_anew(aeon: RunAeon, module: Pa
     assert counts == [once, once, 2 * once, 3 * once]
 
 
-def test_a_project_may_name_it_and_it_is_shown_before_it_is_loaded(
+def test_a_trusted_project_may_name_it_and_an_untrusted_one_loads_nothing(
     aeon: RunAeon, module: Path
 ) -> None:
     (module / "aeon.yaml").write_text(
@@ -271,11 +273,13 @@ def test_a_project_may_name_it_and_it_is_shown_before_it_is_loaded(
         "defaults: [custom, _self_]\nadapter: my_models:Mine\noptions: {seed: 1}\n",
         encoding="utf-8",
     )
+    refused = aeon(*RUN)
+    assert refused.status == 2
+    assert "imported" not in refused.err
+    remember(read_content(module))
     ended = aeon(*RUN)
     assert ended.status == 0, ended.err
-    told = ended.err.splitlines()
-    assert told.index("  conf/provider/mine.yaml: adapter=my_models:Mine") < told.index("imported")
-    assert "  conf/provider/mine.yaml: options.seed=1" in told
+    assert "imported" in ended.err.splitlines()
 
 
 def test_the_new_key_is_explained(aeon: RunAeon) -> None:

@@ -231,7 +231,7 @@ def silent(connection: socket.socket) -> None:
         pytest.param(
             raw.sends(raw.response(raw.completion()[:-30])), "ConnectionFailed", id="half a body"
         ),
-        pytest.param(raw.sends(b"220 mail ready\r\n"), "NotAnAPI", id="not http"),
+        pytest.param(raw.sends(b"220 mail ready\r\n\r\n"), "NotAnAPI", id="not http"),
         pytest.param(
             raw.sends(raw.response(raw.bomb(64 * 2**20), headers={"content-encoding": "gzip"})),
             "NotAnAPI",

@@ -94,9 +94,11 @@ def put(text: str) -> bool:
     except OSError as error:
         # What is still in the buffer would be written, and fail, once more at the end.
         _write_to_nothing(stream)
-        if not isinstance(error, BrokenPipeError):
-            raise ArtefactError(f"standard output cannot be written: {error.strerror}") from error
-        return False
+        if isinstance(error, BrokenPipeError):
+            return False
+        reason = error.strerror
+    # Raised here, so that it is not taken for a disk that is full: another folder would not help.
+    raise ArtefactError(f"standard output cannot be written: {reason}")
 
 
 def say(text: str) -> None:

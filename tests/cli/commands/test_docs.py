@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from aeon.config.folder_content import read_content
+from aeon.config.trusted_folders import remember
 from tests.cli.conftest import RunAeon
 
 ROOT = Path(__file__).parents[3]
@@ -93,4 +95,5 @@ def test_a_key_of_ones_own_group_is_described(aeon: RunAeon, tmp_path: Path) -> 
     own.parent.mkdir(parents=True)
     own.write_text("# How they are called.\nname: Acme # for short\n", encoding="utf-8")
     (tmp_path / "aeon.yaml").write_text("config_dir: conf\n", encoding="utf-8")
+    remember(read_content(tmp_path))
     assert "  How they are called. for short\n" in aeon("docs", "customer.name").out
