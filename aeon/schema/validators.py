@@ -14,7 +14,15 @@ import jsonschema_rs
 
 from aeon.domain.errors import SchemaFileError
 from aeon.schema.json_schema import once_per_schema, pointer, resolve, walk
-from aeon.schema.visits import MOST_VISITS, TooManyVisits, Visits, counted, limited_visits
+from aeon.schema.visits import (
+    MOST_IN_ALL,
+    MOST_VISITS,
+    VISITS_A_VALUE,
+    TooManyVisits,
+    Visits,
+    counted,
+    limited_visits,
+)
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -29,7 +37,8 @@ ErrorKind = Literal["form", "range", "content"]
 _MAX_MESSAGE = 400
 _MOST_FOUND = 1_000
 _TOO_MANY_VISITS = (
-    f"cannot be checked by its schema in {MOST_VISITS:,} steps: its alternatives multiply"
+    f"cannot be checked by its schema in {MOST_VISITS:,} steps and {VISITS_A_VALUE} for each value,"
+    f" {MOST_IN_ALL:,} at most: its alternatives multiply, or it is too large"
 )
 # Keywords that constrained decoding often leaves aside, where it holds to types, names and enums.
 _RANGES = frozenset(
@@ -52,7 +61,7 @@ class SchemaValidator:
         self._visits = Visits(schema)
 
     def is_valid(self, value: Any) -> bool:
-        """Whether the schema accepts a value; false, too, where finding out would take more than MOST_VISITS."""
+        """Whether the schema accepts a value; false, too, where finding out would take too many visits."""
         if self._visits.are_too_many(value):
             return False
         try:
@@ -62,7 +71,7 @@ class SchemaValidator:
 
     def iter_errors(self, value: Any) -> Iterator[ValidationError]:
         """What the schema refuses, in jsonschema's words. Raises re.error for a pattern of names that Python lacks, and
-        TooManyVisits where finding the rest would take more than MOST_VISITS."""
+        TooManyVisits where finding the rest would take too many visits."""
         if self._visits.are_too_many(value):
             raise TooManyVisits
         with limited_visits(value):

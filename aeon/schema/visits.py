@@ -11,10 +11,12 @@ from typing import Any
 from aeon.schema.json_schema import resolve, walk
 
 MOST_VISITS = 10_000
-"""Schemas that one check may go through, beside those for each value in what is checked."""
-_VISITS_A_VALUE = 20
-# Below it, no value of a size that is read at all takes long.
-_TAME = 1_000
+"""Schemas that one check may go through, beside `VISITS_A_VALUE` for each value in what is checked."""
+VISITS_A_VALUE = 20
+MOST_IN_ALL = 200_000
+"""Schemas that one check may go through, however many values there are."""
+# The engine is done with so many at once; what cannot be more is not counted.
+_QUICK = 10_000_000
 _CHARACTERS_A_VISIT = 1_000
 _IN_PLACE_LISTS = ("anyOf", "allOf", "oneOf")
 _IN_PLACE = ("not", "if", "then", "else")
@@ -43,14 +45,16 @@ class Visits:
                 raise ValueError(
                     f"{place or '/'}: one value is checked by more than {MOST_VISITS:,} schemas: {why}"
                 )
-        self._is_tame = _Weights(self._find_all)(self._schema) <= _TAME
+        self._weight = _Weights(self._find_all)(self._schema)
 
     def are_too_many(self, value: Any) -> bool:
-        """Whether to check this value would be more than MOST_VISITS visits, and 20 for each value in it."""
-        if self._is_tame:
+        """Whether to check this value would be more than MOST_VISITS visits and VISITS_A_VALUE for each value in it, or
+        more than MOST_IN_ALL; not counted where the engine is done with it at once."""
+        values = _count_values(value)
+        if self._weight * values <= _QUICK:
             return False
         try:
-            self._visit(self._schema, value, Budget(value))
+            self._visit(self._schema, value, Budget(values))
         except (TooManyVisits, RecursionError):
             return True
         return False
@@ -108,8 +112,8 @@ class Visits:
 class Budget:
     """The visits that are left to a check of a value."""
 
-    def __init__(self, value: Any) -> None:
-        self._left = MOST_VISITS + _VISITS_A_VALUE * _count_values(value)
+    def __init__(self, values: int) -> None:
+        self._left = min(MOST_VISITS + VISITS_A_VALUE * values, MOST_IN_ALL)
 
     def spend(self, characters: int = 0) -> None:
         """Count a visit, and what it says of that length. Raises TooManyVisits when none is left."""
@@ -124,7 +128,7 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 @contextmanager
 def limited_visits(value: Any) -> Iterator[None]:
     """Within it, functions made by `counted` raise TooManyVisits once a check of `value` has taken too many."""
-    token = _budget.set(Budget(value))
+    token = _budget.set(Budget(_count_values(value)))
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ import pytest
 from aeon.domain.errors import ConfigError, SchemaFileError
 from aeon.schema.examples import NoExample, make_example
 from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
-from aeon.schema.visits import Visits
+from aeon.schema.visits import MOST_IN_ALL, Budget, Visits
 from aeon.tools.registry import Tool, ToolRegistry
 
 Wrap = Callable[[dict[str, Any]], dict[str, Any]]
@@ -97,8 +97,33 @@ def test_a_value_that_doubles_the_work_of_a_schema_is_given_up_and_said_so() -> 
         value = {"a": value}
     assert not validator.is_valid(value)
     (error,) = find_errors(validator, value)
-    assert "cannot be checked by its schema in 10,000 steps" in error.message
+    assert "cannot be checked by its schema in 10,000 steps and 20 for each value" in error.message
     assert find_errors(validator, {"z": 1, "a": {"z": 1}}) == []
+
+
+def test_no_check_goes_through_more_schemas_than_there_are_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spent: list[int] = []
+    spend = Budget.spend
+
+    def count(self: Budget, characters: int = 0) -> None:
+        spent.append(1)
+        spend(self, characters)
+
+    monkeypatch.setattr(Budget, "spend", count)
+    numbers = {"anyOf": [{"type": "string", "maxLength": n} for n in range(18)]}
+    unused = {str(n): {} for n in range(1_100)}
+    validator = compile_schema({"items": numbers, "properties": unused}, "s")
+    (error,) = find_errors(validator, [1] * 60_000)
+    assert "200,000 at most" in error.message
+    decided_twice_and_explained = 3
+    assert len(spent) <= decided_twice_and_explained * (MOST_IN_ALL + 1)
+
+
+def test_a_value_of_very_many_values_is_not_given_up_by_a_plain_schema() -> None:
+    validator = compile_schema({"items": {"type": "integer"}}, "s")
+    assert find_errors(validator, [1] * 300_000) == []
 
 
 def test_of_very_many_errors_the_first_are_reported() -> None:
@@ -140,7 +165,9 @@ def test_only_references_that_can_be_followed_are_taken(schema: Any, said: str |
             compile_schema(schema, "s")
 
 
-def test_a_schema_of_usual_size_costs_checks_nothing() -> None:
+def test_a_schema_and_a_value_of_usual_size_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     visits = Visits({"properties": {f"k{n}": {"type": "string"} for n in range(900)}})
+    monkeypatch.setattr(Visits, "_visit", None)
     assert not visits.are_too_many({"k1": object()})
-    assert visits._is_tame
