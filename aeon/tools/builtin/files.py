@@ -156,7 +156,10 @@ class _Folder:
 
     def _locate(self, path: str) -> tuple[str, ...]:
         """The names on the way to what a path leads to, links followed."""
-        found = (self._root / path).resolve()
+        try:
+            found = (self._root / path).resolve()
+        except OSError:  # a link is exchanged in this moment
+            raise ValueError(f"{path}: there is no such file or folder") from None
         if not found.is_relative_to(self._root):
             raise ValueError(f"{path}: leads out of the tools' folder")
         names = found.relative_to(self._root).parts

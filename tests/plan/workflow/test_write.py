@@ -62,7 +62,7 @@ BREAKS = PlanStep(step_id="a", description="\u2028b", incoming_context="", agent
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    ids = draw(st.lists(TEXT, min_size=1, max_size=4, unique=True))
+    ids = draw(st.lists(TEXT.filter(str.isprintable), min_size=1, max_size=4, unique=True))
     steps = []
     for index, step_id in enumerate(ids):
         dependencies = draw(st.lists(st.sampled_from(ids[:index]), unique=True)) if index else []
