@@ -16,7 +16,11 @@ from aeon.files.text import MAX_DEPTH, TOO_DEEP, Place
 MAX_VALUES = 100_000
 """How many values a file may hold once its aliases and merge keys are followed."""
 
+MAX_CHARACTERS = 2_000_000
+"""How long a file may be."""
+
 _TAG = "tag:yaml.org,2002:"
+_TOO_MANY = f"more than {MAX_VALUES} values, once aliases and merge keys are followed: write less"
 _HINT = 'Check the indentation, quotes and brackets near this line. Indent with blanks, quote a star: "*".'
 _CORE = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -33,6 +37,14 @@ class Position(NamedTuple):
 
     line: int
     column: int
+
+
+class LongestList(NamedTuple):
+    """How many entries a list at the top of a file may have, and what a message says of that."""
+
+    key: str
+    most: int
+    hint: str = ""
 
 
 class UnreadableFile(ConfigError):
@@ -53,7 +65,39 @@ def add_core_schema(resolver: Any) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers."""
+    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers. What is
+    too much of is refused as soon as it is read, since reading on is what takes long."""
+
+    def __init__(self, path: Path, text: str, longest: LongestList | None = None) -> None:
+        super().__init__(text)
+        self._path = path
+        self._longest = longest
+        self._top_key = ""
+        self._depth = 0
+        self._read = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose the next key or value. Raises UnreadableFile when there are too many."""
+        self._read += 1
+        if self._read > 2 * MAX_VALUES:
+            raise UnreadableFile(self._path, _TOO_MANY, self._next_position())
+        if self._depth == 1 and isinstance(index, yaml.ScalarNode):
+            self._top_key = index.value
+        if self._depth == 2 and isinstance(index, int):
+            self._check_length(index)
+        self._depth += 1
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def _check_length(self, before: int) -> None:
+        longest = self._longest
+        if longest and longest.key == self._top_key and before >= longest.most:
+            problem = f"`{longest.key}` has more than {longest.most:,} entries"
+            raise UnreadableFile(self._path, problem, self._next_position(), hint=longest.hint)
+
+    def _next_position(self) -> Position:
+        return _position(self.peek_event())
 
     def construct_whole_number(self, node: yaml.ScalarNode) -> int:
         """010 is ten, 0o10 is eight."""
@@ -72,11 +116,14 @@ _Loader.yaml_constructors = {
 
 class LocatedYaml:
     """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError, naming file and line;
-    also for a key that stands twice, more than `MAX_VALUES` values, and more than `MAX_DEPTH` levels. `data` is what is
-    in the file, where that has been read already."""
+    also for a key that stands twice, more than `MAX_CHARACTERS`, `MAX_VALUES` values or `MAX_DEPTH` levels, and a list
+    that is longer than `longest` says. `data` is what is in the file, where that has been read already."""
 
-    def __init__(self, path: Path, data: bytes | None = None) -> None:
+    def __init__(
+        self, path: Path, data: bytes | None = None, longest: LongestList | None = None
+    ) -> None:
         self.path = path
+        self._longest = longest
         self._keys: dict[Place, Position] = {}
         self._values: dict[Place, Position] = {}
         text = _read_text(path, data)
@@ -107,12 +154,12 @@ class LocatedYaml:
             ) from error
         with suppress(yaml.YAMLError):  # what YAML cannot read of JSON has no positions
             # JSON has tabs only between its tokens, where YAML wants blanks.
-            self._compose(_Loader(text.replace("\t", " ")))
+            self._compose(_Loader(self.path, text.replace("\t", " "), self._longest))
         return value
 
     def _yaml(self, text: str) -> Any:
         try:
-            loader = _Loader(text)
+            loader = _Loader(self.path, text, self._longest)
             node = self._compose(loader)
             return None if node is None else loader.construct_document(node)
         except (yaml.YAMLError, ValueError, KeyError) as error:
@@ -133,8 +180,7 @@ class LocatedYaml:
         if len(place) > MAX_DEPTH:
             raise UnreadableFile(self.path, TOO_DEEP, position)
         if len(self._values) >= MAX_VALUES:
-            problem = f"more than {MAX_VALUES} values, once aliases and merge keys are followed: write less"
-            raise UnreadableFile(self.path, problem, position)
+            raise UnreadableFile(self.path, _TOO_MANY, position)
         self._values[place] = position
         if isinstance(node, yaml.SequenceNode):
             for index, item in enumerate(node.value):
@@ -149,14 +195,14 @@ class LocatedYaml:
                 self._locate(value, inner)
 
 
-def _position(node: yaml.Node) -> Position:
+def _position(node: Any) -> Position:
     return Position(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def _read_text(path: Path, data: bytes | None) -> str:
     try:
         content = path.expanduser().read_bytes() if data is None else data
-        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         position = Position(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
@@ -165,6 +211,10 @@ def _read_text(path: Path, data: bytes | None) -> str:
         ) from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if len(text) > MAX_CHARACTERS:
+        problem = f"more than {MAX_CHARACTERS:,} characters ({len(text):,}): write less"
+        raise UnreadableFile(path, problem)
+    return text
 
 
 def _refuse_constant(name: str) -> Any:

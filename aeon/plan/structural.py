@@ -11,6 +11,8 @@ from aeon.domain.plan import PlanStep
 from aeon.domain.values import Value
 
 MAX_NESTING_DEPTH = 5
+MOST_TIMES_TOO_LARGE = 10
+"""Plans of more than this many times `execution.max_steps` are refused without a look at their steps."""
 _CYCLES_SHOWN = 10
 _MAX_ID = 200
 

@@ -10,15 +10,13 @@ from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
 from aeon.domain.report import Severity, ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, locate_errors, require_few
-from aeon.plan.structural import check_steps
+from aeon.plan.structural import MOST_TIMES_TOO_LARGE, check_steps
 from aeon.plan.triggers import find_unanswered, open_issues
 from aeon.schema.validators import FieldError
 from aeon.supervisor.faithful import read_arguments
 
 MAX_ACTIONS = 300
 """How many changes one refinement may propose: each is checked against all others."""
-MOST_TIMES_TOO_LARGE = 10
-"""Plans of more than this many times `execution.max_steps` are refused without a look at their steps."""
 
 
 def parse_plan(

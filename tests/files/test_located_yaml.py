@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from aeon.domain.errors import ConfigError
-from aeon.files.located_yaml import LocatedYaml, Position, UnreadableFile
+from aeon.files import located_yaml
+from aeon.files.located_yaml import LocatedYaml, LongestList, Position, UnreadableFile
 from aeon.files.text import format_place
 
 TEXT = """\
@@ -119,3 +120,32 @@ def test_values_nested_too_deeply_are_refused(tmp_path: Path, name: str) -> None
     path.write_text("[" * 250 + "]" * 250)
     with pytest.raises(ConfigError, match="nested more than 200 levels deep"):
         LocatedYaml(path)
+
+
+@pytest.mark.parametrize("name", ["my.yaml", "my.json"])
+def test_a_list_that_is_too_long_is_refused_where_it_is_and_read_no_further(
+    tmp_path: Path, name: str
+) -> None:
+    text = '{"other": [1, 1, 1, 1],\n"steps": [[1, 1, 1, 1], 1,\n' + '1, "' + "a\\u0000" * 3 + '"]}'
+    longest = LongestList("steps", 2, "Write less")
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(UnreadableFile, match="`steps` has more than 2 entries") as caught:
+        LocatedYaml(path, longest=longest)
+    assert caught.value.position == Position(3, 1)
+    assert caught.value.hint == "Write less"
+    assert len(LocatedYaml(path, longest=LongestList("steps", 4)).value["steps"]) == 4
+
+
+def test_a_file_of_very_many_values_is_read_no_further_than_these(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(located_yaml, "MAX_VALUES", 10)
+    with pytest.raises(UnreadableFile, match="write less") as caught:
+        read(tmp_path, "- 1\n" * 1_000)
+    assert caught.value.position == Position(20, 3)
+
+
+def test_a_file_that_is_too_long_is_refused_before_it_is_read_as_yaml(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match=r"more than 2,000,000 characters \(2,000,001\)"):
+        read(tmp_path, "[" + "a" * 2_000_000)

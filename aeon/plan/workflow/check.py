@@ -16,6 +16,8 @@ from aeon.plan.workflow.models import Problem, problem_at
 from aeon.plan.workflow.references import Reference, find_texts, references
 from aeon.schema.validators import compile_schema, find_errors
 
+MAX_STEPS = 100
+"""How many steps a plan may have where nothing else is configured."""
 _FIELDS = {"step_id": "id", "dependencies": "depends_on"}
 _UNNAMED = "\0"  # begins the id of a step that has none in the file
 
@@ -36,7 +38,7 @@ def content_problems(document: LocatedYaml, **checks: Unpack[Checks]) -> list[Pr
     checker = _Checker(document, checks)
     checker.check_structure()
     # What else is wrong with a plan that is too large would be too much to read.
-    if len(checker.steps) <= checks.get("max_steps", 100):
+    if len(checker.steps) <= checks.get("max_steps", MAX_STEPS):
         checker.check_references()
         checker.check_workers()
     return checker.problems
@@ -69,7 +71,7 @@ class _Checker:
         ids = [step.step_id for step in self.steps if not step.step_id.startswith(_UNNAMED)]
         # Whether there is one final step cannot be said while ids are missing; no steps are a problem of form.
         one_final_step = self.checks.get("one_final_step", False) and len(ids) == len(self.steps)
-        max_steps = self.checks.get("max_steps", 100)
+        max_steps = self.checks.get("max_steps", MAX_STEPS)
         for finding in (
             check_steps(self.steps, max_steps=max_steps, one_final_step=one_final_step)
             if self.raw

@@ -13,8 +13,9 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.graph import topological
 from aeon.domain.plan import Plan, PlanStep
 from aeon.files.explain import explain
-from aeon.files.located_yaml import LocatedYaml, UnreadableFile
-from aeon.plan.workflow.check import Checks, content_problems
+from aeon.files.located_yaml import LocatedYaml, LongestList, UnreadableFile
+from aeon.plan.structural import MOST_TIMES_TOO_LARGE
+from aeon.plan.workflow.check import MAX_STEPS, Checks, content_problems
 from aeon.plan.workflow.models import Problem, WorkflowFile, problem_at
 from aeon.plan.workflow.references import Reference, references, resolve_text
 
@@ -83,7 +84,7 @@ def inspect_workflow(
 ) -> tuple[Workflow | None, tuple[Problem, ...]]:
     """Read a workflow file: the workflow, None if it has errors, and all problems in order."""
     try:
-        document = LocatedYaml(path)
+        document = LocatedYaml(path, longest=_longest_steps(checks.get("max_steps", MAX_STEPS)))
     except UnreadableFile as error:
         said = f"{error.problem}. {error.hint}" if error.hint else error.problem
         return None, (problem_at(error.position, said),)
@@ -102,6 +103,11 @@ def inspect_workflow(
     if content is None or any(problem.severity == "error" for problem in problems):
         return None, problems
     return Workflow(path, content, problems), problems
+
+
+def _longest_steps(max_steps: int) -> LongestList:
+    hint = f"A plan has at most {max_steps:,} steps (execution.max_steps)"
+    return LongestList("steps", MOST_TIMES_TOO_LARGE * max_steps, hint)
 
 
 def format_problem(path: Path, problem: Problem) -> str:

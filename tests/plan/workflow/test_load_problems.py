@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aeon.domain.errors import ConfigError
+from aeon.domain.plan import PlanStep
 from aeon.plan.workflow.load import inspect_workflow, load_workflow
 from tests.support.timing import SOON
 
@@ -279,3 +280,17 @@ def test_a_file_that_is_not_there_or_is_a_folder_is_refused(tmp_path: Path) -> N
     for path in (tmp_path / "nowhere.yaml", tmp_path):
         with pytest.raises(ConfigError, match="cannot be read"):
             load_workflow(path)
+
+
+def test_a_plan_of_far_too_many_steps_is_refused_before_a_step_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PlanStep, "model_construct", None)
+    path = tmp_path / "large.yaml"
+    path.write_text("goal: g\nsteps:\n" + "- {id: a}\n" * 31)
+    workflow, (problem,) = inspect_workflow(path, max_steps=3)
+    assert workflow is None
+    assert (problem.line, problem.column) == (33, 3)
+    assert problem.message == (
+        "`steps` has more than 30 entries. A plan has at most 3 steps (execution.max_steps)"
+    )
