@@ -97,7 +97,7 @@ class _Loader(yaml.SafeLoader):
             raise UnreadableFile(self._path, problem, self._next_position(), hint=longest.hint)
 
     def _next_position(self) -> Position:
-        return _position(self.peek_event())
+        return _position(self.peek_event())  # type: ignore[no-untyped-call]
 
     def construct_whole_number(self, node: yaml.ScalarNode) -> int:
         """010 is ten, 0o10 is eight."""
