@@ -28,11 +28,21 @@ def shown_address(address: str) -> str:
         return address.partition("?")[0].rpartition("@")[2]
 
 
+LOOPBACK = ("127.0.0.1", "::1")
+"""Where `localhost` and the names below it are. They are looked up nowhere: an answer could lead off this machine."""
+
+
+def is_loopback_name(host: str) -> bool:
+    """Whether a host's name is of this machine alone."""
+    name = host.lower().removesuffix(".")
+    return name == "localhost" or name.endswith(".localhost")
+
+
 def is_loopback(address: str) -> bool:
     """Whether an address is of this machine alone."""
     try:
         host = urlsplit(address).hostname or ""
-        return host == "localhost" or host.endswith(".localhost") or ip_address(host).is_loopback
+        return is_loopback_name(host) or ip_address(host).is_loopback
     except ValueError:
         return False
 

@@ -27,6 +27,7 @@ from openai import (
     __version__,
 )
 
+from aeon.domain.values import LOOPBACK, is_loopback_name
 from aeon.llm.openai.answer import assemble, is_stream
 from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.openai.tokens import load_token_provider
@@ -120,7 +121,16 @@ class _TimedNetwork:
         self._inner = inner
         self._opened = opened
 
-    def connect_tcp(self, *arguments: Any, **options: Any) -> _TimedConnection:
+    def connect_tcp(self, host: str, *arguments: Any, **options: Any) -> _TimedConnection:
+        if not is_loopback_name(host):
+            return self._connect(host, *arguments, **options)
+        first, second = LOOPBACK
+        try:
+            return self._connect(first, *arguments, **options)
+        except Exception:
+            return self._connect(second, *arguments, **options)
+
+    def _connect(self, *arguments: Any, **options: Any) -> _TimedConnection:
         return _TimedConnection(self._inner.connect_tcp(*arguments, **options), self._opened)
 
     def sleep(self, seconds: float) -> None:

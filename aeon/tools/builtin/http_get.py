@@ -78,8 +78,11 @@ def check_address(allowed: Collection[str], request: httpx2.Request) -> None:
 def _fetch(address: str, allowed: Collection[str], seconds: float, max_bytes: int) -> Page:
     import httpx2
 
+    from aeon.tools.builtin.loopback import LOOPBACK_NAMES, LoopbackTransport
+
     deadline = time.monotonic() + seconds
     client = httpx2.Client(
+        mounts=dict.fromkeys(LOOPBACK_NAMES, LoopbackTransport()),
         timeout=seconds,
         follow_redirects=True,
         max_redirects=MAX_REDIRECTS,

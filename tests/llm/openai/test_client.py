@@ -24,6 +24,7 @@ from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.failures import error_of_exception
 from aeon.llm.settings import OpenAIProvider
 from tests.llm.openai.conftest import Connect
+from tests.support.lookups import record_lookups
 from tests.support.openai_server import OpenAIServer
 from tests.support.raw_server import RawServer, response, sends
 from tests.support.requests import request
@@ -166,6 +167,17 @@ def test_no_proxy_goes_around_the_proxy(
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     openai_server.script["plan"] = {"answer": "x"}
     assert connect().complete(request()).text == '{"answer": "x"}'
+
+
+def test_names_of_this_machine_are_looked_up_nowhere(
+    openai_server: OpenAIServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.script["plan"] = {"answer": "x"}
+    looked_up = record_lookups(monkeypatch)
+    address = openai_server.url.replace("127.0.0.1", "models.localhost")
+    assert connect(base_url=address).complete(request()).text == '{"answer": "x"}'
+    assert looked_up == {"127.0.0.1"}
+    assert openai_server.requests[0].headers["host"].startswith("models.localhost:")
 
 
 def test_the_query_of_an_address_goes_with_every_request(

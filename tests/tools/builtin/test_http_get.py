@@ -13,6 +13,7 @@ from aeon.tools.builtin.http_get import http_get_tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import BuiltinSettings
+from tests.support.lookups import record_lookups
 from tests.support.timing import SOON
 
 
@@ -206,6 +207,19 @@ def test_the_time_limit_is_for_everything_together(server: ThreadingHTTPServer) 
     result = get(f"http://{host(server)}/drip", host(server), seconds=0.3)
     assert "too long" in str(result.error)
     assert time.monotonic() - started < SOON
+
+
+@pytest.mark.parametrize("name", ["localhost", "app.localhost", "LOCALHOST", "localhost."])
+def test_names_of_this_machine_are_looked_up_nowhere_and_go_through_no_proxy(
+    server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    looked_up = record_lookups(monkeypatch)
+    allowed = f"{name}:{server.server_address[1]}"
+    result = get(f"http://{allowed}/to//page", allowed)
+    assert result.error is None
+    assert result.output["url"] == f"http://{allowed.lower()}/page"
+    assert looked_up == {"127.0.0.1"}
 
 
 def test_a_host_that_cannot_be_reached_is_an_error() -> None:
