@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from aeon import Aeon
 from aeon.config.origin import parse
 from aeon.domain.errors import AnswerError
 from aeon.llm.extract import extract_json
 from aeon.llm.schemas import packaged_schemas
 from aeon.llm.stack.stored import response
 from aeon.store.cassette import CassetteSource, decode, encode, read
+from tests.contract.rekey import overrides_of
 
 CASSETTES = sorted((Path(__file__).parents[2] / "examples" / "cassettes").glob("*.aeon"))
 
@@ -56,10 +58,27 @@ def test_a_recording_holds_all_that_a_replay_starts_with_and_nothing_of_the_mach
     assert origin.task
     assert origin.overrides is not None
     assert (origin.working_directory, origin.provider.base_url) == (".", None)
-    head = recording.read_text(encoding="utf-8").partition("\nshared:\n")[0]
+    head = recording.read_text(encoding="utf-8").partition("\nanswers:\n")[0]
     assert [
         place for place in ("127.0.0.1", "localhost", "/home", "/root", "/tmp") if place in head
     ] == []
+
+
+@recordings
+def test_a_recording_is_as_it_would_be_written_today(recording: Path) -> None:
+    text = recording.read_text(encoding="utf-8")
+    assert encode(decode(text)) == text
+
+
+@recordings
+def test_a_recording_is_of_todays_requests(recording: Path) -> None:
+    """`python -m tests.contract.rekey` gives them today's requests, after prompts were worded anew."""
+    cassette = read(recording)
+    with Aeon.from_config(overrides_of(recording, cassette), environ={}) as aeon:
+        result = aeon.run(cassette.origin["task"])
+    assert result.converged
+    assert result.parent is not None
+    assert not result.parent.differing
 
 
 @recordings
