@@ -155,6 +155,7 @@ def make_result(
     scored = assessed.evaluation_results.convergence if assessed else None
     remaining = max(0, state.ttl_allocated - state.ttl_used)
     inputs = {name: sha256(text) for name, text in sorted(run.work.inputs.items())}
+    left = _steps_left(state.plan)
     return RunResult(
         run_id=run.run_id,
         parent=_parent_run(run, session, of_multirun),
@@ -178,7 +179,12 @@ def make_result(
         follow_up_questions=state.plan.questions if state.plan else (),
         refused_actions=state.refused,
         degraded=find_degraded(state, shared.settings.tools, shared.registry),
-        steps_left=_steps_left(state.plan),
+        steps_left=left,
+        unusable_steps=tuple(
+            step
+            for step, found in left.items()
+            if found == "failed" and step in session.unusable_steps
+        ),
         self_judged=not shared.synthetic and _is_self_judged(ledger.models()),
         timings=timings,
         versions=versions(),

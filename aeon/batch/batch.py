@@ -11,7 +11,7 @@ from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, BatchControl, Ended
-from aeon.batch.summary import AGAIN, Line
+from aeon.batch.summary import Line, is_final
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import (
     AuthenticationFailed,
@@ -48,7 +48,7 @@ class Batch:
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:
             self.results.write(line)
-            if line["ended"] not in AGAIN or line.get("calls") == 0 or _is_defect(line):
+            if is_final(line) or line.get("calls") == 0 or _is_defect(line):
                 # Only now: else a kill in between would lose what was answered.
                 self.backend.forget(digest(line["id"]).hex())
             yield line
@@ -91,4 +91,4 @@ class Batch:
 
 def _is_defect(line: Line) -> bool:
     """Whether a row failed by a defect, which the same answers would meet again: it begins anew."""
-    return bool(line["error"]["type"] == Unexpected.__name__)
+    return bool(line["error"] and line["error"]["type"] == Unexpected.__name__)

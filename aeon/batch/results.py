@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.identity import differing_keys
-from aeon.batch.summary import AGAIN, Line, Summary
+from aeon.batch.summary import Line, Summary, is_final
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.files.jsonl import JsonLines
@@ -38,6 +38,7 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
         "scores": result.scores.model_dump(mode="json") if result.scores else None,
         "passes": result.passes,
         "steps_left": len(result.steps_left),
+        "unusable_steps": list(result.unusable_steps),
         "degraded": sorted({one.kind for one in result.degraded}),
         "calls": usage.requests,
         **usage.model_dump(include={"input_tokens", "output_tokens", "cost"}),
@@ -104,7 +105,7 @@ class Results:
                 raise ConfigError(
                     f"out={path}: its rows were made with another configuration: {parts}", hint=hint
                 )
-            if line["ended"] not in AGAIN:
+            if is_final(line):
                 taken[digest(line["id"])] = bytes.fromhex(line["given"])
         numbers, differing = dict[bytes, int](), list[int]()
         for row in dataset.rows() if taken else ():
@@ -137,7 +138,7 @@ class Results:
             file = JsonLines(beside)
             for _, line in read_places(path):
                 number = numbers.get(digest(line["id"]))
-                if number is not None and line["ended"] not in AGAIN:
+                if number is not None and is_final(line):
                     self.summary.add(line)
                     file.write({**line, "row": number, "of": of})
             beside.replace(target)

@@ -30,6 +30,12 @@ _MOST_ERRORS, _MOST_ROWS_OF_ERROR = 200, 5
 _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 
 
+def is_final(line: Line) -> bool:
+    """Whether the row of a line is done: it ended well, or another start would find the same answers."""
+    ended = line["ended"]
+    return ended in GOOD or not (ended in AGAIN or line.get("unusable_steps"))
+
+
 @dataclass
 class ErrorGroup:
     """Errors that are equal but for their numbers: the first of them, how many there are, and the first rows."""
@@ -50,7 +56,7 @@ class Summary:
 
     def __init__(self, of: int) -> None:
         self.of, self.ends, self.simulated, self.unpriced = of, Counter[str](), 0, 0
-        self.with_steps_left = self.degraded = 0
+        self.with_steps_left = self.degraded = self.unusable = 0
         self._errors: dict[str, ErrorGroup] = {}
         self._values = {name: array("d") for name in FIGURES}
         self._shown: list[tuple[tuple[int, float, int], Line]] = []
@@ -62,6 +68,7 @@ class Summary:
         self.unpriced += line.get("cost", 0.0) is None
         self.with_steps_left += line["ended"] == "converged" and bool(line.get("steps_left"))
         self.degraded += bool(line.get("degraded"))
+        self.unusable += line["ended"] not in AGAIN and not is_final(line)
         found, error = (
             {**line, **(line.get("scores") or {})},
             (line.get("error") or {}).get("message", ""),
@@ -143,6 +150,7 @@ class Summary:
         notes = {
             "simulated: no model was called": self.simulated,
             "of unknown cost: no price": self.unpriced,
+            "left steps without a usable answer: the same command asks again": self.unusable,
             "did without something that was asked for (`degraded`)": self.degraded,
         }
         lines += [f"{count_noun(count, 'row')} {note}." for note, count in notes.items() if count]

@@ -126,6 +126,7 @@ class RunResult(Value):
     """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores` are those of the
     latest pass that a model assessed, `assessed_pass`; `reason_codes` and `explanation` are of the last evaluation.
     `degraded` is what the run did without, `steps_left` the state of each step that is not complete, by its id;
+    `unusable_steps` are those that failed since a model's answer could not be used: resumed, the run asks for it again;
     `self_judged`: a model that did the work also judged it."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
@@ -152,6 +153,7 @@ class RunResult(Value):
     refused_actions: tuple[RefusedAction, ...] = ()
     degraded: tuple[Degradation, ...] = ()
     steps_left: dict[str, StepState] = Field(default_factory=dict)
+    unusable_steps: tuple[str, ...] = ()
     self_judged: bool = False
     timings: Timings
     versions: dict[str, str]

@@ -262,7 +262,8 @@ def _ways_on(result: RunResult, more: list[str], names: set[str]) -> Iterator[_W
     reason = result.termination_reason
     # What a blocked step was answered is stored: asked again, it would be answered the same.
     stays = reason == "step_failed" and "blocked" in names <= {"blocked", "question"}
-    if not more and (reason not in ("failed", "interrupted", "step_failed") or stays):
+    is_open = reason in ("failed", "interrupted", "step_failed") or asks_again(result)
+    if not more and (not is_open or stays):
         return
     # In core mode the prompts name the budget that is left, so with another one all is asked again.
     is_reused = is_resumable(result) and not (more and _is_core(result))
@@ -376,6 +377,11 @@ def _steps(result: RunResult) -> tuple[PlanStep, ...]:
 
 def _is_core(result: RunResult) -> bool:
     return bool(result.configuration["mode"]["kind"] == "core")
+
+
+def asks_again(result: RunResult) -> bool:
+    """Whether a resumed run would ask for an answer again, since it could not be used."""
+    return bool(result.exit_status and result.unusable_steps)
 
 
 def is_replay(result: RunResult) -> bool:

@@ -75,6 +75,8 @@ class Session:
         self.saved: Counter[str] = Counter()
         """The requests that a store answered, by their kind; and the usage of the models among them, by name."""
         self.saved_usage: dict[str, Usage] = {}
+        self.unusable_steps: set[str] = set()
+        """The steps of which a model's answer came to nothing, repairs included."""
 
     @property
     def differing(self) -> int:
@@ -91,6 +93,8 @@ class Session:
         """The stored answer to a request, or the one that `ask` gives, stored before this returns. Equal requests from
         one place are numbered here; `policy` says where an answer may be used again. Raises StoreMiss in a replay,
         StoreFailed when a parent or a recording cannot be read, and what `ask` raises."""
+        if step := request.path.step_id:
+            when_unusable(lambda: self.unusable_steps.add(step))
         if not (self._lookups or self._own or self._shared):
             return ask()
         request = self._number(request)

@@ -67,6 +67,22 @@ def test_rows_that_are_done_are_taken_over_and_the_others_are_left_out(tmp_path:
     assert results.summary.cost == 0.5
 
 
+def test_a_row_that_left_steps_without_a_usable_answer_is_not_done_unless_it_ended_well(
+    tmp_path: Path,
+) -> None:
+    path = file_of(
+        tmp_path,
+        "out",
+        line(1, "step_failed", unusable_steps=["a"]),
+        line(2, "converged", unusable_steps=["a"]),
+        line(3, "step_failed", unusable_steps=[]),
+    )
+    results = opened(path, dataset(tmp_path))
+    results.close()
+    assert list(results.done) == [0, 0, 1, 1, 0, 0]
+    assert [json.loads(text)["id"] for text in path.read_text().splitlines()] == ["r2", "r3"]
+
+
 def test_a_row_that_asks_for_something_else_is_not_taken_as_done(tmp_path: Path) -> None:
     path = file_of(tmp_path, "out", line(1), line(2))
     before, changed = path.read_bytes(), dataset(tmp_path, task="other")

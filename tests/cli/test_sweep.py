@@ -174,6 +174,19 @@ def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_
     assert (tmp_path / "sweep" / ".before").is_dir()
 
 
+def test_a_job_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_multirun(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path
+) -> None:
+    server.start_over({**simulated(), "step": "no JSON", "repair": "no JSON"})
+    first = aeon(*at(server), "mode=core", "ttl.base=9,10")
+    assert first.status == 3
+    assert "What is missing or failed is run with: python -m aeon sweep.resume=sweep" in first.err
+    assert all(job["unusable_steps"] for job in results(tmp_path).values())
+    server.start_over(dict(simulated()))
+    assert aeon("sweep.resume=sweep").status == 0
+    assert {request.name for request in server.requests} == {"step"}
+
+
 def test_without_fail_fast_the_others_go_on_and_the_error_is_told_with_its_job(
     aeon: RunAeon, scenario: Path, tmp_path: Path
 ) -> None:

@@ -50,7 +50,8 @@ _SHORT = {
 class Job:
     """A job of a multirun, read from its directory: `overrides` are its values by key, `directory` is None when the job
     never began, `status` its exit status, `figures` the values of the columns of `summary.csv`; in core mode, where
-    nothing is judged, `converged` is None. `without`: how many tools, servers and reviews the job did without."""
+    nothing is judged, `converged` is None. `without`: how many tools, servers and reviews the job did without.
+    `left_unusable`: whether it did not end well and left steps whose answer could not be used."""
 
     number: int
     overrides: dict[str, str]
@@ -58,6 +59,7 @@ class Job:
     status: int | None = None
     figures: dict[str, Any] = field(default_factory=lambda: {"ended": "not started"})
     without: int = 0
+    left_unusable: bool = False
 
     @property
     def is_core(self) -> bool:
@@ -96,7 +98,7 @@ def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> l
 def _read(directory: Path) -> Job:
     told, overrides = re.match(r"\d+(?=-|$)", directory.name), list[str]()
     number = int(told[0]) if told else -1
-    status, without = FAILED, 0
+    status, without, left_unusable = FAILED, 0, False
     figures: dict[str, Any] = {"ended": "no result"}
     with suppress(OSError, ValueError):
         hydra = read_yaml(directory / ".hydra" / "hydra.yaml")["hydra"]
@@ -110,9 +112,10 @@ def _read(directory: Path) -> Job:
             for name, path in _FIGURES.items()
         }
         without = len(result.get("degraded") or ())
+        left_unusable = status == NOT_CONVERGED and bool(result.get("unusable_steps"))
         if result["configuration"]["mode"]["kind"] == "core":
             figures["converged"] = None
-    return Job(number, _by_key(overrides), directory, status, figures, without)
+    return Job(number, _by_key(overrides), directory, status, figures, without, left_unusable)
 
 
 def _by_key(overrides: Iterable[str]) -> dict[str, str]:

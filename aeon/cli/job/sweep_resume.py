@@ -112,7 +112,7 @@ def _read(directory: Path) -> DictConfig:
 
 def has_ended(job: Job) -> bool:
     """Whether a job is not run again when its multirun goes on."""
-    return job.figures.get("ended") not in AGAIN and job.status != 1
+    return job.figures.get("ended") not in AGAIN and job.status != 1 and not job.left_unusable
 
 
 def find_done(

@@ -307,6 +307,32 @@ def test_a_row_that_an_answer_let_fail_is_asked_anew(tmp_path: Path) -> None:
         assert main(["batch", *command]) == 0
 
 
+@pytest.mark.parametrize("mode", ["core", "adaptive"])
+def test_a_row_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_next_start(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], mode: str
+) -> None:
+    bad = {"step": "no JSON", "repair": "no JSON"}
+    with OpenAIServer({**simulated(), **bad}) as server:
+        command = [
+            f"dataset={dataset(tmp_path, 1)}",
+            "out=out.jsonl",
+            "provider=openai",
+            "provider.model=m",
+        ]
+        command += [f"provider.base_url={server.url}", f"mode={mode}"]
+        assert main(["batch", *command]) == 3
+        (before,) = rows(tmp_path / "out.jsonl")
+        assert before["unusable_steps"]
+        assert "1 row left steps without a usable answer" in capfd.readouterr().err
+        asked = {content_of(request) for request in server.requests if request.name == "plan"}
+        server.start_over(dict(simulated()))
+        assert main(["batch", *command]) == 0
+        assert not asked & {content_of(request) for request in server.requests}
+    (after,) = rows(tmp_path / "out.jsonl")
+    assert (after["ended"] in ("completed", "converged"), after["unusable_steps"]) == (True, [])
+    assert not (tmp_path / "out.jsonl.running").exists()
+
+
 def test_what_a_kill_left_of_rows_that_are_done_is_removed(tmp_path: Path) -> None:
     given, left = dataset(tmp_path, 2), tmp_path / "out.jsonl.running" / f"{digest('r0').hex()}-0"
     assert run(f"dataset={given}", "out=out.jsonl") == 0
