@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from aeon.cli.terminal.streams import say
+from aeon.cli.terminal.streams import hide_keys, say
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.files.shortage import find_shortage
 
@@ -46,12 +46,13 @@ def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) ->
                 if isinstance(error, AeonError)
                 else shortage.message
             )
-            say(f"Error: {said}\n{shortage.hint}")
+            say(hide_keys(f"Error: {said}\n{shortage.hint}"))
             return FAILED
         if isinstance(error, AeonError):
-            say(f"Error: {error.message}\n{error.hint}".rstrip("\n"))
+            say(hide_keys(f"Error: {error.message}\n{error.hint}".rstrip("\n")))
             return USAGE if isinstance(error, ConfigError) else FAILED
-        say(f"Error: Aeon failed unexpectedly: {type(error).__name__}: {error}")
+        said = f"{type(error).__name__}: {error}"
+        say(hide_keys(f"Error: Aeon failed unexpectedly: {said}"))
         say("HYDRA_FULL_ERROR=1 in the environment shows where.")
         return FAILED
 

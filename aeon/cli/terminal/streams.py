@@ -119,4 +119,12 @@ def warn(*texts: str) -> None:
 def report(*errors: AeonError) -> None:
     """Write errors, each with its hint, on standard error."""
     for error in errors:
-        say(f"Error: {error.message}\n{error.hint}".rstrip("\n"))
+        say(hide_keys(f"Error: {error.message}\n{error.hint}".rstrip("\n")))
+
+
+def hide_keys(text: str) -> str:
+    """A text with the names of the variables that hold secrets in place of their values: a person may have typed one
+    where it does not belong, and messages quote what was typed."""
+    from aeon.store.cassette_export import Scrubber, secret_names
+
+    return Scrubber(secret_names({}, os.environ), os.environ).text(text)

@@ -16,6 +16,7 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.config.compose.literal import key_of
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import shown_address
 from aeon.files.explain import Mistake, explain, models_in
 
 _LONGEST_VALUE = 80
@@ -25,6 +26,9 @@ _OVERRIDES = (
     "one with commas is quoted: 'k=\"a,b\"'."
 )
 _ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
+
+# What a person typed as an address may hold a password or a key.
+_ADDRESS = re.compile(r"https?://[^\s'\"]+", re.IGNORECASE)
 
 HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
 NOT_A_KEY = re.compile(
@@ -43,7 +47,7 @@ def settings_error(
         else f"The configuration has {len(lines)} problems"
     )
     return ConfigError(
-        "\n".join([f"{title}:", *(f"  {line}" for line in lines)]),
+        _shorten_addresses("\n".join([f"{title}:", *(f"  {line}" for line in lines)])),
         hint="`aeon --help` explains the keys, `aeon --cfg job` shows the whole configuration.",
     )
 
@@ -88,7 +92,11 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
         said = f"{', '.join(text for text in overrides if '.' not in key_of(text))}: {error}"
     elif ambiguous := _AMBIGUOUS.match(said):
         said = f"{ambiguous[1]}: several values need --multirun"
-    return ConfigError(said, hint=_OVERRIDES)
+    return ConfigError(_shorten_addresses(said), hint=_OVERRIDES)
+
+
+def _shorten_addresses(text: str) -> str:
+    return _ADDRESS.sub(lambda found: shown_address(found[0]), text)
 
 
 def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
