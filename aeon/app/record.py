@@ -16,24 +16,27 @@ from aeon.config.compose.literal import Composition, key_of
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.recompose import select_recordable
 from aeon.config.settings import Settings, named_file
-from aeon.domain.history import Advisory, Outcome, RunState
+from aeon.domain.history import Advisory, Outcome, RunState, TerminationReason
 from aeon.domain.outcome import latest_assessed
 from aeon.domain.plan import Plan, PlanStep, StepState
 from aeon.domain.request import Usage
 from aeon.domain.result import (
     Degradation,
     Hashes,
+    Overrun,
     ParentRun,
     ProviderReport,
     RunResult,
     Saved,
     Timings,
+    TokenUsage,
     TTLReport,
     versions,
 )
 from aeon.llm.prices import price_book
 from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
+from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
 from aeon.store.session import Session
@@ -156,6 +159,7 @@ def make_result(
     remaining = max(0, state.ttl_allocated - state.ttl_used)
     inputs = {name: sha256(text) for name, text in sorted(run.work.inputs.items())}
     left = _steps_left(state.plan)
+    usage = ledger.usage()
     return RunResult(
         run_id=run.run_id,
         parent=_parent_run(run, session, of_multirun),
@@ -164,6 +168,12 @@ def make_result(
         answer=outcome.answer,
         converged=outcome.converged,
         termination_reason=outcome.termination_reason,
+        overrun=find_overrun(
+            outcome.termination_reason,
+            shared.settings.limits,
+            usage.total,
+            timings.total_seconds,
+        ),
         error=outcome.error,
         scores=scored.scores if scored else None,
         assessed_pass=assessed.pass_number if assessed else None,
@@ -173,7 +183,7 @@ def make_result(
         passes=outcome.history.overall_statistics.total_passes,
         ttl=TTLReport(allocated=state.ttl_allocated, used=state.ttl_used, remaining=remaining),
         ttl_expiration=outcome.ttl_expiration,
-        usage=ledger.usage(),
+        usage=usage,
         repairs=ledger.repairs(),
         advisories=state.advisories,
         follow_up_questions=state.plan.questions if state.plan else (),
@@ -193,6 +203,19 @@ def make_result(
         configuration=shared.settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
         history=outcome.history,
     )
+
+
+def find_overrun(
+    reason: TerminationReason, limits: LimitSettings, spent: TokenUsage, seconds: float
+) -> Overrun | None:
+    """What was spent over the cap that ended a run; None where no cap did, or it was not exceeded."""
+    figures = {
+        "max_tokens": (limits.max_tokens, spent.total_tokens),
+        "max_cost": (limits.max_cost, spent.cost),
+        "max_seconds": (limits.max_seconds, round(seconds, 1)),
+    }
+    cap, used = figures.get(reason, (None, None))
+    return Overrun(cap=cap, used=used) if cap and used and used > cap else None
 
 
 def _steps_left(plan: Plan | None) -> dict[str, StepState]:

@@ -122,11 +122,19 @@ class Degradation(Value):
     overrides: tuple[str, ...] = ()
 
 
+class Overrun(Value):
+    """By how much the calls that were under way overran the cap that ended a run: tokens, seconds, or cost."""
+
+    cap: float
+    used: float
+
+
 class RunResult(Value):
     """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores` are those of the
     latest pass that a model assessed, `assessed_pass`; `reason_codes` and `explanation` are of the last evaluation.
     `degraded` is what the run did without, `steps_left` the state of each step that is not complete, by its id;
     `unusable_steps` are those that failed since a model's answer could not be used: resumed, the run asks for it again;
+    `overrun` is None unless the cap in `termination_reason` was exceeded.
     `self_judged`: a model that did the work also judged it."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
@@ -137,6 +145,7 @@ class RunResult(Value):
     answer: str
     converged: bool
     termination_reason: TerminationReason
+    overrun: Overrun | None = None
     error: RunError | None = None
     scores: ConvergenceScores | None = None
     assessed_pass: int | None = None

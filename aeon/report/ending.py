@@ -42,6 +42,11 @@ _VERDICTS = {
 }
 _MOST_TIMES = 1000
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
+_CAPS = {
+    "max_tokens": "tokens",
+    "max_cost": "on cost",
+    "max_seconds": "seconds",
+}
 _STATES = {
     "running": "Still running: this is what its journals tell so far.",
     "cut off": "Cut off: there is no result, and this is what its journals tell.",
@@ -90,8 +95,20 @@ def verdict(result: RunResult) -> str:
         return _STATES[result.state]
     reason = result.termination_reason
     verb = "completing" if _is_core(result) else "converging"
-    why = _REASONS.get(reason, f"limits.{reason} was reached")
+    why = _REASONS.get(reason) or _describe_cap(result)
     return f"{_VERDICTS.get(reason, f'Finished without {verb}: {why} ({reason})')}."
+
+
+def _describe_cap(result: RunResult) -> str:
+    reason, overrun = result.termination_reason, result.overrun
+    if overrun is None or reason not in _CAPS:
+        return f"limits.{reason} was reached"
+    cap = f"the cap of {_format_figure(overrun.cap)} {_CAPS[reason]}"
+    return f"{cap} was reached with {_format_figure(overrun.used)}"
+
+
+def _format_figure(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.6g}"
 
 
 def tone(result: RunResult) -> Literal["good", "warn", "bad"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from aeon.files.jsonl import read_lines
+from aeon.report.ending import headline
 from tests.integration.wire import TASK, run, script, worked
 from tests.support.fences import texts_in
 from tests.support.scripted_model import (
@@ -103,8 +104,11 @@ def test_a_cap_on_calls_is_never_exceeded_and_names_itself(start_server):
 
 def test_a_cap_on_tokens_ends_the_run_with_what_it_has(start_server):
     server = start_server(script(plan=plan("a", planned("b", "a")), convergence=unfinished()))
-    result = run(server, "limits.max_tokens=600")
+    result = run(server, "limits.max_tokens=550")
     assert result.termination_reason == "max_tokens"
+    assert result.overrun is not None
+    assert (result.overrun.cap, result.overrun.used) == (550, result.usage.total.total_tokens)
+    assert "the cap of 550 tokens was reached with" in headline(result)
     assert result.usage.total.total_tokens <= 720
 
 

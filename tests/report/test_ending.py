@@ -12,7 +12,15 @@ from aeon.config.load import compose
 from aeon.domain.assessment import ConvergenceScores
 from aeon.domain.history import TerminationReason
 from aeon.domain.plan import PlanStep
-from aeon.domain.result import Degradation, ParentRun, RunResult, Saved, TokenUsage, UsageReport
+from aeon.domain.result import (
+    Degradation,
+    Overrun,
+    ParentRun,
+    RunResult,
+    Saved,
+    TokenUsage,
+    UsageReport,
+)
 from aeon.report import ending
 from tests.plan.builders import step
 
@@ -140,6 +148,22 @@ def test_every_reason_has_a_sentence_which_names_it(
         )
     else:
         assert reason in ("converged", "completed", "failed", "interrupted", "step_failed")
+
+
+@pytest.mark.parametrize(
+    ("limit", "cap", "used", "words"),
+    [
+        ("max_tokens", 2000, 2052, "the cap of 2,000 tokens was reached with 2,052"),
+        ("max_cost", 0.5, 0.51234, "the cap of 0.5 on cost was reached with 0.51234"),
+        ("max_seconds", 1.5, 12.3, "the cap of 1.5 seconds was reached with 12.3"),
+    ],
+)
+def test_a_cap_that_was_overrun_is_named_with_both_figures(
+    converged: RunResult, limit: str, cap: float, used: float, words: str
+) -> None:
+    ended = {"termination_reason": limit, "converged": False}
+    run = converged.model_copy(update={**ended, "overrun": Overrun(cap=cap, used=used)})
+    assert ending.headline(run) == f"Finished without converging: {words} ({limit})."
 
 
 @pytest.mark.parametrize(
