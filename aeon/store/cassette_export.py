@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from aeon.domain.errors import StoreFailed
 from aeon.files.fences import change_fenced
+from aeon.files.secret_forms import secret_forms
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
 from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
 _LEAST_LENGTH = 6  # a shorter value may be ordinary text, and is not looked for
-_LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider", "seal"})
 _GIVEN = ("task", "inputs", "context")
 _SECRET_ENDINGS = (
@@ -54,7 +51,7 @@ class Scrubber:
             form: name
             for name, value in values.items()
             if len(value) >= _LEAST_LENGTH
-            for form in _forms(value)
+            for form in secret_forms(value)
         }
         self._forms = sorted(forms.items(), key=lambda pair: -len(pair[0]))
         self.found: Counter[str] = Counter()
@@ -87,29 +84,6 @@ class Scrubber:
         request = StoreRequest(kind=entry.request.kind, path=path, body=body)
         answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
         return Entry(request=request, answer=self.value(answer), time=entry.time)
-
-
-def _forms(value: str) -> set[str]:
-    forms = {value}
-    for _ in range(2):
-        forms |= {
-            json.dumps(form, ensure_ascii=ascii_only)[1:-1]
-            for form in forms
-            for ascii_only in (True, False)
-        }
-    forms |= {quote(value), quote(value, safe=""), quote_plus(value)}
-    return forms | set(_base64_forms(value.encode("utf-8", "surrogatepass")))
-
-
-def _base64_forms(value: bytes) -> Iterator[str]:
-    """The value alone, and what is the same of it wherever it begins in a longer text: a character is 6 bits."""
-    for encode in (b64encode, urlsafe_b64encode):
-        yield encode(value).decode()
-        for before in range(3):
-            whole = encode(b"\0" * before + value).decode().rstrip("=")
-            piece = whole[-(-before * 8 // 6) : (before + len(value)) * 8 // 6]
-            if len(piece) >= _LEAST_BASE64:
-                yield piece
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:

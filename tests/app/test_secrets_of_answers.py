@@ -11,6 +11,7 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.scripted_model import clear, defaults, plan, planned
 
 KEY = "sk-0123456789-given-away"
+ENCODED = b64encode(KEY.encode()).decode()
 
 
 def files_with(directory: Path, secret: str) -> list[str]:
@@ -29,7 +30,7 @@ def test_no_artefact_and_no_journal_has_a_key_that_an_answer_or_a_tool_gave(
     openai_server.script |= {
         **defaults(),
         "plan": plan(leak, planned("say", "look")),
-        "step": clear(f"The key is {KEY}."),
+        "step": clear(f"The key is {KEY}, or {ENCODED}."),
     }
     overrides = [
         "provider=openai",
@@ -40,8 +41,9 @@ def test_no_artefact_and_no_journal_has_a_key_that_an_answer_or_a_tool_gave(
     tool = Tool("leak", "Leaks.", {"type": "object"}, {}, leaking, approval="always")
     with Aeon.from_config(overrides, environ={"OPENAI_API_KEY": KEY}, tools=[tool]) as aeon:
         result = aeon.run("x", directory=tmp_path / "run")
-    assert result.answer == "The key is [secret]."
+    assert result.answer == "The key is [secret], or [secret]."
     shown = [request.user for request in openai_server.of("step")]
     assert all("[value of OPENAI_API_KEY]" in prompt for prompt in shown)
     assert files_with(tmp_path / "run", KEY) == []
+    assert files_with(tmp_path / "run", ENCODED) == []
     assert result.exit_status == 0

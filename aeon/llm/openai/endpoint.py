@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
+from aeon.files.secret_forms import secret_forms
 from aeon.llm.settings import EndpointSettings
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class Endpoint:
         self._secrets = sorted(secrets, key=len, reverse=True)
         # Of an answer, which is not to be changed for a word of an address, only these.
         values = (key or "", *given.values())
-        self._keys = {word for value in values for word in (value, value.rpartition(" ")[2])}
+        self._key_forms: list[str] = []
+        for value in values:
+            self._hide_in_answers(value)
+            self._hide_in_answers(value.rpartition(" ")[2])
         if client is not None and isinstance(client.api_key, str):
             self.hide(client.api_key)
         self.headers = {**self._account_headers({name.lower() for name in given}), **given}
@@ -97,7 +101,7 @@ class Endpoint:
 
     def hide(self, secret: str) -> None:
         """Show a secret in no message from now on."""
-        self._keys.add(secret)
+        self._hide_in_answers(secret)
         if len(secret) >= SHORTEST_SECRET and secret not in self._secrets:
             self._secrets = sorted({*self._secrets, secret}, key=len, reverse=True)
 
@@ -107,11 +111,15 @@ class Endpoint:
         return line if len(line) <= SHOWN else line[:SHOWN] + "..."
 
     def hide_keys(self, answer: str) -> str:
-        """An answer with `[secret]` for each key and header that is sent to this server."""
-        for key in sorted(self._keys, key=len, reverse=True):
-            if len(key) >= SHORTEST_SECRET:
-                answer = answer.replace(key, "[secret]")
+        """An answer with `[secret]` for each key and header that is sent to this server, in base64 too."""
+        for form in self._key_forms:
+            answer = answer.replace(form, "[secret]")
         return answer
+
+    def _hide_in_answers(self, key: str) -> None:
+        if len(key) >= SHORTEST_SECRET:
+            forms = secret_forms(key).union(self._key_forms)
+            self._key_forms = sorted(forms, key=len, reverse=True)
 
     def clean_name(self, name: str) -> str:
         """A name that a server gave, as of its model, without secrets."""
