@@ -169,10 +169,7 @@ def make_result(
         converged=outcome.converged,
         termination_reason=outcome.termination_reason,
         overrun=find_overrun(
-            outcome.termination_reason,
-            shared.settings.limits,
-            usage.total,
-            timings.total_seconds,
+            outcome.termination_reason, shared.settings.limits, usage.total, timings
         ),
         error=outcome.error,
         scores=scored.scores if scored else None,
@@ -190,11 +187,7 @@ def make_result(
         refused_actions=state.refused,
         degraded=find_degraded(state, shared.settings.tools, shared.registry),
         steps_left=left,
-        unusable_steps=tuple(
-            step
-            for step, found in left.items()
-            if found == "failed" and step in session.unusable_steps
-        ),
+        unusable_steps=_unusable_steps(left, session),
         self_judged=not shared.synthetic and _is_self_judged(ledger.models()),
         timings=timings,
         versions=versions(),
@@ -206,13 +199,13 @@ def make_result(
 
 
 def find_overrun(
-    reason: TerminationReason, limits: LimitSettings, spent: TokenUsage, seconds: float
+    reason: TerminationReason, limits: LimitSettings, spent: TokenUsage, timings: Timings
 ) -> Overrun | None:
     """What was spent over the cap that ended a run; None where no cap did, or it was not exceeded."""
     figures = {
         "max_tokens": (limits.max_tokens, spent.total_tokens),
         "max_cost": (limits.max_cost, spent.cost),
-        "max_seconds": (limits.max_seconds, round(seconds, 1)),
+        "max_seconds": (limits.max_seconds, round(timings.total_seconds, 1)),
     }
     cap, used = figures.get(reason, (None, None))
     return Overrun(cap=cap, used=used) if cap and used and used > cap else None
@@ -223,6 +216,12 @@ def _steps_left(plan: Plan | None) -> dict[str, StepState]:
     states = {step.step_id: step.state for step in steps}
     done = ("complete", "replaced")
     return {step_id: state for step_id, state in states.items() if state not in done}
+
+
+def _unusable_steps(left: Mapping[str, StepState], session: Session) -> tuple[str, ...]:
+    """The steps, among those `left`, that failed since a model's answer could not be used."""
+    failed = [step for step, state in left.items() if state == "failed"]
+    return tuple(step for step in failed if step in session.unusable_steps)
 
 
 def _is_self_judged(models: Mapping[str, Sequence[str]]) -> bool:

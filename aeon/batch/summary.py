@@ -79,6 +79,10 @@ class Summary:
         if error:
             self._add_error(line["row"], error)
         least = min((found[name] for name in SCORES if found.get(name) is not None), default=1.0)
+        self._show(line, least, error)
+
+    def _show(self, line: Line, least: float, error: str) -> None:
+        """Take in a line as one to be looked at; `least` is its least score."""
         texts = {"answer": one_line(line.get("answer") or "", 400), "error": one_line(error, 400)}
         rank = 0 if line["ended"] in AGAIN or error else 1 if line["ended"] not in GOOD else 2
         self._shown.append(

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from aeon.app.record import find_overrun
-from aeon.domain.result import Overrun, TokenUsage
+from aeon.domain.result import Overrun, Timings, TokenUsage
 from aeon.llm.stack.limits import LimitSettings
 
 USED = TokenUsage(requests=7, total_tokens=2052, cost=0.51)
+TIMINGS = Timings(start_time="", end_time="", total_seconds=3.21)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ USED = TokenUsage(requests=7, total_tokens=2052, cost=0.51)
 def test_a_cap_is_overrun_by_what_was_under_way(
     reason: Any, limits: dict[str, Any], found: Overrun
 ) -> None:
-    assert find_overrun(reason, LimitSettings(**limits), USED, 3.21) == found
+    assert find_overrun(reason, LimitSettings(**limits), USED, TIMINGS) == found
 
 
 @pytest.mark.parametrize(
@@ -44,4 +45,4 @@ def test_a_cap_is_overrun_by_what_was_under_way(
 def test_a_cap_that_was_not_overrun_or_did_not_end_the_run_is_none(
     reason: Any, limits: dict[str, Any], used: TokenUsage
 ) -> None:
-    assert find_overrun(reason, LimitSettings(**limits), used, 3.21) is None
+    assert find_overrun(reason, LimitSettings(**limits), used, TIMINGS) is None
