@@ -78,7 +78,7 @@ class Run(Identity):
             # Last, since it marks what can be resumed.
             (folder / origins.FILE).write_bytes(origins.write_sealed(origin))
 
-        artefacts.create_directory(directory, fill)
+        artefacts.create_directory(directory, fill, private=self._settings.env == "prod")
         self._begun_in = directory
 
     def to_end(self, around: Surroundings) -> RunResult:

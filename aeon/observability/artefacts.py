@@ -37,16 +37,18 @@ def allow_files(runs: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
-    """Make a directory that has in it what `fill` puts there from the moment that it is there; one that is there
-    already is filled as it is. Raises OSError, and what `fill` raises."""
+def create_directory(
+    directory: Path, fill: Callable[[Path], None], *, private: bool = False
+) -> None:
+    """Make a directory that has in it what `fill` puts there from the moment that it is there, its owner's alone if it
+    is `private`; one that is there already is filled as it is. Raises OSError, and what `fill` raises."""
     if directory.is_dir():
         fill(directory)
         return
     directory.parent.mkdir(parents=True, exist_ok=True)
     staged = directory.with_name(f".{uuid4().hex}")
     try:
-        staged.mkdir()
+        staged.mkdir(mode=0o700 if private else 0o777)
         fill(staged)
         staged.rename(directory)
     finally:
