@@ -138,6 +138,7 @@ class Cluster:
         )
         environ = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
         environ |= self.token | ({"OPENAI_API_KEY": self.key} if self.key else {})
+        environ["AEON_STATE_DIR"] = str(self.folder / "state-of-the-nodes")
         self.nodes = [Node(place, self.folder, environ) for place in self.places]
         self.nodes[0].start("--head", f"--port={self.port}", "--include-dashboard=false")
         _wait_until(self._answers)

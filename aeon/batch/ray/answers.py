@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from aeon.batch.records import Running
 from aeon.config.origin import FILE, seal_again
+from aeon.config.state import VARIABLE as STATE
 from aeon.domain.errors import ArtefactError
 from aeon.observability.artefacts import create_directory
 from aeon.store.models import Entry, StoreRequest
@@ -29,17 +31,16 @@ _ORIGIN = ""  # the key of where a row's run comes from
 
 class Answers:
     """The one that writes `OUT.answers`. What a batch that was killed left there is put into `folder`, OUT.running, in
-    directories to go on from."""
+    directories to go on from, known as runs of the person whose folder of state is `state`, by default of this one."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path, self._running, self._attempts = (
-            folder.with_suffix(".answers"),
-            Running(folder),
-            dict[str, int](),
-        )
+    def __init__(self, folder: Path, state: Path | None = None) -> None:
+        self._path, self._running = folder.with_suffix(".answers"), Running(folder)
+        self._state, self._attempts = state, dict[str, int]()
 
     def open(self) -> None:
         """Open the file. Raises ArtefactError when it cannot be written, or another batch has it open."""
+        if self._state is not None:  # the environment of an actor is that of its node
+            os.environ[STATE] = str(self._state)
         try:
             self._file = sqlite3.connect(self._path, timeout=_SECONDS, isolation_level=None)
             self._file.executescript(_SCHEMA)
@@ -97,7 +98,7 @@ class Answers:
 
 
 def _sealed_here(origin: str) -> str:
-    # A node's key is not that of the node of the batch.
+    # The key of the node that the run was begun on is not that of the batch.
     return seal_again(origin.encode()).decode()
 
 

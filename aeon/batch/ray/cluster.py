@@ -19,6 +19,7 @@ from aeon.batch.ray.worker import Job
 from aeon.batch.results import problem_line
 from aeon.batch.run import BatchControl, Ended, RowRunner
 from aeon.config.settings import BatchSettings
+from aeon.config.state import state_folder
 from aeon.domain.errors import AeonError, Unexpected
 from aeon.llm.stack.limits import LimitSettings
 
@@ -43,7 +44,8 @@ class Cluster:
         self._ray = ray = connect(settings.ray.address)
         try:
             here = ray.get_runtime_context().get_node_id()
-            self._answers = start_actor(ray, Answers, here, self._running.folder, num_cpus=0)
+            folders = self._running.folder, state_folder()
+            self._answers = start_actor(ray, Answers, here, *folders, num_cpus=0)
             self._limits = start_actor(ray, Limits, here, caps, num_cpus=0)
             self._of_actor(self._answers.open)
             self._nodes = Nodes(ray, job, settings.ray.actors_per_node, self._answers, self._limits)
