@@ -22,7 +22,7 @@ from typing import Any, get_args
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Undefined, meta, nodes
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from jinja2.filters import do_format
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 
@@ -40,6 +40,7 @@ _MOST_EXPONENT = 1_000
 _WIDE = re.compile(r"\d{4}|\*")
 _PADDING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs"})
 CALLS: tuple[CallName, ...] = get_args(CallName)
+_OF_A_LOOP = frozenset({"first", "last", "index", "index0", "length"})
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -157,6 +158,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         # The member of a mapping of JSON is what a template asks for most; the usual way there is an exception.
         if type(obj) is dict and attribute in obj and not hasattr(dict, attribute):
             return obj[attribute]
+        if type(obj) is LoopContext and attribute in _OF_A_LOOP:
+            return getattr(obj, attribute)
         return super().getattr(obj, attribute)
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:

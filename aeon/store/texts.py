@@ -8,7 +8,7 @@ A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the names 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -100,9 +100,10 @@ def cut_text(text: str) -> tuple[str, Rows]:
     size = 0
     for line in _lines(text):
         chunk.append(line)
-        size += len(line)
+        length = len(line)
+        size += length
         # A line decides by its own content whether it is the last of a chunk.
-        if size >= _LONGEST_CHUNK or crc32(line.encode()) % _MEAN_CHUNK < len(line):
+        if size >= _LONGEST_CHUNK or crc32(line.encode()) % _MEAN_CHUNK < length:
             names.append(add(f"={''.join(chunk)}"))
             chunk, size = [], 0
     if chunk:
@@ -130,8 +131,17 @@ def json_text(value: Any) -> str:
 _schema_text = once_per_schema(json_text)
 
 
-def _lines(text: str) -> Iterator[str]:
+def _lines(text: str) -> list[str]:
     *lines, last = text.split("\\n")
-    for line in (*(f"{line}\\n" for line in lines), last):
-        for start in range(0, len(line), _LONGEST_LINE):
-            yield line[start : start + _LONGEST_LINE]
+    whole = [line + "\\n" for line in lines]
+    if last:
+        whole.append(last)
+    parts: list[str] = []
+    for line in whole:
+        if len(line) <= _LONGEST_LINE:
+            parts.append(line)
+            continue
+        parts += [
+            line[start : start + _LONGEST_LINE] for start in range(0, len(line), _LONGEST_LINE)
+        ]
+    return parts
