@@ -103,7 +103,8 @@ def test_all_endpoints_down_ends_the_run_with_every_one_of_them_named(
     start_server: StartServer,
 ) -> None:
     main, spare = start_server(script(plan=Failure(500))), start_server(script(plan=Failure(503)))
-    with Aeon.from_config(chained(main, spare), environ={"OPENAI_API_KEY": "k"}) as aeon:
+    given = chained(main, spare, "provider.patience_seconds=0.5")
+    with Aeon.from_config(given, environ={"OPENAI_API_KEY": "k"}) as aeon:
         result = aeon.run(TASK)
     assert result.exit_status == 1
     assert result.error is not None

@@ -80,6 +80,7 @@ class Patient:
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._inner, self._patience = inner, patience
+        self._has_several = len(endpoints) > 1
         # Calls arrive at the last endpoint when those before it cannot answer.
         self._state = endpoints[-1].state if endpoints else None
         self._emit, self._stop = emit, stop
@@ -137,11 +138,15 @@ class Patient:
             message = f"stopped while a {request.call} call waited for its provider"
             raise StopRequested(message, usage=usage_of(wait.failed)[0])
 
+    def _last_met(self, cause: LLMError) -> LLMError:
+        """What the last attempt met, without the count of attempts; of several endpoints, what names each of them."""
+        met = cause.__cause__
+        return met if isinstance(met, LLMError) and not self._has_several else cause
+
     def _given_up(self, wait: _Wait, state: EndpointState) -> AeonError:
         """What a call ends with for which the time is over."""
         key = f"{self._patience.key}={self._patience.seconds:g}"
-        first = wait.cause.__cause__
-        told = first if isinstance(first, LLMError) else wait.cause  # what the last attempt met
+        told = self._last_met(wait.cause)
         seconds = f"{_seconds_waited(wait, state):.3g} s"
         message = f"{told.message} (waited {seconds} for it; {key})"
         if len(wait.failed) == 1:  # it was not waited at all: the failure itself says why

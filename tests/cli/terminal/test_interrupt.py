@@ -164,7 +164,7 @@ def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
         "--multirun",
         "ttl.base=9,10",
         "hydra.sweep.dir=sweep",
-        "provider.latency_seconds=0.05",
+        "provider.latency_seconds=0.5",
     )
     with running(tmp_path, *sweep, "sweep.parallel=1") as process:
         wait_for(process, "started")

@@ -67,17 +67,17 @@ class Stack:
         self.state = EndpointState("there", limiter, BREAKER, ATTEMPTS, clock=clock)
         self.state.wait_until_up = clock.wait  # type: ignore[method-assign]
         self.heard, self.stopped = Heard(), False
-        self.patient = self.patient_of(Patience(**{"seconds": 60.0, **patience}))  # type: ignore[arg-type]
-
-    def patient_of(self, patience: Patience) -> Patient:
-        """A run's wrappers around the endpoint."""
-        retry = Retry(
+        self.retry = Retry(
             Gate(self.server, self.state),
             ATTEMPTS,
             sleep=lambda seconds: self.clock.wait(seconds, lambda: False),
             state=self.state,
         )
-        endpoint = Endpoint("there", retry, ATTEMPTS, state=self.state)
+        self.patient = self.patient_of(Patience(**{"seconds": 60.0, **patience}))  # type: ignore[arg-type]
+
+    def patient_of(self, patience: Patience) -> Patient:
+        """A run's wrappers around the endpoint."""
+        endpoint = Endpoint("there", self.retry, ATTEMPTS, state=self.state)
         return Patient(
             Fallback([endpoint]),
             [endpoint],
@@ -116,6 +116,26 @@ def test_a_call_ends_with_the_last_failure_when_the_time_is_over() -> None:
     assert raised.value.hint == "Look there."
     assert raised.value.usage.requests == len(stack.server.asked)
     assert stack.clock.now == 1060.0
+
+
+def test_of_several_endpoints_each_is_named_when_the_time_is_over() -> None:
+    stack = Stack(ServerFailed("503: overloaded", status=503))
+
+    class Other:
+        def complete(self, request: LLMRequest) -> LLMResponse:
+            raise ConnectionFailed("nobody is there")
+
+    endpoints = [
+        Endpoint("first", Other()),
+        Endpoint("there", stack.retry, ATTEMPTS, state=stack.state),
+    ]
+    patient = Patient(Fallback(endpoints), endpoints, Patience(60.0))
+    with pytest.raises(ServerFailed) as raised:
+        patient.complete(request())
+    told = raised.value.message
+    assert told.startswith("there: 503: overloaded")
+    assert "asked before it: first: ConnectionFailed: nobody is there" in told
+    assert told.endswith("(waited 60 s for it; provider.patience_seconds=60)")
 
 
 def test_without_patience_the_attempts_are_all() -> None:

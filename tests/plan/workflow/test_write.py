@@ -47,6 +47,8 @@ LIKE_OTHER_TYPES = st.sampled_from(
 )
 LONG = st.lists(ODD, min_size=8, max_size=20).map(" ".join)
 TEXT = st.one_of(ODD, LIKE_OTHER_TYPES, LONG).filter(str.strip)
+# The check of a plan refuses other ids.
+IDS = TEXT.filter(str.isprintable)
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
