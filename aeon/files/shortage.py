@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
+from contextlib import ExitStack
+from pathlib import Path
 
 from aeon.domain.errors import AeonError
 
 _FILES = "Raise the limit (ulimit -n), or lower execution.max_parallel, batch.parallel or sweep.parallel."
 _SPACE = "Free space, or name a folder on another disk (hydra.run.dir=...)."
+_FILES_OF_SQLITE = 4  # a database, its journal, the journal's index, and the folder
 _OF_SYSTEM = {
     errno.EMFILE: ("too many files are open", _FILES),
     errno.ENFILE: ("too many files are open on this machine", _FILES),
@@ -43,5 +47,20 @@ def _describe(error: BaseException) -> tuple[str, str] | None:
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "no more threads can be started", _THREADS
     # By its name, since importing sqlite3 would slow a mistake on the command line down.
-    full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
-    return _OF_SYSTEM[errno.ENOSPC] if full else None
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_FULL":
+        return _OF_SYSTEM[errno.ENOSPC]
+    # SQLite does not say why it could not open a file.
+    is_short = name.startswith("SQLITE_CANTOPEN") and not _can_open(_FILES_OF_SQLITE)
+    return _OF_SYSTEM[errno.EMFILE] if is_short else None
+
+
+def _can_open(count: int) -> bool:
+    """Whether so many more files can be open at once."""
+    try:
+        with ExitStack() as opened:
+            for _ in range(count):
+                opened.enter_context(Path(os.devnull).open("rb"))
+    except OSError as error:
+        return error.errno not in (errno.EMFILE, errno.ENFILE)
+    return True

@@ -16,6 +16,7 @@ from pydantic import ValidationError as PydanticError
 from tenacity import retry, retry_if_exception, wait_random
 
 from aeon.domain.errors import StoreFailed
+from aeon.files.shortage import find_shortage
 from aeon.files.text import load_json, make_private
 from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.texts import condense, json_text, restore
@@ -259,6 +260,9 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
             raise StoreFailed(
                 f"the store {path} is empty: it holds no answers", hint=hint
             ) from error
+        if shortage := find_shortage(error):
+            problem = f"the store {path} cannot be {action}: {shortage.message}"
+            raise StoreFailed(problem, hint=shortage.hint) from error
         hint = (
             "Make the file and its folder writable, make room on the disk, or wait for another program that keeps it "
             f"locked; if it is damaged or something else, move {path} away. store=off keeps no answers."

@@ -522,3 +522,38 @@ def test_a_store_without_marks_is_brought_up_to_date_by_many_processes_at_once(p
         store.put(entry("asked").model_copy(update={"usable": False}))
         store.close()
     assert [one.usable for one in SqliteStore(path).entries()] == [False]
+
+
+_WITH_FEW_FILES = """
+import resource, sys
+from pathlib import Path
+from aeon.domain.errors import StoreFailed
+from aeon.store.sqlite_store import SqliteStore
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+folder = Path(sys.argv[1])
+for most in range(3, 16):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        SqliteStore(folder / f"{most}.sqlite").close()
+        print("opened")
+    except StoreFailed as error:
+        print(error.message, error.hint)
+"""
+
+
+def test_a_store_that_lacks_file_handles_says_so(tmp_path: Path) -> None:
+    code = [sys.executable, "-c", _WITH_FEW_FILES, str(tmp_path)]
+    ended = subprocess.run(code, capture_output=True, text=True, timeout=60, check=True)
+    lines = ended.stdout.splitlines()
+    failed = [line for line in lines if line != "opened"]
+    assert len(failed) >= 2
+    assert lines[-1] == "opened"
+    assert all("too many files are open" in line for line in failed)
+    assert all("ulimit -n" in line for line in failed)
+
+
+def test_a_folder_in_the_place_of_a_store_is_no_lack_of_file_handles(tmp_path: Path) -> None:
+    (tmp_path / "store.sqlite").mkdir()
+    with pytest.raises(StoreFailed, match="unable to open") as raised:
+        SqliteStore(tmp_path / "store.sqlite")
+    assert "ulimit" not in raised.value.hint

@@ -41,11 +41,8 @@ def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) ->
             traceback.print_exc()
         shortage = find_shortage(error)
         if shortage is not None and not isinstance(error, ConfigError):
-            said = (
-                f"{error.message} ({shortage.message})"
-                if isinstance(error, AeonError)
-                else shortage.message
-            )
+            said = error.message if isinstance(error, AeonError) else shortage.message
+            said += "" if shortage.message in said else f" ({shortage.message})"
             say(hide_keys(f"Error: {said}\n{shortage.hint}"))
             return FAILED
         if isinstance(error, AeonError):
