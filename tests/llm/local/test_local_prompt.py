@@ -11,6 +11,7 @@ from aeon.llm.local.adapter import LocalAdapter
 from aeon.llm.local.model import Loading, LocalModel, merge_messages
 from aeon.llm.settings import LocalProvider
 from tests.llm.local.conftest import WriteModel
+from tests.support.fences import texts_in
 from tests.support.requests import SCHEMA, request
 from tests.support.tiny_templates import IM_TEMPLATE, NO_SYSTEM_TEMPLATE
 
@@ -33,7 +34,7 @@ def messages(
 def test_the_schema_is_told_after_what_the_system_says(tiny_model: Path) -> None:
     system, user = messages(tiny_model, request(messages=(SYSTEM, USER)))
     assert system.content.startswith("Be brief.\n\n")
-    told = system.content.partition("<json_schema>\n")[2].partition("\n</json_schema>")[0]
+    (told,) = texts_in(system.content, "json_schema")
     assert json.loads(told) == SCHEMA
     assert user == USER
     alone = messages(tiny_model, request(messages=(USER,)))
