@@ -19,9 +19,11 @@ from aeon.batch.run import RowRunner, open_aeon
 from aeon.cli.job.arguments import parse
 from aeon.config.compose.literal import Composition
 from aeon.config.settings import BatchColumns, BatchSettings
-from tests.cluster.two_nodes import Cluster, repeated, two_places
+from tests.cluster.two_nodes import Cluster, kill, repeated, two_places
 
 ray = pytest.importorskip("ray")
+
+pytestmark = pytest.mark.timeout(230)  # two batches, each with processes to start on busy machines
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,11 @@ def dataset(folder: Path, rows: int) -> Path:
 
 
 def ended(batch: subprocess.Popen[str], seconds: float = 100) -> tuple[int, str]:
-    _, said = batch.communicate(timeout=seconds)
+    try:
+        _, said = batch.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        kill(batch)  # else it would ask on beside the tests after this one
+        raise
     return batch.returncode, said
 
 
@@ -56,7 +62,6 @@ def wait_for_rows(out: Path, count: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(230)
 def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_there_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:
