@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
@@ -24,9 +25,9 @@ from aeon.llm.prices import price_book
 from aeon.observability import artefacts
 from aeon.report.partial import PartialResult, read_partial
 from aeon.report.runs import read_document
-from aeon.store.models import Entry
+from aeon.store.interface import AnswerSource
 from aeon.store.opening import BACKENDS, open_source, store_in
-from aeon.store.settings import SQLITE
+from aeon.store.settings import CASSETTE_SUFFIX, SQLITE
 
 Line = dict[str, Any]
 _Place = tuple[int, str, str, str | None, int]
@@ -55,14 +56,19 @@ _READ: Mapping[str, Any] = {
 """What is read of a line, by its event."""
 
 
+def _nothing() -> None:
+    """No request, where no store has it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request to a model, and what came of it.
 
     `number` counts the requests of a run from 1, in order of dispatch. `cycle` is the LLM cycle it was charged to (0:
     the free profile call), `attempt` 0 for the call itself and 1, 2 for its repairs. `started` is ISO 8601, UTC.
-    `request` (model, messages, schema, strict, parameters, sample) and `text`, the raw answer, are None where no store
-    has them; `cost` is None without a price; `error` is the error's class for a request that failed, else None.
+    `request` (model, messages, schema, strict, parameters, sample; read from the store each time) and `text`, the raw
+    answer, are None where no store has them; `cost` is None without a price; `error` is the error's class for a request
+    that failed, else None.
     """
 
     number: int
@@ -81,10 +87,17 @@ class Call:
     seconds: float
     usage: Usage
     cost: float | None
-    request: Mapping[str, Any] | None
+    read_request: Callable[[], Mapping[str, Any] | None] = field(
+        default=_nothing, repr=False, compare=False
+    )
     text: str | None
     error: str | None
     message: str
+
+    @property
+    def request(self) -> Mapping[str, Any] | None:
+        """What was sent, read from the store each time: the prompts of a long run do not fit into memory together."""
+        return self.read_request()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +133,7 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
     with suppress(OSError, ValueError):
         overrides = read_yaml(directory / ".hydra" / "overrides.yaml")
     overrides = overrides or origin.get("overrides")
-    calls = tuple(_calls(events, _entries(directory, result), result))
+    calls = tuple(_calls(events, _find_requests(directory, result), result))
     if isinstance(result, PartialResult):
         result = result.model_copy(update={"usage": UsageReport(total=_add_up(calls))})
     return Record(
@@ -156,7 +169,7 @@ def _fields(call: Call) -> dict[str, Any]:
     return {
         each.name: getattr(call, each.name)
         for each in fields(call)
-        if each.name not in ("usage", "request")
+        if each.name not in ("usage", "read_request")
     }
 
 
@@ -196,33 +209,58 @@ def _journal(path: Path, *order: str) -> list[Line]:
     return sorted(placed, key=itemgetter(*order))
 
 
-def _entries(directory: Path, result: RunResult) -> list[Entry]:
-    """The answers of models in the run's own store, else in the recording that it replayed."""
+class Requests:
+    """The requests to models in a store, which is opened for each: a record of many runs holds no files open."""
+
+    def __init__(self, path: Path, backend: str) -> None:
+        self._path, self._backend = path, backend
+        self._cassette: AnswerSource | None = None
+
+    def read(self, key: str) -> Mapping[str, Any] | None:
+        """The request of this key (`StoreRequest.key`); None where it is gone."""
+        with suppress(StoreFailed), self._open() as source:
+            entry = source.get(key)
+            return entry.request.body if entry else None
+        return None
+
+    def answers(self) -> Iterator[tuple[_Place, str, str]]:
+        """The place, the key and the text of each answer, in the order of the run."""
+        with suppress(StoreFailed), self._open() as source:
+            for entry in source.entries():
+                path = entry.request.path
+                place = (path.pass_number, path.phase, path.call, path.step_id, path.attempt)
+                if entry.request.kind == "model":
+                    yield place, entry.request.key, str(entry.answer.get("text") or "")
+
+    @contextmanager
+    def _open(self) -> Iterator[AnswerSource]:
+        source = self._cassette or open_source(self._path, self._backend)
+        if self._path.suffix == CASSETTE_SUFFIX:
+            self._cassette = source  # the whole of it is in memory
+        with closing(source):
+            yield source
+
+
+def _find_requests(directory: Path, result: RunResult) -> Requests | None:
+    """The run's own store, else the recording that it replayed."""
     store = result.configuration.get("store") or {}
     backend, path = str(store.get("backend") or SQLITE), directory
     if (
         backend not in BACKENDS
     ):  # the folder may be a stranger's, and what it names would be imported
-        return []
+        return None
     if backend == SQLITE and not store_in(directory).is_file():
         if result.parent is None or store.get("mode") != "replay":
-            return []
+            return None
         path = Path(result.parent.path)
-    with suppress(StoreFailed):
-        source = open_source(path, backend)
-        try:
-            return [entry for entry in source.entries() if entry.request.kind == "model"]
-        finally:
-            source.close()
-    return []
+    return Requests(path, backend)
 
 
-def _calls(events: Iterable[Line], entries: Iterable[Entry], result: RunResult) -> Iterable[Call]:
+def _calls(events: Iterable[Line], requests: Requests | None, result: RunResult) -> Iterable[Call]:
     """The requests among the events, each with the answer that was stored from the same place of the run."""
-    stored: defaultdict[_Place, deque[Entry]] = defaultdict(deque)
-    for entry in entries:
-        path = entry.request.path
-        stored[path.pass_number, path.phase, path.call, path.step_id, path.attempt].append(entry)
+    stored: defaultdict[_Place, deque[tuple[str, str]]] = defaultdict(deque)
+    for at, key, text in requests.answers() if requests else ():
+        stored[at].append((key, text))
     prices = price_book(
         Settings.model_validate({**result.configuration, "task": result.task}).provider
     )
@@ -258,8 +296,8 @@ def _calls(events: Iterable[Line], entries: Iterable[Entry], result: RunResult) 
                 cost=prices.cost(
                     usage, endpoint=line["endpoint"], answered=line["model"], asked=asked
                 ),
-                request=found.request.body if found else None,
-                text=str(found.answer.get("text") or "") if found else None,
+                read_request=partial(requests.read, found[0]) if requests and found else _nothing,
+                text=found[1] if found else None,
                 error=line.get("error"),
                 message=line.get("message") or "",
                 number=next(numbers),  # last: it counts the lines that can be read

@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from aeon.domain.refinement import RepairRecord
@@ -178,15 +179,17 @@ def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
     """How much of the prompts from pass 2 on repeats the beginning of an earlier one. A prompt is its messages, one
     after the other."""
     characters, repeated = 0, 0
-    earlier: list[str] = []
+    # Prompts grow and share most of their lines: each line is held once, in the order of its prompts.
+    earlier: list[list[str]] = []
+    known: dict[str, str] = {}
     for call in calls:
-        if call.request is None:
+        request = call.request
+        if request is None:
             continue
-        prompt = "\n".join(
-            str(message.get("content") or "") for message in call.request["messages"]
-        )
+        text = "\n".join(str(message.get("content") or "") for message in request["messages"])
+        prompt = [known.setdefault(line, line) for line in text.split("\n")]
         if call.pass_number >= 2:
-            characters += len(prompt)
+            characters += len(text)
             # The longest common prefix is one with a neighbour in sorted order.
             place = bisect_left(earlier, prompt)
             near = earlier[max(0, place - 1) : place + 1]
@@ -196,6 +199,15 @@ def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
     return PrefixShare(characters=characters, repeated=repeated, share=share)
 
 
-def _common(one: str, other: str) -> int:
-    sizes = range(1, min(len(one), len(other)) + 1)
-    return bisect_left(sizes, True, key=lambda size: one[:size] != other[:size])
+def _is_same(pair: tuple[str, str]) -> bool:
+    return pair[0] == pair[1]
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many characters two texts, given by their lines, have in common at their beginning."""
+    characters = 0
+    for line, its in zip(one, other, strict=False):
+        if line != its:
+            return characters + sum(1 for _ in takewhile(_is_same, zip(line, its, strict=False)))
+        characters += len(line) + 1
+    return characters - 1  # the shorter text ends without a line feed

@@ -3,13 +3,15 @@
 import json
 import shutil
 import sys
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aeon import Aeon, ArtefactError
 from aeon.report.page.build import write_report
-from aeon.report.record import load_record
+from aeon.report.record import Requests, load_record
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,35 @@ def test_every_request_stands_in_order_with_its_prompt_and_answer(directory: Pat
     assert [call.sequence for call in record.calls] == sorted(
         call.sequence for call in record.calls
     )
+
+
+def test_the_page_holds_one_request_at_a_time(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, most, read = 0, 0, Requests.read
+
+    def release() -> None:
+        nonlocal live
+        live -= 1
+
+    def count(requests: Requests, key: str) -> Held:
+        nonlocal live, most
+        live += 1
+        most = max(most, live)
+        held = Held(read(requests, key) or {})
+        weakref.finalize(held, release)
+        return held
+
+    monkeypatch.setattr(Requests, "read", count)
+    assert len(load_record(directory).calls) > 5
+    assert most == 0
+    write_report(directory, to=tmp_path / "page.html")
+    assert 1 <= most <= 2  # the one before is let go once the next one is there
+    assert live == 0
+
+
+class Held(dict[str, Any]):
+    """A request that can be told when it is let go."""
 
 
 def test_a_record_without_its_store_and_journals_is_what_the_result_says(

@@ -7,6 +7,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from itertools import chain, count, pairwise
 from typing import Any
 
@@ -24,12 +25,14 @@ class TextTable:
 
     def __init__(self) -> None:
         self._lines: defaultdict[str, int] = defaultdict(count().__next__)
-        self._known: dict[str, list[int]] = {}
+        # By their digests: whole texts would grow with the square of a long run.
+        self._known: dict[bytes, list[int]] = {}
 
     def add(self, text: str) -> list[int]:
         """A reference to a text: how its lines end (0: a line feed, 1: a line feed as JSON writes it), then for each
         stretch of lines the number of the first and how many there are."""
-        if text not in self._known:
+        name = sha256(text.encode("utf-8", "surrogatepass")).digest()
+        if name not in self._known:
             escaped = "\n" not in text
             numbers = list(map(self._lines.__getitem__, text.split("\\n" if escaped else "\n")))
             cuts = [
@@ -40,8 +43,8 @@ class TextTable:
             stretches = (
                 (numbers[begin], end - begin) for begin, end in pairwise((0, *cuts, len(numbers)))
             )
-            self._known[text] = [int(escaped), *chain.from_iterable(stretches)]
-        return self._known[text]
+            self._known[name] = [int(escaped), *chain.from_iterable(stretches)]
+        return self._known[name]
 
     @property
     def lines(self) -> list[str]:

@@ -235,7 +235,6 @@ def a_call(
         seconds=seconds,
         usage=Usage(input_tokens=tokens, requests=1),
         cost=None,
-        request=None,
         text=None,
         error=None,
         message="",
