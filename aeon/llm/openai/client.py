@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import math
 import socket
+import ssl
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import httpcore2
 import httpx2
 from openai import (
     APIConnectionError,
@@ -147,8 +150,12 @@ class BoundedClient(httpx2.Client):
         self._sends_key = sends_key
         self._opened = set[_TimedConnection]()
         weakref.finalize(self, _close_all, self._opened)
-        context = httpx2.create_ssl_context()
-        super().__init__(follow_redirects=False, limits=_NO_LIMITS, verify=context, **options)
+        self._context = httpx2.create_ssl_context()
+        super().__init__(follow_redirects=False, limits=_NO_LIMITS, verify=self._context, **options)
+
+    def build_request(self, method: str, url: httpx2.URL | str, **options: Any) -> httpx2.Request:
+        """As in httpx2, which parses an address anew for each request."""
+        return super().build_request(method, _parse_address(str(url)), **options)
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; the response is read unless it is asked for as a stream."""
@@ -173,17 +180,58 @@ class BoundedClient(httpx2.Client):
 
     def _init_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
         make = super()._init_transport
-        return _Spread(lambda: self._hold_to_deadlines(make(*arguments, **options)))
+        return _Spread(lambda: self._give_connection(make(*arguments, **options)))
 
     def _init_proxy_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
         make = super()._init_proxy_transport
         return _Spread(lambda: self._hold_to_deadlines(make(*arguments, **options)))
 
+    # httpcore2 takes a network of one's own; httpx2 has no argument that hands it on.
+
+    def _give_connection(self, transport: Any) -> httpx2.BaseTransport:
+        pool = transport._pool
+        network = _TimedNetwork(pool._network_backend, self._opened)
+        transport._pool = _OneConnection(network, self._context)
+        return transport  # type: ignore[no-any-return]
+
     def _hold_to_deadlines(self, transport: Any) -> httpx2.BaseTransport:
-        # httpcore2's pool takes a network of one's own; httpx2 has no argument that hands it on.
         pool = transport._pool
         pool._network_backend = _TimedNetwork(pool._network_backend, self._opened)
         return transport  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def _parse_address(address: str) -> httpx2.URL:
+    return httpx2.URL(address)
+
+
+class _OneConnection:
+    """A connection for one request at a time, in the place of a pool, which keeps account of many."""
+
+    def __init__(self, network: Any, context: ssl.SSLContext) -> None:
+        self._network = network
+        self._context = context
+        self._connection: httpcore2.HTTPConnection | None = None
+
+    def handle_request(self, request: httpcore2.Request) -> httpcore2.Response:
+        connection = self._connection
+        if connection is None or not self._is_usable(connection, request):
+            self.close()
+            connection = self._connection = httpcore2.HTTPConnection(
+                request.url.origin,
+                ssl_context=self._context,
+                keepalive_expiry=KEPT_SECONDS,
+                network_backend=self._network,
+            )
+        return connection.handle_request(request)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _is_usable(self, connection: httpcore2.HTTPConnection, request: httpcore2.Request) -> bool:
+        is_of_the_server = connection.can_handle_request(request.url.origin)
+        return is_of_the_server and connection.is_available() and not connection.has_expired()
 
 
 class _Spread(httpx2.BaseTransport):
@@ -292,7 +340,15 @@ class _OwnHeaders:
 
 
 class _OpenAI(_OwnHeaders, OpenAI):
-    pass
+    _address: httpx2.URL | None = None
+
+    def _prepare_url(self, url: str) -> httpx2.URL:
+        # The SDK parses the address twice for each request.
+        if url != _PATH:
+            return super()._prepare_url(url)
+        if self._address is None:
+            self._address = super()._prepare_url(url)
+        return self._address
 
 
 class _Azure(_OwnHeaders, AzureOpenAI):
