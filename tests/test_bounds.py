@@ -37,7 +37,6 @@ KNOTS = frozenset(
         "llm/extract.py:text_of",
         "llm/local/grammar.py:expressible",
         "llm/openai/answer.py:read_answer",
-        "llm/openai/endpoint.py:__init__",
         "observability/cycle_log.py:_errors",
         "observability/cycle_log.py:record",
         "plan/deltas.py:_find_last_too_many",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -58,24 +58,14 @@ class Endpoint:
         )
         _check_address(self.base_url)
         self.query = dict(parse_qsl(urlsplit(self.base_url).query, keep_blank_values=True))
-        for name, value in {"Authorization": key or "", **given}.items():
-            if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
-                source = "provider.extra_headers_env" if name in given else settings.api_key_env
-                raise ConfigError(
-                    f"the header {name!r}, from {source}, cannot be sent",
-                    hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
-                )
-        # Also the token behind a scheme in a header, and what stands behind an address. A short word is no secret.
-        query = re.sub(r"[?&=#]", " ", self.base_url.removeprefix(self.address))
-        words = [word for value in (*given.values(), query) for word in value.split()]
-        secrets = {
-            secret
-            for secret in (key or "", *given.values(), *words)
-            if len(secret) >= SHORTEST_SECRET
-        }
-        self._secrets = sorted(secrets, key=len, reverse=True)
+        secret = key or ""
+        values = (secret, *given.values())
+        _check_header("Authorization", secret, settings.api_key_env)
+        for name, value in given.items():
+            _check_header(name, value, "provider.extra_headers_env")
+        query = self.base_url.removeprefix(self.address)
+        self._secrets = _find_secrets(values, query)
         # Of an answer, which is not to be changed for a word of an address, only these.
-        values = (key or "", *given.values())
         self._key_forms: list[str] = []
         for value in values:
             self._hide_in_answers(value)
@@ -126,6 +116,25 @@ class Endpoint:
         for secret in self._secrets:
             name = name.replace(secret, "[secret]")
         return name
+
+
+def _check_header(name: str, value: str, source: str | None) -> None:
+    """Raise ConfigError for a header that an HTTP request cannot carry; `source` is where it was configured."""
+    if _HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable():
+        return
+    raise ConfigError(
+        f"the header {name!r}, from {source}, cannot be sent",
+        hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
+    )
+
+
+def _find_secrets(values: Sequence[str], query: str) -> list[str]:
+    """What messages do not show, the longest first: the key and the headers, also the token behind a scheme in a
+    header, and what stands behind an address. A short word is no secret."""
+    texts = (*values, re.sub(r"[?&=#]", " ", query))
+    words = [word for text in texts for word in text.split()]
+    secrets = {secret for secret in (*values, *words) if len(secret) >= SHORTEST_SECRET}
+    return sorted(secrets, key=len, reverse=True)
 
 
 def _check_address(address: str) -> None:
