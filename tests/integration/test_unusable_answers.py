@@ -113,7 +113,8 @@ def test_an_original_whose_repair_did_not_come_back_is_not_asked_again(
 ) -> None:
     down = Recorder(healthy(), _broken_plan)
     server.start_over(down.script)
-    assert run(server, tmp_path / "first", "provider.retry.attempts=1").exit_status == 1
+    at_once = ("provider.retry.attempts=1", "provider.patience_seconds=0")
+    assert run(server, tmp_path / "first", *at_once).exit_status == 1
     up = Recorder({**healthy(), "repair": healthy()["plan"]}, lambda _: None)
     server.start_over(up.script)
     assert run(server, tmp_path / "resumed", f"resume={tmp_path / 'first'}").exit_status == 0

@@ -100,7 +100,7 @@ def test_a_run_that_fails_is_told_with_its_error_and_the_others_are_made(verify,
     def plan(request: Any) -> Any:
         return Failure(500) if TASKS[1].text in request.user else script()["plan"]
 
-    ended = verify(start_server(script(plan=plan)))
+    ended = verify(start_server(script(plan=plan)), "provider.patience_seconds=0")
     assert ended.status == 1
     assert len(rows(ended.out)) == len(TASKS) * 2
     assert "8 of 10 runs" in ended.out
