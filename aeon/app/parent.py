@@ -12,14 +12,14 @@ from aeon.app.process import Process
 from aeon.config import origin as origins
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.load import find_recorded_origin
+from aeon.config.marks import find_code
 from aeon.config.origin import Origin, ParentOrigin
 from aeon.config.recompose import find_held_back, find_left_out
 from aeon.config.settings import Settings, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import search_for_modules
-from aeon.llm.settings import CustomProvider
 from aeon.report.runs import read_document
-from aeon.store.opening import BACKENDS, open_source
+from aeon.store.opening import open_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,7 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
         return None
     named, path = f"resume={settings.resume}", settings.resume.expanduser().absolute()
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
-    own = (
-        settings.tools.functions,
-        settings.observability.sinks,
-        settings.store.backend not in BACKENDS,
-    )
-    if any(own) or isinstance(settings.provider, CustomProvider):
+    if find_code(settings):
         search_for_modules(Path(origin.working_directory))
     links = (origin.parent, *origin.ancestors) if origin.parent else ()
     places = {link: _find_run(link, path, origin, settings.store.backend) for link in links}

@@ -12,7 +12,7 @@ from typing import Any
 
 from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import key_of
-from aeon.config.recompose import leaves_of, mark_at
+from aeon.config.marks import leaves_of, mark_at
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import resource_root

@@ -7,23 +7,19 @@ come from a recording (`aeon.domain.values.FromOthers`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
-
-from pydantic.fields import FieldInfo
 
 from aeon.config import origin as origins
 from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.compose.reference import groups
+from aeon.config.marks import leaves_of, mark_at
 from aeon.config.origin import Origin
 from aeon.config.own_runs import read_trust
 from aeon.config.trusted_folders import require_trust_of_owner
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.domain.values import TAKEN, UNNEEDED, FromOthers
-from aeon.files.explain import models_in
 from aeon.files.resources import resource_root
 from aeon.store.settings import CASSETTE_SUFFIX
 
@@ -32,9 +28,6 @@ _RECORDED_APART = frozenset(
 )
 _NAME = re.compile(r"\w[\w-]*", re.ASCII)  # of a file, without a folder
 _FOLDERS = ("prompts.dir", "schemas.dir")
-_HELD = FromOthers("held")
-# The groups that set other groups' keys, or Hydra's own.
-_NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
 _ABOVE_THE_GROUPS = ("task=null", "task_file=null", "~inputs", "~input_files")
 
 
@@ -291,46 +284,3 @@ def _verdict(text: str, folder: Path | None) -> str:
         for name in names
     )
     return "taken" if known else "held"
-
-
-def mark_at(key: str) -> FromOthers:
-    """The mark of the settings field at a key."""
-    from aeon.config.settings import Settings  # slow to load, and only for a cassette's overrides
-
-    names = key.split(".")
-    if names[0] in _NO_SETTINGS:
-        return _NO_SETTINGS[names[0]]
-    models: list[Any] = [Settings]
-    mark = _HELD
-    for name in names:
-        fields = [
-            field
-            for model in models
-            for key, field in model.model_fields.items()
-            if name in (field.alias, key)
-        ]
-        # Several kinds of one group may have a key; where they differ, it is held back.
-        marks = {_mark(field, mark) for field in fields} or {mark}
-        mark = marks.pop() if len(marks) == 1 else _HELD
-        models = [model for field in fields for model, _ in models_in(field.annotation)]
-    return mark
-
-
-def _mark(field: FieldInfo, around: FromOthers) -> FromOthers:
-    own = next((mark for mark in field.metadata if isinstance(mark, FromOthers)), None)
-    if (
-        own is None
-        and around.rule == "taken"
-        and Path in (field.annotation, *get_args(field.annotation))
-    ):
-        return _HELD
-    return own or around
-
-
-def leaves_of(key: str, value: Any) -> Iterator[str]:
-    """The keys of the values within a value."""
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            yield from leaves_of(f"{key}.{name}", item)
-    else:
-        yield key

@@ -74,7 +74,14 @@ class FromOthers:
     row: Literal["", "any", "lower", "limit"] = ""
 
 
+@dataclass(frozen=True, slots=True)
+class CodeMark:
+    """Marks a settings field that names what is imported or started. Whatever the field around it says, its keys are
+    never taken from others, and no row sets them."""
+
+
 T = TypeVar("T")
+StartsCode = Annotated[T, CodeMark()]
 TAKEN, UNNEEDED = FromOthers("taken", None), FromOthers("unneeded")
 Taken = Annotated[T, TAKEN]
 Unneeded = Annotated[T, UNNEEDED]

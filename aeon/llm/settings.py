@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, JsonValue, PlainSerializer, model_validator
 
 from aeon.domain.request import Parameters
-from aeon.domain.values import Address, OfRow, Taken, Unneeded, Value, is_loopback
+from aeon.domain.values import Address, OfRow, StartsCode, Taken, Unneeded, Value, is_loopback
 from aeon.llm.roles import Effort
 
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
@@ -159,7 +159,7 @@ class CustomProvider(_Limited):
 
     shapes_answers = ("options",)
     kind: Taken[Literal["custom"]] = "custom"
-    adapter: Unneeded[str | None] = None
+    adapter: Unneeded[StartsCode[str | None]] = None
     options: Taken[dict[str, JsonValue]] = Field(default_factory=dict)
     model: OfRow[str] = NO_NAME
     patience_seconds: PatienceSeconds = 60.0
@@ -196,9 +196,9 @@ class EndpointSettings(_Limited):
     structured_output: Taken[StructuredOutput] = "auto"
     api_key_env: Unneeded[str] = "OPENAI_API_KEY"
     require_key: Unneeded[bool] = True
-    token_provider: Unneeded[str | None] = None
+    token_provider: Unneeded[StartsCode[str | None]] = None
     api_version: Unneeded[str | None] = None
-    client: Unneeded[str | None] = None
+    client: Unneeded[StartsCode[str | None]] = None
     timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
     timeout_per: Unneeded[Literal["call", "attempt"]] = "call"
     stream: Unneeded[Literal["auto", "always", "never"]] = "auto"

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from aeon.domain.values import Value
+from aeon.domain.values import StartsCode, Value
 
 
 class SinkSettings(Value):
@@ -42,4 +42,4 @@ class ObservabilitySettings(Value):
     plan_state: PlanStateForm = Field(default="auto", exclude=True)
     report: bool = Field(default=True, exclude=True)
     otel: bool = Field(default=False, exclude=True)
-    sinks: dict[str, SinkSettings] = Field(default_factory=dict, exclude=True)
+    sinks: StartsCode[dict[str, SinkSettings]] = Field(default_factory=dict, exclude=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from aeon.domain.values import Taken, Value
+from aeon.domain.values import StartsCode, Taken, Value
 
 CASSETTE_SUFFIX = ".aeon"
 """How the name of a recording in one file ends."""
@@ -32,7 +32,7 @@ class StoreSettings(Value):
 
     mode: StoreMode = "record"
     path: Path | None = None
-    backend: str = SQLITE
+    backend: StartsCode[str] = SQLITE
     match: Literal["request", "order"] = "request"
     share_in_multirun: bool = True
     retry_unusable: Literal["needed", "all"] = "needed"

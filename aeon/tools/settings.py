@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from aeon.domain.values import Taken, Unneeded, Value
+from aeon.domain.values import StartsCode, Taken, Unneeded, Value
 
 Approval = Literal["never", "ask", "always"]
 Word = Annotated[str, StringConstraints(min_length=1)]
@@ -35,7 +35,7 @@ class McpServer(Value):
     are named by environment variable and never held here: `env` (a command's variables, passed on by name),
     `headers_env` (header -> the variable with its whole value), `bearer_env` (the variable with a bearer token)."""
 
-    command: tuple[Word, ...] = ()
+    command: StartsCode[tuple[Word, ...]] = ()
     args: tuple[str, ...] = ()
     cwd: str | None = None
     env: tuple[Variable, ...] = ()
@@ -103,7 +103,7 @@ class ToolSettings(Value):
 
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None
-    functions: dict[str, str] = Field(default_factory=dict)
+    functions: StartsCode[dict[str, str]] = Field(default_factory=dict)
     approval: Taken[dict[str, Approval]] = Field(default_factory=dict)
     timeout_seconds: Taken[float] = Field(default=30, gt=0, le=MOST_TIMEOUT_SECONDS)
     max_output_characters: Taken[int] = Field(default=20_000, ge=1)

@@ -1,0 +1,121 @@
+"""What each key of the settings is marked with: whether it may come from others, and whether it starts code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from aeon.domain.values import TAKEN, UNNEEDED, CodeMark, FromOthers
+from aeon.files.explain import models_in
+
+if TYPE_CHECKING:
+    from aeon.config.settings import Settings
+
+_HELD = FromOthers("held")
+# The groups that set other groups' keys, or Hydra's own.
+_NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
+_ANY_NAME = "NAME"  # stands for the names that a person chooses, in a mapping
+
+
+def mark_at(key: str) -> FromOthers:
+    """Whether the settings field at a key may come from others."""
+    from aeon.config.settings import Settings  # slow to load, and few overrides need it
+
+    names = key.split(".")
+    if names[0] in _NO_SETTINGS:
+        return _NO_SETTINGS[names[0]]
+    models: list[type[BaseModel]] = [Settings]
+    mark = _HELD
+    for name in names:
+        fields = [field for model in models for field in _fields_named(model, name)]
+        # Several kinds of one group may have a key; where they differ, it is held back.
+        marks = {_mark_of(field, mark) for field in fields} or {mark}
+        mark = marks.pop() if len(marks) == 1 else _HELD
+        models = [model for field in fields for model, _ in models_in(field.annotation)]
+    return mark
+
+
+@cache
+def list_code_keys() -> tuple[str, ...]:
+    """Every key of the settings that names what is imported or started, sorted; `NAME` stands for a name that a person
+    chooses."""
+    from aeon.config.settings import Settings
+
+    return tuple(sorted(set(_find_code_keys(Settings, ""))))
+
+
+def find_code(settings: Settings) -> tuple[str, ...]:
+    """The keys by which these settings start code of a person's own: those that are set, and not to their default."""
+    return tuple(_find_set_code(settings, ""))
+
+
+def leaves_of(key: str, value: Any) -> Iterator[str]:
+    """The keys of the values within a value."""
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from leaves_of(f"{key}.{name}", item)
+    else:
+        yield key
+
+
+def _fields_named(model: type[BaseModel], name: str) -> Iterator[FieldInfo]:
+    for key, field in model.model_fields.items():
+        if name in (field.alias, key):
+            yield field
+
+
+def _mark_of(field: FieldInfo, around: FromOthers) -> FromOthers:
+    own = next((mark for mark in field.metadata if isinstance(mark, FromOthers)), None)
+    mark = own or around
+    if _starts_code(field):
+        return replace(_HELD if mark.rule == "taken" else mark, row="")
+    if (
+        own is None
+        and mark.rule == "taken"
+        and Path in (field.annotation, *get_args(field.annotation))
+    ):
+        return _HELD
+    return mark
+
+
+def _starts_code(field: FieldInfo) -> bool:
+    return any(isinstance(mark, CodeMark) for mark in field.metadata)
+
+
+def _find_code_keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        if _starts_code(field):
+            yield key
+            continue
+        for inner, is_named in models_in(field.annotation):
+            yield from _find_code_keys(inner, f"{key}.{_ANY_NAME}." if is_named else f"{key}.")
+
+
+def _find_set_code(values: BaseModel, prefix: str) -> Iterator[str]:
+    for name, field in type(values).model_fields.items():
+        key, value = f"{prefix}{field.alias or name}", getattr(values, name)
+        if _starts_code(field):
+            if value != field.get_default(call_default_factory=True):
+                yield key
+            continue
+        for inner_key, inner in _items_of(key, value):
+            if isinstance(inner, BaseModel):
+                yield from _find_set_code(inner, f"{inner_key}.")
+
+
+def _items_of(key: str, value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield f"{key}.{name}", item
+    elif isinstance(value, tuple):
+        for item in value:
+            yield key, item
+    else:
+        yield key, value
