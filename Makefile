@@ -5,15 +5,22 @@
 # make test-browser     the pages in Chromium, which it installs on Debian where there is none
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make test-cluster     sweeps and batches with Ray and other launchers, which it installs
+# make test-lowest      the quick tests with the lowest versions of dependencies that pyproject.toml allows
+# make test-wheel       a built wheel in an empty environment: the version, the demo and a simulated run
+# make test-pythons     the quick tests with each Python from 3.11 to 3.14 that is installed
+# make coverage         the quick tests with the branches that they take; fails below the floor in pyproject.toml
 # make test-hydra-next  the tests of composing with the next version of Hydra, in release or not
 # make bench            what Aeon costs beside the model, as JSON
 # make lint             style, types, import contracts, dependencies, spelling
+# make complexity       the most complex functions, counted strictly
+# make site             the project's pages and the reference of its Python interface, in build/site
 #
 # Needs Python >= 3.11 and a package index; PYTHON=... names another interpreter.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-slow test-browser chromium test-local test-cluster test-hydra-next bench lint clean
+.PHONY: help demo run test test-slow test-browser chromium test-local test-cluster test-lowest test-wheel test-pythons \
+	coverage test-hydra-next bench lint complexity site clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
 # Kept bytecode halves what each of the tests' many processes costs.
@@ -72,6 +79,40 @@ test-local: $(VENV)/installed-local
 test-cluster: $(VENV)/installed-cluster
 	$(BIN)/python -m pytest tests/cluster $(args)
 
+coverage: $(VENV)/installed-dev $(NODE_SERVERS)
+	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered $(args)
+
+# Direct dependencies at their lowest, what comes with them at its newest, in an environment of its own.
+LOWEST := $(VENV)/lowest
+test-lowest: $(LOWEST)/installed-dev
+	@$(MAKE) --no-print-directory test VENV=$(LOWEST)
+
+$(LOWEST)/installed-dev: pyproject.toml | $(VENV)/installed-dev
+	@echo "Installing the lowest versions into $(LOWEST) ..." >&2
+	@rm -rf $(LOWEST)
+	@$(BIN)/python -m venv $(LOWEST)
+	@$(BIN)/uv pip compile --quiet --no-annotate --no-header --python $(LOWEST)/bin/python \
+		--resolution lowest-direct --extra dev --output-file $(LOWEST)/versions.txt pyproject.toml
+	@$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(LOWEST)/versions.txt
+	@$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+# As a stranger would, in an empty folder: nothing of the checkout is found by chance.
+WHEEL := $(VENV)/wheel
+test-wheel: $(VENV)/installed-dev
+	@rm -rf $(WHEEL)
+	$(BIN)/python -m build --wheel --outdir $(WHEEL)/dist > /dev/null
+	@$(BIN)/python -m venv $(WHEEL)/environment
+	$(WHEEL)/environment/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(WHEEL)/dist/*.whl
+	@mkdir $(WHEEL)/empty
+	cd $(WHEEL)/empty && ../environment/bin/aeon --version
+	cd $(WHEEL)/empty && ../environment/bin/aeon progress=none store.mode=replay store.match=order \
+		store.path=$(CURDIR)/examples/cassettes/web-architecture.aeon > answer.md && test -s answer.md
+	cd $(WHEEL)/empty && ../environment/bin/aeon ask "name three rivers" provider=simulated progress=none
+
+test-pythons: $(VENV)/installed-dev
+	$(BIN)/nox --session tests $(args)
+
 # The next Hydra and its OmegaConf lie in a folder before the installed ones; what fails is what an upgrade has to mend.
 HYDRA_NEXT := $(VENV)/hydra-next
 test-hydra-next: $(HYDRA_NEXT)/installed
@@ -94,6 +135,13 @@ lint: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/codespell
+
+complexity: $(VENV)/installed-dev
+	@$(BIN)/python -m tests.test_bounds
+
+site: export NO_MKDOCS_2_WARNING := 1
+site: $(VENV)/installed-site
+	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) tests/mcp/node_modules
@@ -119,6 +167,11 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/installed
+
+$(VENV)/installed-site: pyproject.toml constraints.txt $(VENV)/installed-dev
+	@echo "Installing what makes the pages into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	@touch $@
 
 # The part of llama.cpp that looks at pictures is left out: compiling it takes a quarter of the time.
 $(VENV)/installed-local: export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF

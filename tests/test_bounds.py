@@ -1,4 +1,6 @@
-"""How knotted a function may be, so that one person can hold it in the head. No test counts lines or tokens of files."""
+"""How knotted a function may be, so that one person can hold it in the head. No test counts lines or tokens of files.
+
+`make complexity` prints the functions that are more complex than one should aim for."""
 
 import ast
 import subprocess
@@ -11,6 +13,7 @@ import aeon
 ROOT = Path(aeon.__file__).parent
 MOST_LINES_OF_A_FUNCTION = 55
 GREATEST_COMPLEXITY = 15
+COMPLEXITY_TO_AIM_FOR = 10
 
 KNOTS = frozenset(
     {
@@ -110,3 +113,16 @@ def test_functions_are_simple():
     command = [sys.executable, "-m", "ruff", "check", "--select", "C901", str(ROOT)]
     done = subprocess.run(command, capture_output=True)
     assert done.returncode == 0, done.stdout.decode()
+
+
+def print_complex_functions() -> None:
+    """What `make complexity` shows, the most complex first."""
+    all_functions = [(strict_complexity(node), name) for name, node in functions()]
+    listed = sorted(entry for entry in all_functions if entry[0] > COMPLEXITY_TO_AIM_FOR)
+    for complexity, name in reversed(listed):
+        print(f"{complexity:4}  {name}")
+    print(f"{len(listed)} of {len(all_functions)} functions are above {COMPLEXITY_TO_AIM_FOR}.")
+
+
+if __name__ == "__main__":
+    print_complex_functions()
