@@ -188,6 +188,7 @@ def make_result(
         degraded=find_degraded(state, shared.settings.tools, shared.registry),
         steps_left=left,
         unusable_steps=_unusable_steps(left, session),
+        unusable_calls=tuple(sorted(session.unusable_calls)),
         self_judged=not shared.synthetic and _is_self_judged(ledger.models()),
         timings=timings,
         versions=versions(),

@@ -23,6 +23,8 @@ COLUMNS: dict[str, str] = {
     **{
         "cost": "double",
         "seconds": "double",
+        "unusable_steps": "string",
+        "unusable_calls": "string",
         "degraded": "string",
         "error": "string",
         "synthetic": "bool",
@@ -30,6 +32,7 @@ COLUMNS: dict[str, str] = {
     },
 }
 """The columns of a table of results, with their types in Parquet."""
+_LISTS = ("unusable_steps", "unusable_calls", "degraded")
 
 
 def merge(paths: Sequence[Path], out: Path) -> Summary:
@@ -109,7 +112,7 @@ def _flat(line: Line) -> dict[str, Any]:
     whole = {
         **line,
         **(line.get("scores") or {}),
-        "degraded": ", ".join(line.get("degraded") or ()),
+        **{name: ", ".join(line.get(name) or ()) for name in _LISTS},
         "error": (line.get("error") or {}).get("message"),
     }
     return {name: whole.get(name) for name in COLUMNS}

@@ -39,6 +39,7 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
         "passes": result.passes,
         "steps_left": len(result.steps_left),
         "unusable_steps": list(result.unusable_steps),
+        "unusable_calls": list(result.unusable_calls),
         "degraded": sorted({one.kind for one in result.degraded}),
         "calls": usage.requests,
         **usage.model_dump(include={"input_tokens", "output_tokens", "cost"}),

@@ -33,7 +33,7 @@ _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 def is_final(line: Line) -> bool:
     """Whether the row of a line is done: it ended well, or another start would find the same answers."""
     ended = line["ended"]
-    return ended in GOOD or not (ended in AGAIN or line.get("unusable_steps"))
+    return ended in GOOD or not (ended in AGAIN or line.get("unusable_calls"))
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Summary:
         notes = {
             "simulated: no model was called": self.simulated,
             "of unknown cost: no price": self.unpriced,
-            "left steps without a usable answer: the same command asks again": self.unusable,
+            "had answers that could not be used: the same command asks for them again": self.unusable,
             "did without something that was asked for (`degraded`)": self.degraded,
         }
         lines += [f"{count_noun(count, 'row')} {note}." for note, count in notes.items() if count]

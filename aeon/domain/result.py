@@ -133,7 +133,8 @@ class RunResult(Value):
     """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores` are those of the
     latest pass that a model assessed, `assessed_pass`; `reason_codes` and `explanation` are of the last evaluation.
     `degraded` is what the run did without, `steps_left` the state of each step that is not complete, by its id;
-    `unusable_steps` are those that failed since a model's answer could not be used: resumed, the run asks for it again;
+    `unusable_steps` are those that failed since a model's answer could not be used, `unusable_calls` the names of all
+    calls with such answers: resumed, a run that did not end well asks for these again;
     `overrun` is None unless the cap in `termination_reason` was exceeded.
     `self_judged`: a model that did the work also judged it."""
 
@@ -163,6 +164,7 @@ class RunResult(Value):
     degraded: tuple[Degradation, ...] = ()
     steps_left: dict[str, StepState] = Field(default_factory=dict)
     unusable_steps: tuple[str, ...] = ()
+    unusable_calls: tuple[str, ...] = ()
     self_judged: bool = False
     timings: Timings
     versions: dict[str, str]

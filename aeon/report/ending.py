@@ -398,7 +398,7 @@ def _is_core(result: RunResult) -> bool:
 
 def asks_again(result: RunResult) -> bool:
     """Whether a resumed run would ask for an answer again, since it could not be used."""
-    return bool(result.exit_status and result.unusable_steps)
+    return bool(result.exit_status and result.unusable_calls)
 
 
 def is_replay(result: RunResult) -> bool:

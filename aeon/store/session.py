@@ -77,6 +77,8 @@ class Session:
         self.saved_usage: dict[str, Usage] = {}
         self.unusable_steps: set[str] = set()
         """The steps of which a model's answer came to nothing, repairs included."""
+        self.unusable_calls: set[str] = set()
+        """The names of the calls whose answer came to nothing, repairs included."""
 
     @property
     def differing(self) -> int:
@@ -93,8 +95,7 @@ class Session:
         """The stored answer to a request, or the one that `ask` gives, stored before this returns. Equal requests from
         one place are numbered here; `policy` says where an answer may be used again. Raises StoreMiss in a replay,
         StoreFailed when a parent or a recording cannot be read, and what `ask` raises."""
-        if step := request.path.step_id:
-            when_unusable(lambda: self.unusable_steps.add(step))
+        when_unusable(lambda: self._note_unusable(request.path))
         if not (self._lookups or self._own or self._shared):
             return ask()
         request = self._number(request)
@@ -131,6 +132,11 @@ class Session:
         for source in (self._own, self._shared, self._recording):
             if source is not None:
                 source.close()
+
+    def _note_unusable(self, path: CallPath) -> None:
+        self.unusable_calls.add(path.call)
+        if path.step_id:
+            self.unusable_steps.add(path.step_id)
 
     def _number(self, request: StoreRequest) -> StoreRequest:
         with self._lock:

@@ -15,6 +15,8 @@ FULL = {
     "answer": 'a\n\u2028b,"c"',
     "scores": {"completeness_score": 0.5, "coherence_score": None, "criteria": {}},
     "passes": 2,
+    "unusable_steps": ["a", "b"],
+    "unusable_calls": ["semantic_validation", "step"],
     "error": {"type": "run", "message": "why"},
 }
 
@@ -39,6 +41,11 @@ def test_a_table_has_a_row_for_each(tmp_path: Path) -> None:
         FULL["answer"],
         "0.5",
         "why",
+    )
+    assert (rows[0]["unusable_steps"], rows[0]["unusable_calls"], rows[1]["unusable_steps"]) == (
+        "a, b",
+        "semantic_validation, step",
+        "",
     )
 
 

@@ -73,9 +73,9 @@ def test_a_row_that_left_steps_without_a_usable_answer_is_not_done_unless_it_end
     path = file_of(
         tmp_path,
         "out",
-        line(1, "step_failed", unusable_steps=["a"]),
-        line(2, "converged", unusable_steps=["a"]),
-        line(3, "step_failed", unusable_steps=[]),
+        line(1, "step_failed", unusable_calls=["step"]),
+        line(2, "converged", unusable_calls=["step"]),
+        line(3, "step_failed", unusable_calls=[]),
     )
     results = opened(path, dataset(tmp_path))
     results.close()

@@ -323,12 +323,12 @@ def test_lost_reviews_are_asked_for_again_after_a_run_that_ended_well(
 
 
 @pytest.mark.parametrize("reason", ["stalled", "plateau", "converged"])
-@pytest.mark.parametrize("unusable", [(), ("c",)])
-def test_a_run_that_left_a_step_without_a_usable_answer_can_go_on(
+@pytest.mark.parametrize("unusable", [(), ("semantic_validation",)])
+def test_a_run_whose_answers_could_not_all_be_used_can_go_on(
     converged: RunResult, reason: str, unusable: tuple[str, ...]
 ) -> None:
     ended = {"termination_reason": reason, "converged": reason == "converged"}
-    run = with_steps(converged, DONE, FAILED, unusable_steps=unusable, **ended)
+    run = with_steps(converged, DONE, FAILED, unusable_calls=unusable, **ended)
     ways = [way for way, _ in ending.next_commands(run, DIRECTORY)]
     goes_on = bool(unusable) and reason != "converged"
     assert ("To go on from what was answered" in ways) == goes_on

@@ -51,7 +51,7 @@ class Job:
     """A job of a multirun, read from its directory: `overrides` are its values by key, `directory` is None when the job
     never began, `status` its exit status, `figures` the values of the columns of `summary.csv`; in core mode, where
     nothing is judged, `converged` is None. `without`: how many tools, servers and reviews the job did without.
-    `left_unusable`: whether it did not end well and left steps whose answer could not be used."""
+    `left_unusable`: whether it did not end well and had answers that could not be used."""
 
     number: int
     overrides: dict[str, str]
@@ -112,7 +112,7 @@ def _read(directory: Path) -> Job:
             for name, path in _FIGURES.items()
         }
         without = len(result.get("degraded") or ())
-        left_unusable = status == NOT_CONVERGED and bool(result.get("unusable_steps"))
+        left_unusable = status == NOT_CONVERGED and bool(result.get("unusable_calls"))
         if result["configuration"]["mode"]["kind"] == "core":
             figures["converged"] = None
     return Job(number, _by_key(overrides), directory, status, figures, without, left_unusable)

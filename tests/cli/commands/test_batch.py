@@ -323,7 +323,7 @@ def test_a_row_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_ne
         assert main(["batch", *command]) == 3
         (before,) = rows(tmp_path / "out.jsonl")
         assert before["unusable_steps"]
-        assert "1 row left steps without a usable answer" in capfd.readouterr().err
+        assert "1 row had answers that could not be used" in capfd.readouterr().err
         asked = {content_of(request) for request in server.requests if request.name == "plan"}
         server.start_over(dict(simulated()))
         assert main(["batch", *command]) == 0
