@@ -90,11 +90,11 @@ test-lowest: $(LOWEST)/installed-dev
 $(LOWEST)/installed-dev: pyproject.toml | $(VENV)/installed-dev
 	@echo "Installing the lowest versions into $(LOWEST) ..." >&2
 	@rm -rf $(LOWEST)
-	@$(BIN)/python -m venv $(LOWEST)
+	@$(BIN)/uv venv --quiet --python $(BIN)/python $(LOWEST)
 	@$(BIN)/uv pip compile --quiet --no-annotate --no-header --python $(LOWEST)/bin/python \
 		--resolution lowest-direct --extra dev --output-file $(LOWEST)/versions.txt pyproject.toml
-	@$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(LOWEST)/versions.txt
-	@$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(BIN)/uv pip sync --quiet --python $(LOWEST)/bin/python $(LOWEST)/versions.txt
+	@$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps -e .
 	@touch $@
 
 # As a stranger would, in an empty folder: nothing of the checkout is found by chance.
