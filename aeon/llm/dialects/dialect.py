@@ -6,17 +6,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from aeon.domain.request import LLMRequest, Message, Parameters
+from aeon.domain.request import LLMRequest, Message
+from aeon.llm.dialects.model_rules import fit_parameters
 from aeon.llm.prompts import packaged_prompts
-from aeon.llm.roles import Effort
-from aeon.llm.settings import EndpointSettings, ModelRule
+from aeon.llm.settings import EndpointSettings
 from aeon.schema.json_schema import once_per_schema
 
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
-EFFORTS: tuple[str, ...] = get_args(Effort)
 SCHEMA_BESIDE = "response_format.schema"
 
 
@@ -61,6 +60,11 @@ class Wire:
         self.model = given.model or settings.model
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
         self.digest = _schema_digests(request.schema)[request.strict]
+
+    @property
+    def finds_form(self) -> bool:
+        """Whether it is found out how the server takes the schema; else that is configured."""
+        return self.settings.structured_output == "auto"
 
     def token_parameter(self, dialect: Dialect) -> str:
         """The name of the limit of tokens."""
@@ -135,33 +139,3 @@ def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, .
     if not messages or messages[0].role != "system":
         return (Message("system", text), *messages)
     return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])
-
-
-def fit_parameters(
-    rules: Sequence[ModelRule], model: str, given: Parameters
-) -> tuple[Parameters, dict[str, str]]:
-    """The parameters as the first rule for a model says, and what a person should know of the change, by parameter.
-
-    An effort for a model that takes none is left out silently: reasoning modes set one for every model.
-    """
-    name = model.rpartition("/")[2].lower()
-    rule = next((rule for rule in rules if rule.match.match(name)), None)
-    changed: dict[str, str] = {}
-    if rule is None:
-        return given, changed
-    effort, temperature = given.effort, given.temperature
-    if effort is not None and rule.efforts is not None:
-        wanted = EFFORTS.index(effort) if effort in EFFORTS else 0
-        ranks = (EFFORTS.index(allowed) for allowed in rule.efforts)
-        nearest = min(ranks, key=lambda rank: (abs(rank - wanted), -rank), default=None)
-        effort = None if nearest is None else EFFORTS[nearest]
-        if effort not in (None, given.effort):
-            changed["reasoning_effort"] = f"takes no effort {given.effort}: {effort} is sent"
-    by_effort = rule.temperature == "without_effort"
-    if temperature is not None and not (
-        rule.temperature == "taken" or (by_effort and effort in (None, "none"))
-    ):
-        temperature = None
-        reason = " unless its effort is none" if by_effort else ""
-        changed["temperature"] = f"takes no temperature{reason}: it is left out"
-    return replace(given, effort=effort, temperature=temperature), changed

@@ -127,36 +127,46 @@ class Refusal:
 
 def read_refusal(status_code: int, body: Any) -> Refusal:
     """Read an error body; it may be anything: the error, an object with one, a list of it, a text, or nothing."""
-    if isinstance(body, list) and len(body) == 1:
-        body = body[0]
-    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
-        body = body["error"]
-    if not isinstance(body, Mapping):
-        text = "" if body is None else str(body)
-        body = {"message": text, "code": text if re.fullmatch(r"[a-z]+(_[a-z]+)+", text) else None}
-    if status_code == 200 and re.fullmatch(r"[45]\d\d", str(body.get("code"))):
-        status_code = int(body["code"])
-    given = next((body[name] for name in ("message", "detail") if body.get(name)), body)
-    message = (
-        given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
-    )
-    codes = [str(body[name]) for name in ("code", "type", "status") if body.get(name)]
-    # A validation error lists places: [{"loc": ["body", "temperature"], ...}].
-    details = body["detail"] if isinstance(body.get("detail"), list) else []
-    places = [detail.get("loc") for detail in details if isinstance(detail, Mapping)]
-    named = [
-        body.get("param"),
-        *(part for place in places if isinstance(place, list) for part in place),
-    ]
+    error = _find_error_object(body)
+    if status_code == 200 and re.fullmatch(r"[45]\d\d", str(error.get("code"))):
+        status_code = int(error["code"])
+    message = _find_message(error)
+    codes = [str(error[name]) for name in ("code", "type", "status") if error.get(name)]
     return Refusal(
         status_code,
         message,
         code=next(iter(codes), ""),
-        named=frozenset(
-            name for name in named if isinstance(name, str) and name not in ("", "body")
-        ),
+        named=_find_named(error),
         meaning=_find_meaning(status_code, codes, message),
     )
+
+
+def _find_error_object(body: Any) -> Mapping[str, Any]:
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
+    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
+        body = body["error"]
+    if isinstance(body, Mapping):
+        return body
+    text = "" if body is None else str(body)
+    is_code = re.fullmatch(r"[a-z]+(_[a-z]+)+", text)
+    return {"message": text, "code": text if is_code else None}
+
+
+def _find_message(error: Mapping[str, Any]) -> str:
+    given = error.get("message") or error.get("detail") or error
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+
+
+def _find_named(error: Mapping[str, Any]) -> frozenset[str]:
+    """The parameter of OpenAI's `param`, and those of a validation error: [{"loc": ["body", "temperature"], ...}]."""
+    named = [error.get("param")]
+    details = error.get("detail")
+    for detail in details if isinstance(details, list) else ():
+        place = detail.get("loc") if isinstance(detail, Mapping) else None
+        if isinstance(place, list):
+            named += place
+    return frozenset(name for name in named if isinstance(name, str) and name not in ("", "body"))
 
 
 def find_error(raw: bytes) -> Refusal | None:

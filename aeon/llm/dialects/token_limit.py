@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from aeon.domain.errors import ContextFull, Truncated
 from aeon.domain.request import Usage
+from aeon.llm.dialects.asking import Outcome
 from aeon.llm.dialects.dialect import Dialect, Wire
-from aeon.llm.dialects.server import Outcome, Server
+from aeon.llm.dialects.server import Server
 
 _UNCOUNTED_TOKENS = 8
 """Servers count marks of the end, and such, that no limit is for."""

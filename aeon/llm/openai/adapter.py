@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
+from aeon.llm.dialects.asking import Outcome, ask
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.refusal import find_error
-from aeon.llm.dialects.server import Beliefs, Outcome, Server, negotiate, server_at, servers_at
+from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
 from aeon.llm.dialects.token_limit import learn_limit_name
 from aeon.llm.openai.answer import follows_schema, read_answer
 from aeon.llm.openai.connection import Connection, ConnectionClosed
@@ -69,7 +70,7 @@ class OpenAIAdapter:
         wire = Wire(request, self._settings, stream=wants_stream())
         server, closings = server_at(*self._place, wire.model), self._connection.closings
         attempt = lambda dialect: self._attempt(wire, dialect, server, closings)  # noqa: E731
-        outcome, dialect = negotiate(wire, server, attempt)
+        outcome, dialect = ask(wire, server, attempt)
         outcome, dialect = learn_limit_name(outcome, dialect, wire, server, attempt)
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aeon.domain.request import LLMRequest
+from aeon.llm.dialects.asking import Outcome
 from aeon.llm.dialects.dialect import Dialect, Wire
-from aeon.llm.dialects.server import Outcome
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.openai.batches_journal import Journal
 from aeon.llm.openai.batches_round import Ask, Member

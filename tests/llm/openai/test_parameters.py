@@ -9,7 +9,7 @@ import pytest
 from aeon.config.load import compose
 from aeon.domain.errors import RequestRefused, Truncated
 from aeon.domain.request import Parameters, Usage
-from aeon.llm.dialects.dialect import fit_parameters
+from aeon.llm.dialects.model_rules import fit_parameters
 from aeon.llm.settings import EndpointSettings, ModelRule
 from tests.llm.openai.test_negotiation import Start, start
 from tests.support.openai_server import Completion, Failure

@@ -1,0 +1,116 @@
+"""One request to a server whose abilities are found out: it is made in another way after each refusal that says how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError
+from aeon.domain.request import LLMResponse
+from aeon.llm.dialects.dialect import Dialect, Wire
+from aeon.llm.dialects.downgrade import (
+    Refused,
+    Trial,
+    find_guessed_downgrade,
+    find_named_downgrade,
+)
+from aeon.llm.dialects.refusal import Refusal
+from aeon.llm.dialects.server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one attempt: a response, or a failure, with the server's refusal if it refused."""
+
+    response: LLMResponse | None = None
+    failure: LLMError | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the server took the request, be its answer of use or not."""
+        is_of_no_use = self.refusal is None and isinstance(self.failure, AnswerError)
+        return self.response is not None or is_of_no_use
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server refused how the request was written, and no outage can be the cause."""
+        refusal = self.refusal
+        return refusal is not None and refusal.is_about_request and not refusal.is_doubtful
+
+    @property
+    def may_be_form(self) -> bool:
+        """Whether it may be an outage, or a server that dies on the form of the schema."""
+        if self.refusal is not None:
+            return self.refusal.is_doubtful and self.refusal.is_about_request
+        failure = self.failure
+        return isinstance(failure, ConnectionFailed) and failure.sent and not failure.timed_out
+
+
+Attempt = Callable[[Dialect], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The last trial of a request and its outcome. `reported` is the outcome that tells the most of the cause."""
+
+    trial: Trial
+    outcome: Outcome
+    reported: Outcome
+
+
+def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Dialect]:
+    """Make a request as it is known to work, or in another way for each refusal; most often one attempt.
+
+    Returns the answer, or the failure that tells the most, and its dialect. A refusal is believed of the server when
+    another way works. Where a form is configured, only parameters are found out.
+    """
+    for name, message in wire.changed.items():
+        if name not in server.beliefs.findings:
+            server.believe(name, message)
+    # The requests of a batch go out together: one that went ahead would cost a round of hours.
+    goes_ahead = wire.finds_form and not wire.settings.batch
+    with server.first_goes_ahead() if goes_ahead else nullcontext():
+        opening = _opening(wire, server)
+        asked = _ask_from_openings(opening, wire, server, attempt)
+        if asked.outcome.is_answer:
+            proved = asked.trial.proved(opening)
+            server.note_answer(wire.digest, opening, proved, finds_form=wire.finds_form)
+        else:
+            server.note_failure(wire.digest, may_be_form=asked.outcome.may_be_form)
+    return asked.reported, asked.trial.dialect
+
+
+def _opening(wire: Wire, server: Server) -> Dialect:
+    known, form = server.dialect(wire.digest), wire.settings.structured_output
+    return known if form == "auto" else known.in_form(form)
+
+
+def _ask_from_openings(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) -> _Asked:
+    if wire.finds_form and opening.form != "prompt" and server.doubts_form(wire.digest):
+        asked = _ask_from(opening.in_form("prompt"), wire, server, attempt)
+        if not asked.outcome.is_refused:
+            return asked
+    return _ask_from(opening, wire, server, attempt)
+
+
+def _ask_from(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) -> _Asked:
+    trial = Trial(opening)
+    first: Outcome | None = None
+    while True:
+        outcome = attempt(trial.dialect)
+        if outcome.refusal is None:
+            return _Asked(trial, outcome, outcome)
+        was_accepted = wire.digest in server.accepted
+        refused = Refused(trial, outcome.refusal, wire, was_accepted=was_accepted)
+        downgrade = find_named_downgrade(refused)
+        if downgrade is not None:
+            # What was refused so far had a name: the next refusal is about something else.
+            first = None
+        else:
+            first = first or outcome
+            downgrade = find_guessed_downgrade(refused)
+        if downgrade is None:
+            return _Asked(trial, outcome, first if first and outcome.is_refused else outcome)
+        trial = downgrade

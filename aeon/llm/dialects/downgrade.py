@@ -1,0 +1,113 @@
+"""What a refusal teaches: the downgrade of a request that it calls for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from aeon.llm.dialects.dialect import FORMS, SCHEMA_BESIDE, Dialect, Wire
+from aeon.llm.dialects.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way to write a request. `suspects` are parameters left out of it that no refusal named."""
+
+    dialect: Dialect
+    suspects: frozenset[str] = frozenset()
+
+    def without(self, name: str) -> Trial:
+        """The same without a parameter that the server named."""
+        return replace(self, dialect=replace(self.dialect, without=self.dialect.without | {name}))
+
+    def proved(self, opening: Dialect) -> Dialect:
+        """What an answer to this trial proves: where another form has helped, nothing about the suspects."""
+        if self.dialect.form == opening.form:
+            return self.dialect
+        return replace(self.dialect, without=self.dialect.without - self.suspects)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A trial that a server refused. `was_accepted`: it has answered a request with this schema before, in the form
+    that was sent first."""
+
+    trial: Trial
+    refusal: Refusal
+    wire: Wire
+    was_accepted: bool
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the refused request was written."""
+        return self.trial.dialect
+
+
+Downgrade = Callable[[Refused], Trial | None]
+
+
+def find_named_downgrade(refused: Refused) -> Trial | None:
+    """The trial without what the server names as refused; None if it names nothing that can be left out."""
+    return _first(_NAMED, refused)
+
+
+def find_guessed_downgrade(refused: Refused) -> Trial | None:
+    """The trial that may help where the server names nothing; None if none may, or if it may be an outage."""
+    return None if refused.refusal.is_doubtful else _first(_GUESSED, refused)
+
+
+def _first(downgrades: tuple[Downgrade, ...], refused: Refused) -> Trial | None:
+    if not refused.refusal.is_about_request:
+        return None
+    for downgrade in downgrades:
+        trial = downgrade(refused)
+        if trial is not None:
+            return trial
+    return None
+
+
+def _rename_or_leave_out(refused: Refused) -> Trial | None:
+    dialect = refused.dialect
+    name = refused.refusal.find_refused(refused.wire.parameters(dialect))
+    if name is None:
+        return None
+    # A limit of tokens is a promise to the person: it is renamed before it is left out.
+    if name == refused.wire.token_parameter(dialect) and not dialect.renamed:
+        return replace(refused.trial, dialect=replace(dialect, renamed=True))
+    return refused.trial.without(name)
+
+
+def _leave_out_schema_beside(refused: Refused) -> Trial | None:
+    # OpenAI itself knows no schema there, so that a server which refuses it need not have a name for it.
+    if not refused.dialect.sends_schema_beside or refused.refusal.is_doubtful:
+        return None
+    return refused.trial.without(SCHEMA_BESIDE)
+
+
+def _leave_out_suspects(refused: Refused) -> Trial | None:
+    if refused.refusal.is_about_format or refused.was_accepted:
+        return None
+    suspects = refused.refusal.find_suspects(refused.wire.parameters(refused.dialect))
+    if not suspects:
+        return None
+    dialect = replace(refused.dialect, without=refused.dialect.without | suspects)
+    return Trial(dialect, suspects)
+
+
+def _send_next_form(refused: Refused) -> Trial | None:
+    refusal, dialect = refused.refusal, refused.dialect
+    lower_forms = FORMS[FORMS.index(dialect.form) + 1 :]
+    if not lower_forms or not refused.wire.finds_form:
+        return None
+    if refusal.is_about_format:
+        return replace(refused.trial, dialect=dialect.in_form(lower_forms[0]))
+    if refusal.named or refused.was_accepted:
+        return None
+    # Of a server that says nothing useful, two more requests are enough: after the suspects the prompt alone.
+    form = lower_forms[-1] if refused.trial.suspects else lower_forms[0]
+    return replace(refused.trial, dialect=dialect.in_form(form))
+
+
+_NAMED: tuple[Downgrade, ...] = (_rename_or_leave_out, _leave_out_schema_beside)
+_GUESSED: tuple[Downgrade, ...] = (_leave_out_suspects, _send_next_form)
+"""The downgrades in the order in which they are looked for; the first that applies is tried."""

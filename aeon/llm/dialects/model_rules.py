@@ -1,0 +1,55 @@
+"""What a preset says of models: parameters fitted to one before a request is sent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import get_args
+
+from aeon.domain.request import Parameters
+from aeon.llm.roles import Effort
+from aeon.llm.settings import ModelRule
+
+_EFFORTS: tuple[str, ...] = get_args(Effort)
+
+
+def fit_parameters(
+    rules: Sequence[ModelRule], model: str, given: Parameters
+) -> tuple[Parameters, dict[str, str]]:
+    """Fit parameters to the first rule for a model. Returns them with what a person should know, by parameter.
+
+    An effort for a model that takes none is left out silently: reasoning modes set one for every model.
+    """
+    name = model.rpartition("/")[2].lower()
+    rule = next((rule for rule in rules if rule.match.match(name)), None)
+    if rule is None:
+        return given, {}
+    changed: dict[str, str] = {}
+    effort = _fit_effort(given.effort, rule)
+    if effort not in (None, given.effort):
+        changed["reasoning_effort"] = f"takes no effort {given.effort}: {effort} is sent"
+    temperature = given.temperature
+    if temperature is not None and not _takes_temperature(rule, effort):
+        temperature = None
+        reason = " unless its effort is none" if rule.temperature == "without_effort" else ""
+        changed["temperature"] = f"takes no temperature{reason}: it is left out"
+    return replace(given, effort=effort, temperature=temperature), changed
+
+
+def _fit_effort(effort: str | None, rule: ModelRule) -> str | None:
+    """The nearest effort that the model takes, the higher of two; None if it takes none."""
+    if effort is None or rule.efforts is None:
+        return effort
+    wanted = _EFFORTS.index(effort) if effort in _EFFORTS else 0
+
+    def distance(allowed: str) -> tuple[int, int]:
+        rank = _EFFORTS.index(allowed)
+        return abs(rank - wanted), -rank
+
+    return min(rule.efforts, key=distance, default=None)
+
+
+def _takes_temperature(rule: ModelRule, effort: str | None) -> bool:
+    if rule.temperature == "without_effort":
+        return effort in (None, "none")
+    return rule.temperature == "taken"
