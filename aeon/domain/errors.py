@@ -76,6 +76,10 @@ class ServerFailed(ProviderError):
     retryable = True
 
 
+class BatchesUnreachable(ProviderError):
+    """The provider's batch interface failed through all attempts of some minutes; what was sent stays known."""
+
+
 class RateLimited(ProviderError):
     """Too many requests (429)."""
 

@@ -20,6 +20,7 @@ from aeon.cli.main import main
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 from tests.support.batch_server import BatchServer, Fate
+from tests.support.openai_server import Failure
 from tests.support.simulated_server import simulated
 
 FAST = ("provider.batch=true", "provider.batch_wait_seconds=2", "provider.batch_poll_seconds=0.1")
@@ -214,3 +215,45 @@ def test_a_kill_loses_nothing_and_nothing_is_asked_twice(
     assert sorted(row["id"] for row in found) == [f"r{n}" for n in range(6)]
     bodies = Counter(json.dumps(line["body"]) for line in server.requests)
     assert {body[:200]: count for body, count in bodies.items() if count > 1} == {}
+
+
+INTERFACE = ("POST", "/v1/files")
+
+
+@pytest.mark.slow
+def test_an_interface_that_is_down_for_a_while_costs_no_row_and_each_try_is_shown(
+    server: BatchServer,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("aeon.llm.openai.batches_round._FACTOR", 0.01)
+    server.trouble[INTERFACE] = [Failure(503)] * 6
+    assert main(command(server, tmp_path, 3)) == 0
+    assert {row["ended"] for row in rows(tmp_path / "out.jsonl")} == {"converged"}
+    assert "the next try: " in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_interface_that_stays_down_stops_the_batch_and_fails_no_row(
+    server: BatchServer,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("aeon.llm.openai.batches_round._FACTOR", 0.01)
+    server.trouble[INTERFACE] = [Failure(503)] * 1000
+    assert main(command(server, tmp_path, 3)) == 1
+    told = capfd.readouterr().err
+    assert "Stopped: the batch interface does not answer: " in told
+    assert "(tried for " in told
+    assert "The same command goes on" in told
+    assert rows(tmp_path / "out.jsonl") == []
+    tries = 1000 - len(server.trouble[INTERFACE])
+    assert tries == 8  # of one round, in which all rows wait
+
+    server.trouble.clear()
+    assert main(command(server, tmp_path, 3)) == 0
+    assert {row["ended"] for row in rows(tmp_path / "out.jsonl")} == {"converged"}
+    bodies = Counter(json.dumps(line["body"]) for line in server.requests)
+    assert set(bodies.values()) == {1}

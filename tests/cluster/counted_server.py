@@ -1,5 +1,6 @@
 """A simulated model that writes down each request when it arrives and when it is answered:
-`python -m tests.cluster.counted_server HOST LOG SECONDS`. The first line of LOG is its address."""
+`python -m tests.cluster.counted_server HOST LOG SECONDS`. The first line of LOG is its address. As long as there is a
+file LOG.down it answers 503, and writes nothing down."""
 
 import hashlib
 import json
@@ -28,6 +29,12 @@ def main() -> None:
 
         class Handler(openai_server._Handler):
             def do_POST(self) -> None:  # noqa: N802
+                if log.with_suffix(".down").exists():
+                    self.rfile.read(int(self.headers["content-length"]))
+                    self.send_response(503)
+                    self.send_header("content-length", "0")
+                    self.end_headers()
+                    return
                 read = self.rfile.read
 
                 def noted(size: int) -> bytes:

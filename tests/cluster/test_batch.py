@@ -5,6 +5,7 @@ import random
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -106,6 +107,45 @@ def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(
     assert ended(cluster.batch(tasks, out))[0] == 0
     assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
     assert len(rows_of(out)) == 8
+
+
+@contextmanager
+def outage(cluster: Cluster) -> Iterator[None]:
+    """The server answers 503 while the block lasts."""
+    mark = cluster.log.with_suffix(".down")
+    mark.touch()
+    try:
+        yield
+    finally:
+        mark.unlink()
+
+
+def test_an_outage_of_seconds_costs_no_row_on_any_node(cluster: Cluster, tmp_path: Path) -> None:
+    tasks, out, before = dataset(tmp_path, 16), tmp_path / "out.jsonl", len(cluster.asked())
+    batch = cluster.batch(tasks, out, "batch.parallel=4")
+    wait_for_rows(out, 2)
+    with outage(cluster):
+        time.sleep(5)
+    status, said = ended(batch)
+    assert status == 0, said
+    assert "16 of 16 rows: 16 converged." in said
+    assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
+
+
+def test_a_provider_that_stays_down_stops_the_batch_on_all_nodes_and_fails_no_row(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    tasks, out, before = dataset(tmp_path, 16), tmp_path / "out.jsonl", len(cluster.asked())
+    batch = cluster.batch(tasks, out, "batch.parallel=4", "batch.patience_seconds=3")
+    wait_for_rows(out, 2)
+    with outage(cluster):
+        status, said = ended(batch)
+    assert status == 1, said
+    assert "batch.patience_seconds=3" in said
+    assert {json.loads(line)["ended"] for line in out.read_text().splitlines()} == {"converged"}
+    assert ended(cluster.batch(tasks, out))[0] == 0
+    assert len(rows_of(out)) == 16
+    assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
 
 
 def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(

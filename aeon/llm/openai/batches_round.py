@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import IO
+from typing import IO, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_after_attempt, stop_after_delay, stop_when_event_set
 
-from aeon.domain.errors import LLMError, ServerFailed, StoreFailed
+from aeon.domain.errors import BatchesUnreachable, LLMError, ServerFailed, StoreFailed
 from aeon.llm.openai.batches_api import ENDPOINT, Batch, BatchAPI, Result
 from aeon.llm.openai.batches_journal import Journal
 from aeon.llm.openai.endpoint import Endpoint, Response
@@ -30,6 +30,7 @@ MAX_REQUESTS = 50_000
 LOOK_SECONDS, _LONGEST_JOIN_SECONDS = 3.0, 5.0
 _CHUNK, _FACTOR, _DAY_SECONDS = 500, 1.0, 86400
 log = logging.getLogger(WAITS)
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -153,11 +154,11 @@ class Carrier:
     def _submit(self, one: Round) -> Batch | None:
         """Its batch: made, or found; None where it was never made, and its requests go into another round."""
         if one.is_adopted:
-            batch = self._again(self._find, one)
+            batch = self._insist(self._find, one)
             if batch is None and not self.closing.wait(
                 LOOK_SECONDS
             ):  # a list may be behind by a moment
-                batch = self._again(self._find, one)
+                batch = self._insist(self._find, one)
             if batch is None:
                 self._send_again(one)
                 return None
@@ -168,12 +169,24 @@ class Carrier:
                         :-1
                     ].encode()
                     lines.write(head + b', "body": ' + ask.body + b"}\n")
-                one.file = self._again(self._upload, one, lines)
+                one.file = self._insist(self._upload, one, lines)
             self._note(one)
-            batch = self._again(self._make, one)
+            batch = self._insist(self._make, one)
         one.batch = batch.id
         self._note(one)
         return batch
+
+    def _insist(self, work: Callable[..., T], one: Round, *given: IO[bytes]) -> T:
+        """What `work` returns, tried again for some minutes. Raises BatchesUnreachable when that was in vain."""
+        began = time.monotonic()
+        try:
+            return self._again(work, one, *given)
+        except LLMError as error:
+            if not error.retryable:
+                raise
+            tried = f"tried for {time.monotonic() - began:.3g} s"
+            message = f"the batch interface does not answer: {error.message} ({tried})"
+            raise BatchesUnreachable(message, hint=error.hint) from error
 
     def _upload(self, one: Round, lines: IO[bytes]) -> str:
         lines.seek(0)
@@ -252,7 +265,8 @@ class Carrier:
             self.under_way.pop(one.id, None)
             for ask in asks.values():
                 ask.answer.set_exception(copy.copy(error))
-            is_refused = isinstance(error, LLMError) and not error.retryable
+            is_passing = isinstance(error, BatchesUnreachable)
+            is_refused = isinstance(error, LLMError) and not (error.retryable or is_passing)
             if is_refused and (not one.batch or getattr(error, "status", 0) == 404):
                 self.journal.end(one.id)
             else:

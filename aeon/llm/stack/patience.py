@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from aeon.domain.errors import (
     AeonError,
+    BatchesUnreachable,
     CircuitOpen,
     ConnectionFailed,
     LLMError,
@@ -90,7 +91,7 @@ class Patient:
         state = self._state
         patience = self._patience
         if state is None or (patience.seconds <= 0 and patience.give_up is None):
-            return self._inner.complete(request)
+            return self._of_batches(request)
         wait: _Wait | None = None
         while True:
             try:
@@ -111,6 +112,16 @@ class Patient:
                 if left <= 0 or seconds > left:
                     raise self._given_up(wait, state) from error
             self._wait(seconds, request, wait, state)
+
+    def _of_batches(self, request: LLMRequest) -> LLMResponse:
+        """The answer of an endpoint that has no state, since its requests go out in batches and were waited for."""
+        try:
+            return self._inner.complete(request)
+        except BatchesUnreachable as error:
+            if self._patience.give_up is None:
+                raise
+            self._patience.give_up(error.message)
+            raise StopRequested(error.message, usage=error.usage) from error
 
     def _is_passing(self, error: ProviderError, wait: _Wait, state: EndpointState) -> bool:
         """Whether it is the endpoint that is down or busy, and not the request or the address that is wrong."""
