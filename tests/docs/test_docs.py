@@ -29,6 +29,7 @@ from aeon.cli.main import main
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import Composition, quote_override
+from aeon.config.compose.reference import entries_of, top_entries
 from aeon.config.load import compose_settings
 from aeon.domain import errors
 from aeon.domain.assessment import SCORE_CODES
@@ -114,6 +115,31 @@ def test_a_documented_key_exists_with_the_documented_default(
     found = at(composed(*([override] if override else [])), key)
     assert found
     assert all(value == yaml.safe_load(default) for value in found)
+
+
+def marked_keys() -> set[str]:
+    """The keys that the packaged files mark `(basic)`."""
+    groups = [folder.name for folder in packaged_config_dir().iterdir() if folder.is_dir()]
+    entries = [*top_entries(), *(entry for group in groups for entry in entries_of(group))]
+    return {entry.path for entry in entries if entry.is_basic}
+
+
+def test_the_keys_that_are_marked_basic_stand_first() -> None:
+    text = section(CONFIGURATION, "The basic keys")
+    table = [row for line in text.splitlines() if (row := ROW.match(line))]
+    listed = [row["key"] for row in table]
+    assert [key for _, key, _ in rows()][: len(listed)] == listed
+    assert set(listed) == marked_keys()
+    assert 20 <= len(listed) <= 30
+
+
+def test_a_basic_key_reads_as_it_does_among_the_others() -> None:
+    basic = [
+        line for line in section(CONFIGURATION, "The basic keys").splitlines() if ROW.match(line)
+    ]
+    everything = CONFIGURATION.read_text(encoding="utf-8").splitlines()
+    once = [line for line in basic if everything.count(line) == 1]
+    assert [ROW.match(line)["key"] for line in once] == ["roles.grader.model"]
 
 
 def compositions() -> Iterator[list[str]]:

@@ -106,7 +106,8 @@ def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
         return entry.file.name if group == "conf" else f"{group}={entry.file.stem}"
 
     first = entries[0]
-    yield f"{first.path}\n  {first.comment}"
+    basic = "  (basic)" if any(entry.is_basic for entry in entries) else ""
+    yield f"{first.path}{basic}\n  {first.comment}"
     yield f"  type: {' or '.join(describe_types(settings_schema(), first.path)) or 'any'}"
     yield f"  default: {value_in(first)}  ({place_of(first)})"
     for entry in entries[1:]:

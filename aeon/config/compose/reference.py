@@ -14,17 +14,20 @@ from aeon.domain.errors import ConfigError
 from aeon.files.resources import find_meant, resource_root
 
 _GLOBAL = "@package _global_"
+_BASIC = "(basic)"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key of a configuration file: its dotted path, its default as written there, and the comment on it."""
+    """A key of a configuration file: its dotted path, its default as written there, the comment on it, and whether it is
+    marked as one of the few that suffice for most work."""
 
     path: str
     default: Any
     comment: str
     file: Path
+    is_basic: bool = False
 
 
 def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
@@ -128,7 +131,9 @@ def _of_mapping(
     for key, value in node.value:
         path = f"{prefix}{key.value}"
         default = _LOADER("").construct_object(value, deep=True)
-        yield Entry(path, default, _comment(lines, key.start_mark.line), file)
+        comment = _comment(lines, key.start_mark.line)
+        explanation = comment.removesuffix(_BASIC).rstrip()
+        yield Entry(path, default, explanation, file, is_basic=comment != explanation)
         if isinstance(value, yaml.MappingNode):
             yield from _of_mapping(value, f"{path}.", lines, file)
 

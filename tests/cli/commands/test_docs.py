@@ -90,6 +90,11 @@ def test_what_is_neither_a_page_nor_a_key_is_answered_with_the_nearest(aeon: Run
     assert "convergence.completeness" in ended.err
 
 
+def test_a_key_that_is_marked_basic_is_shown_as_such(aeon: RunAeon) -> None:
+    assert aeon("docs", "ttl.base").out.startswith("ttl.base  (basic)\n  ")
+    assert aeon("docs", "ttl.limit").out.startswith("ttl.limit\n  ")
+
+
 def test_a_key_of_ones_own_group_is_described(aeon: RunAeon, tmp_path: Path) -> None:
     own = tmp_path / "conf" / "customer" / "acme.yaml"
     own.parent.mkdir(parents=True)
