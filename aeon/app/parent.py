@@ -17,7 +17,7 @@ from aeon.config.origin import Origin, ParentOrigin
 from aeon.config.recompose import find_held_back, find_left_out
 from aeon.config.settings import Settings, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.files.reference import search_for_modules
+from aeon.files.reference import OwnObject, search_for_modules
 from aeon.report.runs import read_document
 from aeon.store.opening import open_source
 
@@ -55,12 +55,12 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
     if find_code(settings):
         search_for_modules(Path(origin.working_directory))
     links = (origin.parent, *origin.ancestors) if origin.parent else ()
-    places = {link: _find_run(link, path, origin, settings.store.backend) for link in links}
+    places = {link: _find_run(link, path, origin, settings.store.own_backend) for link in links}
     found = tuple(
         ParentOrigin(path=str(place), run_id=link.run_id) for link, place in places.items() if place
     )
     try:
-        open_source(path, settings.store.backend).close()
+        open_source(path, settings.store.own_backend).close()
     except StoreFailed as error:
         before = (
             f"The run before it can be: resume={found[0].path}"
@@ -96,7 +96,7 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
         )
 
 
-def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: str) -> Path | None:
+def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: OwnObject) -> Path | None:
     moved = os.path.relpath(link.path, of_child.directory or link.path)
     near = (path.parent for path in child.parent.parent.glob(f"*/*/{origins.FILE}"))
     for place in chain((Path(link.path), Path(os.path.normpath(child / moved))), near):
@@ -132,9 +132,10 @@ def change_warnings(
 
 def cassette_warnings(settings: Settings, composition: Composition | None) -> Iterator[str]:
     """What the cassette that is replayed was recorded with, and is not taken from it."""
-    if settings.store.mode != "replay" or settings.store.path is None or composition is None:
+    recording = settings.store.path
+    if settings.store.mode != "replay" or composition is None or not isinstance(recording, Path):
         return
-    for key in find_held_back(settings.store.path, composition):
+    for key in find_held_back(recording, composition):
         yield (
             f"the recording was made with {key}, which is not taken from a cassette: "
             "give it again to use it, if you trust it; without it requests may differ from those recorded"

@@ -38,7 +38,7 @@ from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.ledger import Ledger
-from aeon.store.opening import shared_store, store_in
+from aeon.store.opening import describe_place, shared_store, store_in
 from aeon.store.session import Session
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
@@ -306,11 +306,11 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
     """What a run was answered from and what that saved; None for a run that had no such answers."""
     store, parent, run_id = run.shared.settings.store, run.parent, None
     if parent is not None:
-        path, run_id = parent.path, parent.origin.run_id
+        path, run_id = str(parent.path), parent.origin.run_id
     elif store.mode in ("cache", "replay"):
-        path = (store.path.expanduser() if store.path else shared_store(store)).absolute()
+        path = describe_place(store.path or shared_store(store))
     elif of_multirun is not None and store.mode == "record" and store.share_in_multirun:
-        path = store_in(of_multirun, store.backend)
+        path = str(store_in(of_multirun, store.own_backend))
     else:
         return None
     usage = sum(session.saved_usage.values(), Usage())
@@ -330,7 +330,7 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
         if not costs or None in costs
         else sum(cost for cost in costs if cost is not None),
     )
-    return ParentRun(path=str(path), run_id=run_id, saved=saved, differing=session.differing)
+    return ParentRun(path=path, run_id=run_id, saved=saved, differing=session.differing)
 
 
 def sha256(text: str) -> str:

@@ -172,7 +172,7 @@ class Run(Identity):
         store, parent = self._settings.store, self.parent
         paths = parent.directories if parent else ()
         answers = [
-            opened.enter_context(closing(open_source(path, store.backend))) for path in paths
+            opened.enter_context(closing(open_source(path, store.own_backend))) for path in paths
         ]
         ended_well = [
             source for source, path in zip(answers, paths, strict=True) if has_ended_well(path)

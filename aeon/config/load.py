@@ -185,6 +185,6 @@ def find_recorded_origin(settings: Settings) -> Origin | None:
     if settings.resume:
         return origin.read_trusted(settings.resume, "resume", settings.trust, settings.env)
     store = settings.store
-    if store.mode != "replay" or store.path is None:
+    if store.mode != "replay" or not isinstance(store.path, Path):
         return None
     return recompose.read_recorded_origin(store.path, settings.trust, settings.env)

@@ -134,7 +134,7 @@ def _override(project: Project, key: str, value: Any) -> str:
     if key.startswith("tools.approval."):
         return quote_override(f"{key}={value}")
     is_path = isinstance(value, str) and path_names().intersection(key.split("."))
-    if is_path and not value.startswith("${"):
+    if is_path and not value.startswith("${") and "://" not in value:
         value = str(project.path.parent.resolve() / Path(value).expanduser())
     added = "++" if key.startswith(_NAMED) else ""
     return f"{added}{key}={format_value(value, interpolated=not is_literal(key))}"

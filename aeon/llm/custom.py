@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from typing import Any, cast
 
 from aeon.domain.errors import AnswerError, ConfigError, ProviderError, StopRequested
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
-from aeon.files.reference import load_object
+from aeon.files.reference import call_factory, load_object
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.llm.protocols import NamedAdapter, SyntheticAdapter, close
 from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
 
 KEY = "provider.adapter"
+GROUP = "aeon.adapters"
+"""The entry points by which a package registers adapters."""
 _PAGE = "`aeon docs python` has an example."
 SHARED = (
     "retry",
@@ -77,16 +78,15 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
             f'Aeon.from_config(["resume=DIR"], adapter=...). {_PAGE}',
         )
     named = f"{KEY}={settings.adapter}"
-    found = load_object(KEY, settings.adapter, "Class")
+    found = load_object(KEY, settings.adapter, "Class", GROUP)
     _check(named, found, "a class")
-    try:
-        with redirect_prints_to_stderr():
-            made: LLMAdapter = cast(Any, found)(**settings.options)
-    except (Exception, SystemExit) as error:  # a class of any make may fail in any way
-        raise ConfigError(
-            f"{named}: cannot be made: {type(error).__name__}: {error}",
-            hint=f"It is called with provider.options as keyword arguments: {', '.join(settings.options) or 'none'}.",
-        ) from error
+    names = ", ".join(settings.options) or "none"
+    made: LLMAdapter = call_factory(
+        named,
+        found,
+        options=settings.options,
+        hint=f"It is called with provider.options as keyword arguments: {names}.",
+    )
     return CustomAdapter(made, settings, owned=True)
 
 

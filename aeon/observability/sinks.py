@@ -9,19 +9,20 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.events import Recorded, Subscriber
 from aeon.domain.request import LLMAdapter
-from aeon.files.reference import load_object
-from aeon.files.stdout import redirect_prints_to_stderr
+from aeon.files.reference import call_factory, load_object
 from aeon.llm.protocols import close
 from aeon.llm.settings import ProviderSettings
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.settings import ObservabilitySettings, SinkSettings
 
+GROUP = "aeon.sinks"
+"""The entry points by which a package registers sinks."""
 Warn = Callable[[str], None]
 
 
@@ -137,16 +138,12 @@ def _open_own(opening: Opening) -> Iterator[tuple[Subscriber, ...]]:
 
 @contextmanager
 def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[QueuedObserver]:
-    make: Any = load_object(key, settings.sink, "object")
-    try:
-        with redirect_prints_to_stderr():
-            sink = make(**settings.options)
-        if not callable(sink):
-            raise TypeError(f"made a {type(sink).__name__}, which cannot be called with an event")
-    except (Exception, SystemExit) as error:  # a sink of any make may fail in any way
-        raise ConfigError(
-            f"{key}={settings.sink}: cannot be made: {type(error).__name__}: {error}"
-        ) from error
+    named = f"{key}={settings.sink}"
+    factory = load_object(key, settings.sink, "object", GROUP)
+    sink = call_factory(named, factory, options=settings.options)
+    if not callable(sink):
+        made = f"it made a {type(sink).__name__}, which cannot be called with an event"
+        raise ConfigError(f"{named}: {made}")
     queue = QueuedObserver(sink)
     try:
         yield queue

@@ -20,14 +20,15 @@ from aeon.domain.request import Usage
 from aeon.domain.result import RunResult, TokenUsage, UsageReport
 from aeon.domain.values import Frame, as_frame
 from aeon.files.jsonl import read_lines
+from aeon.files.reference import OwnObject
 from aeon.files.text import read_yaml
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
 from aeon.report.partial import PartialResult, read_partial
 from aeon.report.runs import read_document
 from aeon.store.interface import AnswerSource
-from aeon.store.opening import BACKENDS, open_source, store_in
-from aeon.store.settings import CASSETTE_SUFFIX, SQLITE
+from aeon.store.opening import is_packaged, open_source, store_in
+from aeon.store.settings import CASSETTE_SUFFIX, read_store_settings
 
 Line = dict[str, Any]
 _Place = tuple[int, str, str, str | None, int]
@@ -212,7 +213,7 @@ def _journal(path: Path, *order: str) -> list[Line]:
 class Requests:
     """The requests to models in a store, which is opened for each: a record of many runs holds no files open."""
 
-    def __init__(self, path: Path, backend: str) -> None:
+    def __init__(self, path: Path, backend: OwnObject) -> None:
         self._path, self._backend = path, backend
         self._cassette: AnswerSource | None = None
 
@@ -243,14 +244,13 @@ class Requests:
 
 def _find_requests(directory: Path, result: RunResult) -> Requests | None:
     """The run's own store, else the recording that it replayed."""
-    store = result.configuration.get("store") or {}
-    backend, path = str(store.get("backend") or SQLITE), directory
-    if (
-        backend not in BACKENDS
-    ):  # the folder may be a stranger's, and what it names would be imported
+    store, path = read_store_settings(result.configuration), directory
+    backend = store.own_backend
+    # The folder may be a stranger's, and what it names would be imported.
+    if not is_packaged(backend):
         return None
-    if backend == SQLITE and not store_in(directory).is_file():
-        if result.parent is None or store.get("mode") != "replay":
+    if not store_in(directory).is_file():
+        if result.parent is None or store.mode != "replay":
             return None
         path = Path(result.parent.path)
     return Requests(path, backend)

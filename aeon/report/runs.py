@@ -19,7 +19,7 @@ from aeon.domain.result import RunResult
 from aeon.domain.values import Value
 from aeon.files.text import load_json
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
-from aeon.store.settings import SQLITE
+from aeon.store.settings import SQLITE, read_store_settings
 
 LEFT_BY_RUNS = (
     *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "report.html", ".hydra"),
@@ -172,13 +172,9 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     """Remove what a run left, then the directories that this leaves empty below `above`, and a multirun's own files
     with its last job. Gives back what is somebody's own and stays. Raises OSError."""
     plan = ("plan.yaml",) if run.end == "plan" else ()
-    store = (read_document(run.directory / RESULT).get("configuration") or {}).get("store") or {}
+    store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
     # A store that is no file of SQLite has this name, which else is somebody's own.
-    kept = (
-        ("store",)
-        if store.get("backend", SQLITE) != SQLITE and store.get("mode") != "replay"
-        else ()
-    )
+    kept = ("store",) if store.own_backend != SQLITE and store.mode != "replay" else ()
     own, folder = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *kept)), run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()

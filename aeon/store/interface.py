@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from aeon.store.models import Entry
@@ -41,8 +40,9 @@ class AnswerStore(AnswerSource, Protocol):
 
 
 class OpenStore(Protocol):
-    """Opens stores of one kind; the setting `store.backend` names it."""
+    """Opens stores of one kind; the setting `store.backend` names it, and may give it further options."""
 
-    def __call__(self, path: Path, *, read_only: bool = False) -> AnswerStore:
-        """Open the store at `path`, made when it is missing unless `read_only`. Raises StoreFailed with a hint."""
+    def __call__(self, place: str, *, read_only: bool = False) -> AnswerStore:
+        """Open the store at a place, which is made when it is missing unless `read_only`: what `store.path` says, word
+        for word, or a path in the directory of a run. Raises StoreFailed with a hint."""
         ...

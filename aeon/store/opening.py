@@ -5,68 +5,95 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias
 
-from aeon.domain.errors import AeonError, ConfigError, StoreFailed
-from aeon.files.reference import load_object
-from aeon.store.interface import AnswerSource, AnswerStore, OpenStore
+from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.files.reference import OwnObject, call_factory, load_object
+from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, Shared
 from aeon.store.session import Keep, Session
 from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, StoreSettings
 
-BACKENDS = {SQLITE: "aeon.store.sqlite_store:SqliteStore"}
-"""The kinds of stores by their names in `store.backend`, each an `OpenStore`."""
+GROUP = "aeon.stores"
+"""The entry points by which a package registers kinds of stores."""
+Place: TypeAlias = Path | str
+"""Where a store is; text is a URL."""
 _RUN_FILE = "run.json"  # what makes a directory a run's (`aeon.config.origin`)
 _log = logging.getLogger("aeon")
 
 
-def open_store(path: Path, *, backend: str = SQLITE, read_only: bool = False) -> AnswerStore:
+def open_store(
+    place: Place, *, backend: OwnObject = SQLITE, read_only: bool = False
+) -> AnswerStore:
     """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an unknown kind and one
     that is no store."""
-    opener = cast(OpenStore, load_object("store.backend", BACKENDS.get(backend, backend), "object"))
-    try:
-        store = opener(path, read_only=read_only)
-        if isinstance(store, AnswerStore):
-            return store
-        raise TypeError(f"made a {type(store).__name__}, which lacks a method of a store")
-    except AeonError:
-        raise
-    except (Exception, SystemExit) as error:  # a store of any make may fail in any way
-        raise ConfigError(
-            f"store.backend={backend}: cannot be opened: {type(error).__name__}: {error}"
-        ) from error
+    if is_packaged(backend):
+        from aeon.store.sqlite_store import SqliteStore
 
-
-def store_in(directory: Path, backend: str = SQLITE) -> Path:
-    """The path of the store in a run's directory, or of the one that the jobs of a multirun share."""
-    return directory / ("store.sqlite" if backend == SQLITE else "store")
-
-
-def shared_store(settings: StoreSettings) -> Path:
-    """The path of the store that runs share with `store.mode=cache`: in the working directory unless given."""
-    return _named_store(
-        settings.path or store_in(Path(".aeon"), settings.backend), settings.backend
+        return SqliteStore(_require_file(place), read_only=read_only)
+    named = f"store.backend={backend.factory}"
+    store = call_factory(
+        named,
+        load_object("store.backend", backend.factory, "object", GROUP),
+        str(place),
+        options={**backend.options, "read_only": read_only},
+        hint="It is called with the place of the store, read_only=..., and its options.",
+        passes=(StoreFailed,),
     )
+    if isinstance(store, AnswerStore):
+        return store
+    raise ConfigError(f"{named}: it made a {type(store).__name__}, which lacks a method of a store")
 
 
-def _named_store(path: Path, backend: str) -> Path:
-    path = path.expanduser()
+def is_packaged(backend: OwnObject) -> bool:
+    """Whether a kind of store comes with Aeon: opening one starts no code of anybody else's."""
+    return backend.factory == SQLITE.factory
+
+
+def describe_place(place: Place) -> str:
+    """A place as it is shown: an absolute path, or a URL."""
+    return place if isinstance(place, str) else str(place.expanduser().absolute())
+
+
+def store_in(directory: Path, backend: OwnObject = SQLITE) -> Path:
+    """The path of the store in a run's directory, or of the one that the jobs of a multirun share."""
+    return directory / ("store.sqlite" if is_packaged(backend) else "store")
+
+
+def shared_store(settings: StoreSettings) -> Place:
+    """The place of the store that runs share with `store.mode=cache`: in the working directory unless given."""
+    default = store_in(Path(".aeon"), settings.backend)
+    return _named_store(settings.path or default, settings.backend)
+
+
+def _named_store(place: Place, backend: OwnObject) -> Place:
+    if isinstance(place, str):
+        return place
+    path = place.expanduser()
     return store_in(path, backend) if path.is_dir() else path
 
 
-def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
+def _require_file(place: Place) -> Path:
+    if isinstance(place, Path):
+        return place
+    raise StoreFailed(
+        f"{place} is an address, and store.backend=sqlite opens files",
+        hint="Name the kind of store that is there: store.backend=package.module:Class.",
+    )
+
+
+def open_source(place: Place, backend: OwnObject = SQLITE) -> AnswerSource:
     """The answers in a run's directory, a store, or a cassette (`*.aeon`), to be read. Raises StoreFailed."""
-    path = path.expanduser()
-    if path.suffix == CASSETTE_SUFFIX and path.is_file():
+    if isinstance(place, Path) and place.suffix == CASSETTE_SUFFIX and place.expanduser().is_file():
         from aeon.store.cassette import CassetteSource, read
 
-        return CassetteSource(read(path))
-    return open_store(_named_store(path, backend), backend=backend, read_only=True)
+        return CassetteSource(read(place.expanduser()))
+    return open_store(_named_store(place, backend), backend=backend, read_only=True)
 
 
 def create_store(directory: Path, settings: StoreSettings) -> None:
     """Make the store of a run that is a file in its directory, so that it appears with it. Raises StoreFailed."""
-    if settings.mode in ("record", "cache") and settings.backend == SQLITE:
+    if settings.mode in ("record", "cache") and is_packaged(settings.own_backend):
         from aeon.store.sqlite_store import create_file
 
         create_file(store_in(directory))
@@ -78,18 +105,21 @@ def check_store(settings: StoreSettings) -> None:
         if settings.mode == "replay":
             _open_recording(settings).close()
         if settings.mode == "cache":
-            path = shared_store(settings)
-            if (
-                path == store_in(path.parent, settings.backend)
-                and (path.parent / _RUN_FILE).is_file()
-            ):
-                go_on = f"Go on with it (resume={path.parent}), replay it, or share a copy of its store."
-                raise StoreFailed(
-                    f"{path.parent} is a recorded run, not a store for others", hint=go_on
-                )
-            open_store(path, backend=settings.backend).close()
+            place = shared_store(settings)
+            _refuse_recorded_run(place, settings.backend)
+            open_store(place, backend=settings.backend).close()
     except StoreFailed as error:
         raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
+
+
+def _refuse_recorded_run(place: Place, backend: OwnObject) -> None:
+    if isinstance(place, str) or place != store_in(place.parent, backend):
+        return
+    if (place.parent / _RUN_FILE).is_file():
+        raise StoreFailed(
+            f"{place.parent} is a recorded run, not a store for others",
+            hint=f"Go on with it (resume={place.parent}), replay it, or share a copy of its store.",
+        )
 
 
 def check_own_store(settings: StoreSettings) -> None:
@@ -129,9 +159,8 @@ def open_session(
         source = _open_recording(settings)
         lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, whole=True))
         return Session(lookups, recording=source)
-    own_path = _own_path(settings, directory)
     shared, by_shared = _open_shared(settings, of_multirun, warn)
-    own = open_store(own_path, backend=settings.backend) if own_path else None
+    own = _open_own(settings, directory)
     return Session(
         [*lookups, *by_shared],
         own=own,
@@ -142,11 +171,12 @@ def open_session(
     )
 
 
-def _own_path(settings: StoreSettings, directory: Path | None) -> Path | None:
+def _open_own(settings: StoreSettings, directory: Path | None) -> AnswerStore | None:
     if directory is not None:
-        return store_in(directory, settings.backend)
+        own = settings.own_backend
+        return open_store(store_in(directory, own), backend=own)
     if settings.mode == "record" and settings.path is not None:
-        return _named_store(settings.path, settings.backend)
+        return open_store(_named_store(settings.path, settings.backend), backend=settings.backend)
     return None
 
 
@@ -154,20 +184,21 @@ def _open_shared(
     settings: StoreSettings, of_multirun: Path | None, warn: Callable[[str], None]
 ) -> tuple[AnswerStore | None, list[Lookup]]:
     """The store that this run shares with others, if there is one, and how answers are found in it."""
-    path = None
+    place: Place
     if settings.mode == "cache":
-        path = shared_store(settings)
+        place, backend = shared_store(settings), settings.backend
     elif of_multirun is not None and settings.share_in_multirun:
-        path = store_in(of_multirun, settings.backend)
-    if path is None:
+        place, backend = store_in(of_multirun, settings.own_backend), settings.own_backend
+    else:
         return None, []
     try:
-        shared = open_store(path, backend=settings.backend)
+        shared = open_store(place, backend=backend)
     except StoreFailed as error:
         if settings.mode == "cache":
             raise
         warn(f"{error.message}; this job's answers are not shared with the other jobs")
         return None, []
     # A job is what it would be on its own: of another job's answers it takes those of the same place.
-    name = str(path.absolute())
-    return shared, [Shared(shared, warn, same_place=settings.mode == "record", name=name)]
+    same_place = settings.mode == "record"
+    name = describe_place(place)
+    return shared, [Shared(shared, warn, same_place=same_place, name=name)]

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.models import Entry
 
-STORES: dict[Path, dict[str, Entry]] = {}
+STORES: dict[str, dict[str, Entry]] = {}
 
 
 class DictStore:
     """Answers in a dictionary of this process."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        path = path.absolute()
-        if read_only and path not in STORES:
-            raise StoreFailed(f"there is no store {path}")
-        self._entries = STORES.setdefault(path, {})
+    def __init__(self, place: str, *, read_only: bool = False, url: str = "") -> None:
+        place = url + place
+        if read_only and place not in STORES:
+            raise StoreFailed(f"there is no store {place}")
+        self._entries = STORES.setdefault(place, {})
 
     def get(self, key: str) -> Entry | None:
         return self._entries.get(key)

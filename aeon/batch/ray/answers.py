@@ -13,9 +13,11 @@ from aeon.batch.records import Running
 from aeon.config.origin import FILE, seal_again
 from aeon.config.state import VARIABLE as STATE
 from aeon.domain.errors import ArtefactError
+from aeon.files.reference import OwnObject
 from aeon.observability.artefacts import create_directory
 from aeon.store.models import Entry, StoreRequest
 from aeon.store.opening import open_store, store_in
+from aeon.store.settings import SQLITE
 
 _SECONDS = 60.0  # the batch before may have been killed a moment ago
 _SCHEMA = """
@@ -31,11 +33,17 @@ _ORIGIN = ""  # the key of where a row's run comes from
 
 class Answers:
     """The one that writes `OUT.answers`. What a batch that was killed left there is put into `folder`, OUT.running, in
-    directories to go on from, known as runs of the person whose folder of state is `state`, by default of this one."""
+    directories to go on from, with stores of the kind `backend`, known as runs of the person whose folder of state is
+    `state`, by default of this one."""
 
-    def __init__(self, folder: Path, state: Path | None = None) -> None:
-        self._path, self._running = folder.with_suffix(".answers"), Running(folder)
-        self._state, self._attempts = state, dict[str, int]()
+    def __init__(
+        self, folder: Path, backend: OwnObject = SQLITE, state: Path | None = None
+    ) -> None:
+        self._path = folder.with_suffix(".answers")
+        self._running = Running(folder)
+        self._backend = backend
+        self._state = state
+        self._attempts: dict[str, int] = {}
 
     def open(self) -> None:
         """Open the file. Raises ArtefactError when it cannot be written, or another batch has it open."""
@@ -89,7 +97,8 @@ class Answers:
 
         def fill(directory: Path) -> None:
             (directory / FILE).write_text(entries.pop(_ORIGIN), encoding="utf-8")
-            with closing(open_store(store_in(directory))) as store:
+            place = store_in(directory, self._backend)
+            with closing(open_store(place, backend=self._backend)) as store:
                 for text in entries.values():
                     store.put(_read(text))
 

@@ -44,8 +44,8 @@ class Cluster:
         self._ray = ray = connect(settings.ray.address)
         try:
             here = ray.get_runtime_context().get_node_id()
-            folders = self._running.folder, state_folder()
-            self._answers = start_actor(ray, Answers, here, *folders, num_cpus=0)
+            of_batch = self._running.folder, runner.aeon.settings.store.own_backend, state_folder()
+            self._answers = start_actor(ray, Answers, here, *of_batch, num_cpus=0)
             self._limits = start_actor(ray, Limits, here, caps, num_cpus=0)
             self._of_actor(self._answers.open)
             self._nodes = Nodes(ray, job, settings.ray.actors_per_node, self._answers, self._limits)

@@ -95,7 +95,7 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
             Answers,
         )  # what a cluster has left is put where this goes on from
 
-        answers = Answers(folder)
+        answers = Answers(folder, runner.aeon.settings.store.own_backend)
         answers.open()
         answers.close()
     return Threads(runner, settings.parallel)

@@ -17,13 +17,14 @@ from aeon.config import recompose
 from aeon.config.environment import environment
 from aeon.config.origin import is_own_run
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.files.reference import OwnObject
 from aeon.files.text import load_json, read_yaml
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
-from aeon.store.opening import BACKENDS, open_source
-from aeon.store.settings import CASSETTE_SUFFIX, SQLITE
+from aeon.store.opening import is_packaged, open_source
+from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, read_store_settings
 
 
 def cassette(arguments: Sequence[str]) -> int:
@@ -44,12 +45,9 @@ def cassette(arguments: Sequence[str]) -> int:
         if given.command == "show":
             put("\n".join(_describe(given.file)))
             return DONE
-        stores = (
-            each.get("store") or {}
-            for each in _read_beside(given.run)[1]
-            if isinstance(each, Mapping)
-        )
-        backend = next((store["backend"] for store in stores if store.get("backend")), SQLITE)
+        configurations = (each for each in _read_beside(given.run)[1] if isinstance(each, Mapping))
+        kinds = (read_store_settings(each).own_backend for each in configurations)
+        backend = next((kind for kind in kinds if not is_packaged(kind)), SQLITE)
         _require_known_backend(given.run, backend)
         source = open_source(given.run, backend)
     except StoreFailed as error:
@@ -58,12 +56,12 @@ def cassette(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _require_known_backend(run: Path, backend: str) -> None:
+def _require_known_backend(run: Path, backend: OwnObject) -> None:
     """Raise ConfigError for a store whose kind would be imported because a stranger's folder names it."""
-    if backend not in BACKENDS and not is_own_run(run if run.is_dir() else run.parent):
+    if not is_packaged(backend) and not is_own_run(run if run.is_dir() else run.parent):
         raise ConfigError(
-            f"{run}: its store is of the kind {one_line(backend)}, which would be imported, and it is not known as a "
-            "run of yours",
+            f"{run}: its store is of the kind {one_line(backend.factory)}, which would be imported, "
+            "and it is not known as a run of yours",
             hint="Export it where it was made.",
         )
 

@@ -22,6 +22,7 @@ _LITERAL = re.compile(
 _APPROVAL = re.compile(
     r"\+{0,2}tools\.approval\.(?P<pattern>[\w.*?-]+)=(?P<policies>[A-Za-z]+(,[A-Za-z]+)*)", re.ASCII
 )
+_STORE_URL = re.compile(r"(?P<key>\+{0,2}store\.path)=(?P<url>[a-z][a-z0-9+.-]*://.*)", re.DOTALL)
 _NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
 
 
@@ -77,10 +78,13 @@ def key_of(override: str) -> str:
 
 def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
     """An override with its free text, as `read` gives it for a key and a text, quoted; another argument unchanged. A
-    named entry and a pattern of `tools.approval` are added or replaced (`++`), whether or not they are there."""
+    named entry and a pattern of `tools.approval` are added or replaced (`++`), whether or not they are there. The
+    URL of a store may hold what that grammar reads as something else."""
     if approval := _APPROVAL.fullmatch(argument):
         pattern, policies = approval["pattern"], approval["policies"].split(",")
         return "++tools.approval=" + ",".join(f"{{{pattern}: {policy}}}" for policy in policies)
+    if address := _STORE_URL.fullmatch(argument):
+        return f"{address['key']}={quote(address['url'], interpolated=True)}"
     match = _LITERAL.fullmatch(argument)
     if match is None:
         return f"++{argument.lstrip('+')}" if _NAMED_ENTRY.match(argument) else argument

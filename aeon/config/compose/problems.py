@@ -129,4 +129,6 @@ def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
 
 def _format(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str) and "://" in value:
+        text = shown_address(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

@@ -11,8 +11,7 @@ import httpx2
 from openai import APIStatusError, AsyncOpenAI, OpenAI, Timeout
 
 from aeon.domain.errors import ConfigError
-from aeon.files.reference import load_object
-from aeon.files.stdout import redirect_prints_to_stderr
+from aeon.files.reference import call_factory, load_object
 from aeon.llm.openai.client import read_stream, response_of
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import CALL_HEADERS
@@ -38,15 +37,11 @@ _PAGE = "`aeon docs python` has an example."
 
 def load_client(reference: str) -> OpenAI:
     """Call the factory that the configuration names. Raises ConfigError where that gives no client."""
+    named = f"{KEY}={reference}"
     factory = load_object(KEY, reference, "factory")
-    try:
-        with redirect_prints_to_stderr():
-            made = factory()
-    except (Exception, SystemExit) as error:  # a factory of any make may fail in any way
-        problem = f"{KEY}={reference}: cannot be made: {type(error).__name__}: {error}"
-        raise ConfigError(problem, hint=f"It is called without arguments. {_PAGE}") from error
-    check_client(f"{KEY}={reference}", made)
-    return made  # type: ignore[no-any-return]
+    made: OpenAI = call_factory(named, factory, hint=f"It is called without arguments. {_PAGE}")
+    check_client(named, made)
+    return made
 
 
 def check_client(named: str, client: object) -> None:
