@@ -66,12 +66,12 @@ def draw_report(record: Record) -> bytes:
         "count_noun": count_noun,
         "took": format_took,
     }
-    *earlier, last = (render_part("pass", one=one, **helpers) for one in views)
+    *earlier, last = views
     answers = view_answers(result)
     packed = {
         "calls": calls,
         "lines": texts.lines,
-        "passes": earlier,
+        "passes": (render_part("pass", one=one, **helpers) for one in earlier),
         "answers": {one.number: one.text for one in answers},
     }
     findings = diagnose(record, patterns, items, critical)
@@ -86,7 +86,7 @@ def draw_report(record: Record) -> bytes:
             record, list_remedies(record, patterns, findings), is_sound=is_sound(record, findings)
         ),
         passes=views,
-        last=last,
+        last=render_part("pass", one=last, **helpers),
         answers=answers,
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
         waited=share_waited(critical, items),

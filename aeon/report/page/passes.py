@@ -49,17 +49,23 @@ class Fate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassView:
-    """A pass: its plan as a drawing, its steps, assessment and changes; `links` has the anchor of a step's request."""
+    """A pass: its steps, assessment and changes. `links` has the anchor of a step's request; `changed` has the steps
+    that the refinement before it changed."""
 
     number: int
     record: ExecutionPass
     steps: tuple[PlanStep, ...]
-    drawing: Markup
     links: Mapping[str, str]
+    changed: frozenset[str]
     changes: tuple[Change, ...]
     assessment: ConvergenceAssessment | None
     assessed_by: str | None
     seconds: float
+
+    @property
+    def drawing(self) -> Markup:
+        """The pass's plan, drawn each time: those of a long run are large together."""
+        return draw_plan(self.steps, self.links, self.changed)
 
 
 def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassView]:
@@ -83,8 +89,8 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
                 number=record.pass_number,
                 record=record,
                 steps=steps,
-                drawing=draw_plan(steps, links, changed),
                 links=links,
+                changed=changed,
                 changes=tuple(_changes(record)),
                 assessment=record.evaluation_results.convergence,
                 assessed_by=judged[-1] if judged else None,

@@ -60,7 +60,9 @@ def test_controls_are_escaped_wherever_a_page_shows_a_text() -> None:
     shown = r"a\x1b[31m\u202eb\x9b"
     assert render_markdown(steering) == f"<p>{shown}</p>\n"
     assert without_controls({"k": [steering, 1]}) == {"k": [shown, 1]}
-    assert json.loads(zlib.decompress(base64.b64decode(pack([steering])))) == [shown]
+    packed = pack({"texts": iter([steering]), "none": iter([])})
+    unpacked = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert unpacked == {"texts": [shown], "none": []}
     assert html._environment().from_string("{{ text }}").render(text=steering) == shown
 
 
