@@ -1,9 +1,11 @@
 """A simulated model that writes down each request when it arrives and when it is answered:
-`python -m tests.cluster.counted_server HOST LOG SECONDS`. The first line of LOG is its address. As long as there is a
-file LOG.down it answers 503, and writes nothing down."""
+`python -m tests.cluster.counted_server HOST LOG SECONDS`. The first line of LOG is its address; each other one holds
+the time, what happened, the request's hash, the key that it came with and the task that it is for. As long as there is
+a file LOG.down it answers 503, and writes nothing down."""
 
 import hashlib
 import json
+import re
 import sys
 import threading
 import time
@@ -39,14 +41,19 @@ def main() -> None:
 
                 def noted(size: int) -> bytes:
                     raw = read(size)
-                    self.asked = hashlib.sha256(raw).hexdigest()
-                    write(time.time(), "asked", self.asked, self.headers["authorization"])
+                    task = re.search(rb"name \d+ rivers of [\w-]+", raw)
+                    self.asked = (
+                        hashlib.sha256(raw).hexdigest(),
+                        self.headers["authorization"],
+                        task[0].decode() if task else "",
+                    )
+                    write(time.time(), "asked", *self.asked)
                     return raw
 
                 self.rfile.read = noted  # type: ignore[method-assign]
                 try:
                     post(self)
-                    write(time.time(), "answered", self.asked, self.headers["authorization"])
+                    write(time.time(), "answered", *self.asked)
                 finally:
                     self.rfile.read = read  # type: ignore[method-assign]
 

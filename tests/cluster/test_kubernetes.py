@@ -13,6 +13,8 @@ import pytest
 import ray
 import yaml
 
+pytestmark = pytest.mark.timeout(900)  # processes that a busy machine takes minutes to start
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "kubernetes"
 VERSION = str(kubernetes_validate.latest_version())
 

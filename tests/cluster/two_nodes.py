@@ -14,15 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
-SLACK_SECONDS = 0.25  # between an answer's leaving the server and its being kept
-KILL_SECONDS = 1.0  # until the last process is dead
-READY_SECONDS = 90.0
+READY_SECONDS = 300.0
 
 
 @dataclass
@@ -105,6 +102,15 @@ class Node:
         self.process = None
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A request that the server got: when, which, and the task of its row."""
+
+    time: float
+    request: str
+    task: str
+
+
 @dataclass
 class Cluster:
     """Two nodes, and a server beside the first; `places` are theirs. A context manager."""
@@ -114,6 +120,7 @@ class Cluster:
     seconds: float = 0.2
     key: str | None = "of-the-nodes"
     nodes: list[Node] = field(default_factory=list)
+    batches: list[subprocess.Popen[str]] = field(default_factory=list)
     token: dict[str, str] = field(
         default_factory=lambda: {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     )
@@ -148,6 +155,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.kill_batches()
         for node in reversed(self.nodes):
             node.kill()
         self.server.communicate()
@@ -187,14 +195,25 @@ class Cluster:
             *provider,
             *more,
         ]
-        return subprocess.Popen(
+        batch = subprocess.Popen(
             command, cwd=self.folder, env=environ, stderr=subprocess.PIPE, text=True
         )
+        self.batches.append(batch)
+        return batch
 
-    def asked(self) -> list[tuple[float, str, str]]:
-        """What the server has written down: when, asked or answered, and what."""
-        lines = self.log.read_text().splitlines()[1:]
-        return [tuple(json.loads(line)[:3]) for line in lines]  # type: ignore[misc]
+    def kill_batches(self) -> None:
+        """Kill the batches that have not ended: they would ask on beside the next ones."""
+        for batch in self.batches:
+            if batch.poll() is None:
+                kill(batch)
+        self.batches.clear()
+
+    def asked(self) -> list[Asked]:
+        """The requests that the server got, in their order."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()[1:]]
+        return [
+            Asked(time, request, task) for time, what, request, _, task in lines if what == "asked"
+        ]
 
     def keys(self) -> list[str]:
         """The keys that requests came with."""
@@ -211,32 +230,23 @@ class Cluster:
         )
 
 
-def repeated(log: list[tuple[float, str, str]], kills: list[float]) -> tuple[int, int, int]:
-    """How many requests repeat one that had been answered before something was killed, how many one that was on its
-    way then, and how many were on their way at the kills. Undisturbed, these batches ask each request once."""
-    sent, again, on_its_way = dict[str, list[list[float]]](), 0, 0
-    for at, what, request in log:
-        if what == "answered":
-            next(call for call in sent[request] if call[1] == inf)[1] = at
-            continue
-        earlier = sent.setdefault(request, [])
-        if earlier:
-            was_on_its_way = any(
-                _at_once(call, kill) for call in earlier for kill in kills if kill < at
-            )
-            again, on_its_way = again + (not was_on_its_way), on_its_way + was_on_its_way
-        earlier.append([at, inf])
-    return (
-        again,
-        on_its_way,
-        sum(_at_once(call, kill) for calls in sent.values() for call in calls for kill in kills),
-    )
-
-
-def _at_once(call: list[float], kill: float) -> bool:
-    """Whether a call was on its way, to the server or back, while something was killed."""
-    asked, answered = call
-    return asked < kill + KILL_SECONDS and answered > kill - SLACK_SECONDS
+def repeated(log: list[Asked], kills: list[float]) -> tuple[int, int]:
+    """How many requests were asked again though their answers had been kept, and how many that were on their way at a
+    kill. Undisturbed, batches with `execution.max_parallel=1` ask each request once, and a row only when the answer
+    before it is kept: so whatever a row asked before its last request had been kept when it was killed."""
+    again, on_its_way = 0, 0
+    last_of_task, asked_at = dict[str, str](), dict[str, float]()
+    for asked in log:
+        earlier = asked_at.get(asked.request)
+        if earlier is not None:
+            was_killed = any(earlier < kill < asked.time for kill in kills)
+            if was_killed and last_of_task[asked.task] == asked.request:
+                on_its_way += 1
+            else:
+                again += 1
+        asked_at[asked.request] = asked.time
+        last_of_task[asked.task] = asked.request
+    return again, on_its_way
 
 
 def _wait_until(condition: object, seconds: float = READY_SECONDS) -> None:

@@ -20,8 +20,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key of a configuration file: its dotted path, its default as written there, the comment on it, and whether it is
-    marked as one of the few that suffice for most work."""
+    """A key of a configuration file: its dotted path, its default as written there, the comment on it, and whether it
+    is marked as one of the few that suffice for most work."""
 
     path: str
     default: Any
