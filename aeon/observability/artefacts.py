@@ -84,7 +84,9 @@ def load(directory: Path | str) -> RunResult:
     path = Path(directory).expanduser() / RESULT
     if not path.exists():
         cut_off = f"It is going on, or was cut off; then: `aeon resume={directory}`"
-        no_run = "A run's directory is wanted, such as outputs/DATE/TIME-ID; aeon runs lists them."
+        no_run = (
+            "A run's directory is wanted, such as outputs/DATE/TIME-ID; `aeon runs` lists them."
+        )
         hint = cut_off if path.with_name("run.json").exists() else no_run
         raise ArtefactError(f"{directory} holds no result", hint=hint)
     with _explain_errors(path, "a result"):

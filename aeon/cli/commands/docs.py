@@ -31,10 +31,11 @@ def help(arguments: Sequence[str]) -> int:
         else GENERAL
     )
     if name not in (*COMMANDS, GENERAL):
-        near = get_close_matches(name, COMMANDS, n=1) or COMMANDS
-        raise ConfigError(
-            f"{name}: there is no such command", hint=f"There is: aeon help {', '.join(near)}"
+        near = get_close_matches(name, COMMANDS, n=1)
+        meant = (
+            f"Did you mean `aeon help {near[0]}`?" if near else "`aeon help` lists the commands."
         )
+        raise ConfigError(f"{name}: there is no such command", hint=meant)
     text = (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
     if name == GENERAL:
         options = groups(config_folders(arguments))
@@ -126,7 +127,8 @@ def completion(arguments: Sequence[str]) -> int:
     shells = [text.removeprefix("install=") for text in arguments if not text.startswith("-")]
     if len(shells) != 1 or shells[0] not in SHELLS:
         raise ConfigError(
-            f"which shell? (there are: {', '.join(SHELLS)})", hint='eval "$(aeon completion bash)"'
+            f"which shell? (there are: {', '.join(SHELLS)})",
+            hint="`aeon completion bash` prints the script for bash",
         )
     put((TEXTS / f"completion.{shells[0]}").read_text(encoding="utf-8"))
     return DONE

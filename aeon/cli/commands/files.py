@@ -103,7 +103,7 @@ def render(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in calls:
         wanted = f"{arguments[0]}: there is no such call" if arguments else "which call?"
         raise ConfigError(
-            f"{wanted} (there are: {', '.join(calls)})", hint='aeon render plan task="..."'
+            f"{wanted} (there are: {', '.join(calls)})", hint='`aeon render plan task="..."`'
         )
     settings = compose_settings(parse(arguments[1:]))
     task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
