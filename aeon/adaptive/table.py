@@ -8,7 +8,6 @@ from typing import Any
 
 from aeon.domain.profile import TTLTable
 from aeon.files.resources import resource_root
-from aeon.files.text import read_yaml
 
 
 def packaged_table(**changes: Any) -> TTLTable:
@@ -23,5 +22,7 @@ def complete_table(given: Any) -> Any:
 
 @cache
 def _packaged_values() -> Mapping[str, Any]:
+    from aeon.files.fast_yaml import read_yaml  # a library that not every engine needs
+
     values: dict[str, Any] = read_yaml(resource_root() / "conf" / "ttl" / "default.yaml")
     return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -16,6 +17,7 @@ from aeon.config.marks import find_code
 from aeon.config.origin import Origin, ParentOrigin
 from aeon.config.recompose import find_held_back, find_left_out
 from aeon.config.settings import Settings, named_file
+from aeon.config.trusted_folders import pin_project_of_run
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import OwnObject, search_for_modules
 from aeon.report.runs import read_document
@@ -52,6 +54,10 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
         return None
     named, path = f"resume={settings.resume}", settings.resume.expanduser().absolute()
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
+    recorded = origin.overrides or ()
+    # What is typed today stands behind what was recorded, though it be the same.
+    given = Counter((composition or Composition()).overrides) - Counter(recorded)
+    pin_project_of_run(Path(origin.working_directory), [*given], [*recorded, *given])
     if find_code(settings):
         search_for_modules(Path(origin.working_directory))
     links = (origin.parent, *origin.ancestors) if origin.parent else ()

@@ -1,16 +1,22 @@
-"""What a folder would make take effect: `aeon.yaml`, `.env`, and the files of the folders that `aeon.yaml` names, read
+"""What a folder would make take effect: `aeon.yaml`, `.env`, and the files that these and the configuration name, read
 once and hashed."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+from aeon.config.named_files import (
+    Text,
+    find_named_files,
+    find_named_folders,
+    read_texts,
+)
 from aeon.config.project_file import FILE, Project, parse_project
 from aeon.domain.errors import ConfigError
 from aeon.files.text import read_regular_file
@@ -22,12 +28,13 @@ MOST_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Content:
-    """What was read of `folder`, absolute: what is in each file, by its name below the folder, and the project that
-    `aeon.yaml` describes, if it is there."""
+    """What was read of `folder`, absolute: what is in each file, by its name below the folder, the project that
+    `aeon.yaml` describes, if it is there, and the folders, absolute, all of whose files are among these."""
 
     folder: Path
     files: Mapping[str, bytes]
     project: Project | None = None
+    folders: frozenset[Path] = frozenset()
 
     @cached_property
     def digest(self) -> str:
@@ -58,18 +65,55 @@ def read_content(folder: Path) -> Content:
             f"{folder}: there is neither {FILE} nor {DOTENV}, so nothing of it takes effect",
             hint="`aeon init DIR` writes a project to DIR.",
         )
-    project = parse_project(folder / FILE, reading.files[FILE]) if FILE in reading.files else None
-    for named in project.folders.values() if project else ():
-        reading.add_folder(named, named)
-    return Content(folder, reading.files, project)
+    if FILE not in reading.files:
+        return Content(folder, reading.files)
+    project = parse_project(folder / FILE, reading.files[FILE])
+    for named in project.folders.values():
+        reading.add_named_folder(named)
+    reading.add_what_files_name()
+    return Content(folder, reading.files, project, frozenset(reading.folders))
+
+
+def read_what_is_typed(content: Content, overrides: Iterable[str]) -> dict[str, bytes]:
+    """The files of a folder, by name, that a command line names itself: modules and programs, with what they import."""
+    texts = [(("args",), text.partition("=")[2]) for text in overrides]
+    reading = _Reading(content.folder)
+    for path in find_named_files(texts, content.folder):
+        reading.add(path, content.folder)
+    return reading.files
 
 
 @dataclass
 class _Reading:
     folder: Path
     files: dict[str, bytes] = field(default_factory=dict)
+    folders: set[Path] = field(default_factory=set)
     seen: int = 0
     size: int = 0
+
+    def add_what_files_name(self) -> None:
+        """Add what the files of configuration name, until nothing new is named."""
+        read: set[str] = set()
+        while more := [name for name in self.files if self._configures(name) and name not in read]:
+            texts: list[Text] = []
+            for name in more:
+                texts += read_texts(self.folder / name, self.files[name])
+            read.update(more)
+            for folder in find_named_folders(texts, self.folder):
+                self.add_named_folder(folder)
+            for path in find_named_files(texts, self.folder):
+                self.add(path, self.folder)
+
+    def _configures(self, name: str) -> bool:
+        path = self.folder / name
+        is_in_folder = any(path.is_relative_to(folder) for folder in self.folders)
+        return name == FILE or (is_in_folder and path.suffix == ".yaml")
+
+    def add_named_folder(self, folder: Path) -> None:
+        """Add every file below a folder that is named."""
+        if folder not in self.folders:
+            self.folders.add(folder)
+            self.add_folder(folder, folder)
 
     def add_folder(self, folder: Path, within: Path) -> None:
         """Add every file below a folder."""

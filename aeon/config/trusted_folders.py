@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from aeon.config.folder_content import Content, read_content
-from aeon.config.project_file import FILE, Project
+from aeon.config.compose.literal import is_literal, key_of
+from aeon.config.folder_content import Content, read_content, read_what_is_typed
+from aeon.config.project_file import FILE, Project, find_project
 from aeon.config.state import read_state, write_state
 from aeon.domain.errors import ConfigError
-from aeon.files.pinned import pin_folder
+from aeon.files.pinned import Pinned, closed_folder, pin, split_words
+from aeon.files.resources import resource_root
 
 VARIABLE = "AEON_TRUST"
 """The hashes that this process trusts, for where nobody can be asked; separated by blanks or commas."""
@@ -42,26 +44,41 @@ def is_trusted(content: Content) -> bool:
     )
 
 
+class UntrustedFolder(ConfigError):
+    """A folder that the person has not trusted as it is; `content` is what would take effect."""
+
+    content: Content
+
+
 def require_trust(content: Content) -> None:
-    """Raise ConfigError, with the hash, for a folder that the person has not trusted as it is."""
+    """Raise UntrustedFolder, with the hash, for a folder that the person has not trusted as it is."""
     if is_trusted(content):
         return
     changed = str(content.folder) in list_trusted()
     problem = "it has changed since you trusted it" if changed else "you have not trusted it yet"
-    raise ConfigError(
+    error = UntrustedFolder(
         f"{content.named}: {problem}, so nothing of it takes effect",
         hint=f"`aeon trust {content.folder}` shows all of it and asks you; --no-project leaves it out; "
         f"where nobody can be asked: {VARIABLE}={content.digest}",
     )
+    error.content = content
+    raise error
 
 
-def trusted_project(path: Path) -> Project:
-    """The project of an `aeon.yaml`. Raises ConfigError, with the hash, unless its folder is trusted as it is."""
+def trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None = None) -> Project:
+    """The project of an `aeon.yaml`: from now on nothing else is read as configuration, or imported from its folder,
+    but what the overrides `typed` by the person and their `own` folder of configuration name. Raises ConfigError;
+    UntrustedFolder, with the hash, unless the folder is trusted as it is."""
     content = read_content(path.parent)
     require_trust(content)
-    _pin(content)
     if content.project is None:  # it was a file a moment ago
         raise ConfigError(f"{path}: cannot be read: it is gone")
+    words = [word for text in typed if not is_literal(key_of(text)) for word in split_words(text)]
+    places = [Path(word).expanduser().absolute() for word in words]
+    below = [place for place in places if not content.folder.is_relative_to(place)]
+    open_to = (resource_root(), *below, *([own] if own else []))
+    files = {**read_what_is_typed(content, typed), **content.files}
+    pin(Pinned(content.folder, files, content.folders, open_to))
     return content.project
 
 
@@ -72,21 +89,27 @@ def require_trust_of_owner(folder: Path) -> None:
     if owner is None:
         return
     content = read_content(owner)
-    if content.project is not None and folder in content.project.folders.values():
+    if folder in content.folders:
         require_trust(content)
-        _pin(content)
+        pin(Pinned(content.folder, content.files, content.folders))
 
 
-def _pin(content: Content) -> None:
-    """What was hashed is what is used."""
-    for folder in content.project.folders.values() if content.project else ():
-        begin = f"{folder.relative_to(content.folder).as_posix()}/"
-        files = {
-            name.removeprefix(begin): data
-            for name, data in content.files.items()
-            if name.startswith(begin)
-        }
-        pin_folder(folder, files)
+def pin_project_of_run(directory: Path, given: Sequence[str], recorded: Sequence[str]) -> None:
+    """Before the run that was started in a directory is gone on with: from its project, if it has one, no module is
+    imported and no program started that is not as the person trusted it, or named by what is `given` on the command
+    line today. While the project is trusted as it is, what was `recorded` counts as given."""
+    path = find_project(directory)
+    if path is None or closed_folder() is not None:
+        return
+    files: dict[str, bytes] = {}
+    folder = path.parent.resolve()
+    with suppress(ConfigError):  # a project that cannot be read has nothing that is trusted
+        content = read_content(folder)
+        is_as_it_was = is_trusted(content)
+        files = read_what_is_typed(content, recorded if is_as_it_was else given)
+        files |= content.files if is_as_it_was else {}
+    # The run itself says where its configuration and its prompts are.
+    pin(Pinned(folder, files, frozenset(), open_to=(Path(folder.anchor),)))
 
 
 def remember(content: Content) -> None:

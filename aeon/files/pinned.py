@@ -4,44 +4,128 @@ them on the disk."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from aeon.domain.errors import ConfigError
 
-_folders: dict[Path, Mapping[str, bytes]] = {}
+_WRITTEN_BY_PROGRAMS = frozenset({".db", ".log", ".sqlite", ".sqlite3"})
+_BETWEEN_WORDS = re.compile(r"[\s'\"=:;|&()<>\[\]{},]+")
+UNTRUSTED_HINT = (
+    "`aeon trust` shows what you have trusted, and asks again. It finds what is named in plain words within the "
+    "project; all else has to be given on the command line."
+)
 
 
-def pin_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Take what is in a folder, absolute, from `files`, by names below it, for as long as this process lives."""
-    _folders[folder] = files
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The `files` of a folder, by their names below it. Of `folders`, absolute, nothing else is read. With `open_to`,
+    nothing else at all is read as configuration or imported, but below the folders and files that it names."""
+
+    root: Path
+    files: Mapping[str, bytes]
+    folders: frozenset[Path]
+    open_to: tuple[Path, ...] | None = None
+
+    def name_of(self, place: Path) -> str:
+        """The name of a path below the root; empty for another path."""
+        return place.relative_to(self.root).as_posix() if place.is_relative_to(self.root) else ""
 
 
-def unpin_folders() -> None:
+_pinned: dict[Path, Pinned] = {}
+
+
+def pin(pinned: Pinned) -> None:
+    """Take the files of a folder as they are given here, for as long as this process lives."""
+    _pinned[pinned.root] = pinned
+
+
+def unpin_all() -> None:
     """Take everything from the disk again."""
-    _folders.clear()
+    _pinned.clear()
 
 
-def is_pinned(folder: Path) -> bool:
-    """Whether what is in a folder is pinned."""
-    return folder in _folders
+def list_pinned() -> tuple[Pinned, ...]:
+    """What is pinned, for another process to pin too."""
+    return tuple(_pinned.values())
+
+
+def closed_folder() -> Pinned | None:
+    """The folder besides whose files nothing is read, if there is one."""
+    return next((pinned for pinned in _pinned.values() if pinned.open_to is not None), None)
 
 
 def read_file(path: Path, within: Path | None = None) -> bytes:
-    """What is in a file, looked for as one `within` a folder. Raises OSError; ConfigError for a file of a pinned folder
-    that was not in it, and where a name leads out of a pinned folder."""
+    """What is in a file of configuration, looked for as one `within` a folder. Raises OSError; ConfigError for a file
+    that is none of those that were pinned, where only those are read."""
     place = Path(os.path.normpath(path.absolute()))
-    folder = within if within in _folders else _find_pinned(place)
-    if folder is None:
-        return path.read_bytes()
-    name = place.relative_to(folder).as_posix() if place.is_relative_to(folder) else ""
-    if name not in _folders[folder]:
-        raise ConfigError(
-            f"{path}: this is none of the files that you have trusted in {folder}",
-            hint="Configuration that you trust is in one folder; `aeon trust` shows what is, and asks.",
-        )
-    return _folders[folder][name]
+    for pinned in _pinned.values():
+        data = pinned.files.get(pinned.name_of(place))
+        if data is not None:
+            return data
+    for pinned in _pinned.values():
+        if _is_refused(pinned, place, within):
+            raise ConfigError(
+                f"{path}: this is none of the files that you have trusted in {pinned.root}",
+                hint=UNTRUSTED_HINT,
+            )
+    return path.read_bytes()
 
 
-def _find_pinned(path: Path) -> Path | None:
-    return next((folder for folder in _folders if path.is_relative_to(folder)), None)
+def read_named(path: Path) -> bytes:
+    """What is in a file that a person or a configuration names: as it was pinned, else as it is. Raises OSError."""
+    place = Path(os.path.normpath(path.expanduser().absolute()))
+    for pinned in _pinned.values():
+        data = pinned.files.get(pinned.name_of(place))
+        if data is not None:
+            return data
+    return path.expanduser().read_bytes()
+
+
+def check_program(command: Iterable[str], directory: Path) -> None:
+    """Raise ConfigError when a file of a closed folder that a command names is not as it was pinned."""
+    pinned = closed_folder()
+    if pinned is None:
+        return
+    for path in words_as_files(command, (directory, pinned.root)):
+        name = pinned.name_of(path)
+        if name and path.read_bytes() != pinned.files.get(name):
+            raise ConfigError(
+                f"{path}: a command names this file, and it is not as you have trusted it in {pinned.root}",
+                hint=UNTRUSTED_HINT,
+            )
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a command or of an override's value that may name something."""
+    return [word for word in _BETWEEN_WORDS.split(text) if word]
+
+
+def words_as_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
+    """The files, absolute, that words of texts name from a folder, as they are or as Python modules; but for data that
+    programs write."""
+    places = tuple(folders)
+    for word in dict.fromkeys(word for text in texts for word in split_words(text)):
+        stem = word.replace(".", "/")
+        for folder in places:
+            for name in (word, f"{stem}.py", f"{stem}/__main__.py", f"{stem}/__init__.py"):
+                path = Path(os.path.normpath(folder / name))
+                if path.suffix not in _WRITTEN_BY_PROGRAMS and _is_file(path):
+                    yield path
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long for a name, or a null character
+        return False
+
+
+def _is_refused(pinned: Pinned, place: Path, within: Path | None) -> bool:
+    if within in pinned.folders or any(place.is_relative_to(each) for each in pinned.folders):
+        return True
+    if pinned.open_to is None:
+        return False
+    return not any(place.is_relative_to(each) for each in pinned.open_to)

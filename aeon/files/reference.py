@@ -17,7 +17,9 @@ from pydantic import Field, JsonValue, model_serializer, model_validator
 
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.values import Value
+from aeon.files.pinned import UNTRUSTED_HINT
 from aeon.files.stdout import redirect_prints_to_stderr
+from aeon.files.trusted_modules import UntrustedModule, search_trusted_modules
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -107,8 +109,8 @@ def load_entry(named: str, entries: tuple[EntryPoint, ...]) -> Any:
 
 
 def search_for_modules(folder: Path) -> None:
-    """Put a folder last in `sys.path`. No other function changes that list."""
-    if str(folder) not in sys.path:
+    """Put a folder last in `sys.path`, unless just some of its files are trusted. Nothing else changes that list."""
+    if not search_trusted_modules(folder) and str(folder) not in sys.path:
         sys.path.append(str(folder))
 
 
@@ -149,6 +151,8 @@ def _import_module(named: str, module: str) -> ModuleType:
         Exception,
         SystemExit,
     ) as error:  # importing runs the module, in which anything may happen
+        if isinstance(error, UntrustedModule):
+            raise ConfigError(f"{named}: {error}", hint=UNTRUSTED_HINT) from error
         is_missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(
             f"{error.name}."
         )

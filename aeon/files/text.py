@@ -1,4 +1,4 @@
-"""Text, JSON and YAML in files: UTF-8 without lone surrogates, nesting within bounds, files that can be written."""
+"""Text and JSON in files: UTF-8 without lone surrogates, nesting within bounds, files that can be written."""
 
 from __future__ import annotations
 
@@ -86,16 +86,6 @@ def require_unicode(text: str, name: str) -> str:
         problem = f"lone surrogate U+{ord(text[error.start]):04X} at offset {error.start}"
         raise TaskTextError(f"{name} is not valid Unicode: {problem}") from None
     return text
-
-
-def read_yaml(path: Path) -> Any:
-    """The values of a YAML file, without positions. Raises OSError, and ValueError for what is no YAML."""
-    import yaml
-
-    try:  # libyaml's loader is ten times as fast
-        return yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def encode_json(value: Any, *, indent: int | None = None) -> bytes:

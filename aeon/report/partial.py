@@ -38,8 +38,8 @@ from aeon.domain.result import (
     TTLReport,
     UsageReport,
 )
+from aeon.files.fast_yaml import read_yaml
 from aeon.files.jsonl import read_lines
-from aeon.files.text import read_yaml
 from aeon.observability.cycle_log import plan_of
 from aeon.report.runs import end_without_result, read_document
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from aeon.domain.errors import StoreFailed
-from aeon.files.text import MAX_DEPTH, TOO_DEEP
+from aeon.files.fast_yaml import FastLoader
 
 _MAX_CHARACTERS = 200_000_000
 _LEAST_SIZE = 16  # what an empty value counts, in characters
@@ -29,22 +29,10 @@ _SCALARS: Mapping[str, Any] = {
     f"{_TAG}float": lambda text: float(text.replace(".inf", "inf").replace(".nan", "nan")),
     f"{_TAG}str": str,
 }
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_Base):  # type: ignore[misc]
+class _Loader(FastLoader):
     """Plain values are those of JSON: YAML's own are also dates, other bases and numbers to the base 60."""
-
-    _depth = 0
-
-    def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
-        # PyYAML's parser in C would crash on nesting without bounds.
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise yaml.YAMLError(TOO_DEEP)
-
-    def ascend_resolver(self) -> None:
-        self._depth -= 1
 
 
 _Loader.yaml_implicit_resolvers = {}

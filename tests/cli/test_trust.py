@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
+import py_compile
 import re
 from pathlib import Path
 
@@ -341,3 +343,199 @@ def test_a_defaults_list_of_a_trusted_folder_does_not_leave_it(
     ended = aeon(*SHOW)
     assert ended.status == 2
     assert "77" not in ended.out
+
+
+NAMED = {
+    "prompts of the configuration": {
+        "conf/prompts/default.yaml": "set: default\ndir: more/texts\n",
+        "more/texts/default/plan.system.j2": "Plan.\n",
+    },
+    "schemas behind an anchor and a merge key": {
+        "conf/schemas/default.yaml": "x-base: &base {dir: more}\n<<: *base\n",
+        "more/step.json": "{}",
+    },
+    "a search path": {
+        "conf/config.yaml": "hydra: {searchpath: [file://PROJECT/more]}\n",
+        "more/ttl/mine.yaml": "base: 3\n",
+    },
+    "prompts of a search path": {
+        "conf/config.yaml": "hydra: {searchpath: ['more']}\n",
+        "more/prompts/mine.yaml": "# @package _global_\nprompts: {dir: texts}\n",
+        "texts/default/plan.system.j2": "Plan.\n",
+    },
+    "a module and what it imports": {
+        "conf/tools/mine.yaml": "functions: {price: 'shop.prices:price'}\n",
+        "shop/__init__.py": "",
+        "shop/prices.py": "from . import rates\nimport helper\n",
+        "shop/rates.py": "",
+        "helper.py": "def price(): ...\n",
+    },
+    "a program": {
+        "conf/tools/mine.yaml": "mcp: {servers: {x: {command: [python, bin/server.py]}}}\n",
+        "bin/server.py": "import beside\n",
+        "bin/beside.py": "",
+    },
+    "a program in a command": {
+        "conf/tools/mine.yaml": "mcp: {servers: {x: {command: sh, args: ['-c', 'cd . && ./run.sh;']}}}\n",
+        "run.sh": "exec true\n",
+    },
+    "a plan": {"conf/experiment/mine.yaml": "plan_file: plan.yaml\n", "plan.yaml": "steps: []\n"},
+}
+
+
+@pytest.mark.parametrize("files", NAMED.values(), ids=NAMED)
+def test_what_the_configuration_names_in_the_folder_is_shown_and_part_of_the_hash(
+    aeon: RunAeon, tmp_path: Path, files: dict[str, str]
+) -> None:
+    project(tmp_path, more="config_dir: conf\n")
+    for name, text in files.items():
+        write(tmp_path / name, text.replace("PROJECT", str(tmp_path)))
+    shown = aeon("trust", ".")
+    before = hash_in(shown)
+    for name in files:
+        assert name in shown.out
+        path = tmp_path / name
+        text = path.read_text(encoding="utf-8")
+        path.write_text(f"{text}\n", encoding="utf-8")
+        assert hash_in(aeon("trust", ".")) != before, name
+        path.write_text(text, encoding="utf-8")
+    assert hash_in(aeon("trust", ".")) == before
+
+
+DATA = {
+    "inputs": ("input_files.text: notes.md", "notes.md"),
+    "a store": ("store.path: store.sqlite", "store.sqlite"),
+    "where runs go": ("hydra.run.dir: outputs", "outputs/run.json"),
+}
+
+
+@pytest.mark.parametrize(("overrides", "name"), DATA.values(), ids=DATA)
+def test_what_is_worked_on_or_written_is_not_part_of_the_hash(
+    aeon: RunAeon, tmp_path: Path, overrides: str, name: str
+) -> None:
+    project(tmp_path, overrides)
+    before = hash_in(aeon("trust", "."))
+    write(tmp_path / name, "1")
+    assert hash_in(aeon("trust", ".")) == before
+
+
+def test_names_that_interpolations_make_up_are_refused_when_they_are_used(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, more="config_dir: conf\n")
+    write(tmp_path / "conf" / "prompts" / "default.yaml", "set: default\ndir: ${env}/prompts\n")
+    write(tmp_path / "dev" / "prompts" / "default" / "plan.system.j2", "Plan badly.\n")
+    trust(aeon, monkeypatch, tmp_path)
+    ended = aeon("render", "plan", "task=x")
+    assert ended.status == 2
+    assert "none of the files that you have trusted" in ended.err
+    assert "Plan badly" not in ended.out
+    assert "Plan badly" in aeon("render", "plan", "task=x", "prompts.dir=dev/prompts").out
+
+
+def test_prompts_out_of_the_project_are_used_only_from_the_command_line(
+    aeon: RunAeon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    write(elsewhere / "default" / "plan.system.j2", "Plan badly.\n")
+    project(tmp_path, more="config_dir: conf\n")
+    write(tmp_path / "conf" / "prompts" / "default.yaml", f"set: default\ndir: {elsewhere}\n")
+    trust(aeon, monkeypatch, tmp_path)
+    assert aeon("render", "plan", "task=x").status == 2
+    assert aeon("render", "plan", f"task=read {elsewhere}").status == 2
+    assert "Plan badly" in aeon("render", "plan", "task=x", f"prompts.dir={elsewhere}").out
+
+
+def test_a_module_is_imported_as_it_was_trusted_and_nothing_beside_it(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "import price_helper\n\ndef price(of: str) -> str:\n    'Tell a price.'\n    return of\n"
+    )
+    write(tmp_path / "price_module.py", source)
+    write(tmp_path / "price_helper.py", "import importlib\n")
+    project(tmp_path, "tools.functions.price: 'price_module:price'")
+    trust(aeon, monkeypatch, tmp_path)
+    cached = py_compile.compile(
+        str(tmp_path / "price_module.py"),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    assert cached is not None
+    evil = compile(f"open({str(tmp_path / 'PWNED')!r}, 'w')", "price_module.py", "exec")
+    Path(cached).write_bytes(Path(cached).read_bytes()[:16] + marshal.dumps(evil))
+    ended = aeon("tools")
+    assert ended.status == 0, ended.err
+    assert "Tell a price." in ended.out
+    assert not (tmp_path / "PWNED").exists()
+    write(tmp_path / "price_helper.py", f"open({str(tmp_path / 'PWNED')!r}, 'w')\n")
+    assert "it has changed since you trusted it" in aeon("tools").err
+
+
+def test_a_module_that_is_found_only_while_it_runs_is_refused(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "late_module.py", "__import__('late_' + 'helper')\n")
+    write(tmp_path / "late_helper.py", f"open({str(tmp_path / 'PWNED')!r}, 'w')\n")
+    project(tmp_path, "tools.functions.price: 'late_module:price'")
+    trust(aeon, monkeypatch, tmp_path)
+    ended = aeon("tools")
+    assert ended.status == 2
+    assert "late_helper.py is none of the files that you have trusted" in ended.err
+    assert not (tmp_path / "PWNED").exists()
+
+
+def test_a_module_that_the_command_line_names_is_the_persons(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "import typed_helper\n\ndef price(of: str) -> str:\n    'Tell a price.'\n    return of\n"
+    )
+    write(tmp_path / "typed_module.py", source)
+    write(tmp_path / "typed_helper.py", "")
+    project(tmp_path, "ttl.base: 7")
+    trust(aeon, monkeypatch, tmp_path)
+    ended = aeon("tools", "tools.functions.price=typed_module:price")
+    assert "Tell a price." in ended.out, ended.err
+
+
+@pytest.mark.parametrize(("said", "status"), [("y", 0), ("n", 2), ("", 2)])
+def test_a_run_at_a_terminal_shows_the_folder_and_asks(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: int
+) -> None:
+    project(tmp_path, "ttl.base: 7")
+    monkeypatch.setattr("aeon.cli.job.arguments.at_terminal", lambda: True)
+    monkeypatch.setattr("aeon.cli.terminal.questions._answer", lambda *_: said)
+    ended = aeon(*SHOW)
+    assert ended.status == status
+    assert "ttl.base: 7" in ended.err
+    assert f"Hash: {hash_in(aeon('trust')) if status else ''}" in ended.err
+    assert "aeon.yaml: you have not trusted it yet" in ended.err
+    monkeypatch.setattr("aeon.cli.job.arguments.at_terminal", lambda: False)
+    assert aeon(*SHOW).status == status
+
+
+@pytest.mark.parametrize("words", [("env=ci",), ("env=prod",), ()])
+def test_where_nobody_can_be_asked_a_run_is_refused(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    project(tmp_path, "ttl.base: 7" if words else "env: ci")
+    monkeypatch.setattr("aeon.cli.job.arguments.at_terminal", lambda: True)
+    monkeypatch.setattr("aeon.cli.terminal.questions._answer", lambda *_: pytest.fail("asked"))
+    assert hash_in(aeon(*SHOW, *words))
+
+
+def test_what_changes_while_the_person_reads_is_asked_about_again(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, "ttl.base: 7")
+    monkeypatch.setattr("aeon.cli.job.arguments.at_terminal", lambda: True)
+
+    def change_and_agree(*_: object) -> str:
+        project(tmp_path, "ttl.base: 8")
+        return "y"
+
+    monkeypatch.setattr("aeon.cli.terminal.questions._answer", change_and_agree)
+    assert "it has changed since you trusted it" in aeon(*SHOW).err

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -305,3 +306,29 @@ def test_the_store_of_a_strangers_run_is_not_imported_to_export_it(
     ended = aeon("cassette", "export", "run", "out.aeon")
     assert (ended.status, "would be imported" in ended.err) == (2, True)
     assert not (tmp_path / "PWNED").exists()
+
+
+def test_a_module_of_the_project_that_changed_since_is_not_imported_by_resuming_its_run(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "def price(of: str) -> str:\n    'Tell a price.'\n    return of\n"
+    module = tmp_path / "resumed_module.py"
+    module.write_text(source, encoding="utf-8")
+    (tmp_path / "aeon.yaml").write_text(
+        "overrides: {tools.functions.price: 'resumed_module:price'}\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("AEON_TRUST", hash_in(aeon("trust").err))
+    assert aeon(*RUN).status in (0, 3)
+    sys.modules.pop("resumed_module")
+    assert aeon("resume=run", *AGAIN).status in (0, 3)
+    sys.modules.pop("resumed_module")
+    shutil.rmtree(tmp_path / "again")
+    module.write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w')\n{source}", encoding="utf-8")
+    ended = aeon("resume=run", *AGAIN)
+    assert ended.status == 2
+    assert "resumed_module.py is none of the files that you have trusted" in ended.err
+    assert not (tmp_path / "PWNED").exists()
+    module.write_text(source, encoding="utf-8")
+    monkeypatch.delenv("AEON_TRUST")
+    typed = "tools.functions.price=resumed_module:price"
+    assert aeon("resume=run", *AGAIN, typed).status in (0, 3)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from aeon.config.folder_content import read_content
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
 
@@ -55,6 +56,47 @@ def test_a_launcher_of_hydras_runs_the_jobs_in_processes_of_their_own(
     calls = [job["usage"]["total"]["requests"] for job in found.values()]
     saved = [job["parent"]["saved"]["model_calls"] for job in found.values()]
     assert asked == sum(calls) - sum(saved)
+
+
+CHANGER = """
+from pathlib import Path
+from hydra.experimental.callback import Callback
+
+class Change(Callback):
+    def on_multirun_start(self, config, **_):
+        for path in Path(config.hydra.runtime.cwd).glob("[cp]*/*/*"):
+            path.write_text(path.read_text().replace("before", "later").replace("50", "77"))
+"""
+
+
+@pytest.mark.parametrize("launcher", ["basic", *LAUNCHERS])
+def test_jobs_in_other_processes_use_a_trusted_project_as_it_was_trusted(
+    tmp_path: Path, launcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, modules = tmp_path / "project", tmp_path / "modules"
+    texts = {
+        modules / "changer_of_files.py": CHANGER,
+        project / "aeon.yaml": "config_dir: conf\noverrides: {prompts.dir: prompts}\n",
+        project / "conf" / "limits" / "mine.yaml": "max_llm_calls: 50\n",
+        project / "prompts" / "default" / "plan.system.j2": "Plan as before.\n",
+    }
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(modules))
+    monkeypatch.setenv("AEON_TRUST", read_content(project).digest)
+    change = "+hydra.callbacks.change._target_=changer_of_files.Change"
+    with OpenAIServer(simulated()) as server:
+        given = (*LAUNCHERS.get(launcher, ()), "limits=mine", change)
+        ended = sweep(project, server, f"hydra/launcher={launcher}", *given, "ttl.base=10,11")
+        asked = [json.dumps(request.body) for request in server.requests]
+    assert ended.returncode == 0, ended.stderr
+    assert "later" in (project / "prompts/default/plan.system.j2").read_text(encoding="utf-8")
+    assert "77" in (project / "conf/limits/mine.yaml").read_text(encoding="utf-8")
+    caps = [job["configuration"]["limits"]["max_llm_calls"] for job in results(project).values()]
+    assert caps == [50, 50]
+    assert any("Plan as before" in text for text in asked)
+    assert not any("Plan as later" in text for text in asked)
 
 
 @pytest.mark.parametrize("storage", ["null", "sqlite:///study.db"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.files.text import read_yaml
+from aeon.files.fast_yaml import read_yaml
 
 
 def test_values_of_yaml_are_read_without_positions(tmp_path: Path) -> None:

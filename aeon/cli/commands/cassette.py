@@ -17,8 +17,9 @@ from aeon.config import recompose
 from aeon.config.environment import environment
 from aeon.config.origin import is_own_run
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.files.fast_yaml import read_yaml
 from aeon.files.reference import OwnObject
-from aeon.files.text import load_json, read_yaml
+from aeon.files.text import load_json
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names

@@ -25,9 +25,9 @@ from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import Composition, key_of, quote_override
 from aeon.config.compose.problems import composition_error, known_paths
 from aeon.config.own_runs import UNATTENDED, UntrustedRun, read_trust
-from aeon.config.trusted_folders import trusted_project
+from aeon.config.trusted_folders import UntrustedFolder, remember, trusted_project
 from aeon.domain.errors import ConfigError
-from aeon.files.pinned import unpin_folders
+from aeon.files.pinned import unpin_all
 from aeon.files.text import decode_utf8
 
 
@@ -59,7 +59,7 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
         raise ConfigError("this command takes one configuration, not several: leave --multirun out")
     folder = flags.config_dir or flags.config_path
     own = Path(folder).expanduser().resolve() if folder else None
-    unpin_folders()  # of an earlier command of this process
+    unpin_all()  # of an earlier command of this process
     if not flags.no_project:
         overrides, own = _add_project(overrides, own)
     name = str(flags.config_name or CONFIG_NAME)
@@ -113,9 +113,30 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
     if project_file.is_of_recorded_run(given):
         say(f"Project {found}: left out, since a run brings its own overrides")
         return given, own
-    project = trusted_project(found)
+    project = _trusted_project(found, given, own)
     say(project_file.describe_project(project))
     return [*project_file.list_overrides(project, given), *given], own or project.config_dir
+
+
+def _trusted_project(found: Path, given: list[str], own: Path | None) -> project_file.Project:
+    """The project, once the person at the terminal says that they trust what they are shown, if they have not yet."""
+    try:
+        return trusted_project(found, given, own)
+    except UntrustedFolder as error:
+        content = error.content
+        assert content.project is not None
+        whole = [*project_file.list_overrides(content.project, given), *given]
+        if read_trust(whole)[1] in UNATTENDED or not at_terminal():
+            raise
+        from aeon.cli.job.trust import ask_for_trust, show_content  # only for those who are asked
+
+        say("\n".join(show_content(content)))
+        say(f"\n{error.message}.")
+        if not ask_for_trust(content):
+            raise
+        remember(content)
+    # Read again: it may have changed while they were reading.
+    return trusted_project(found, given, own)
 
 
 def _show(flags: argparse.Namespace, composed: Composition) -> None:

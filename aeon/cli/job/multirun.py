@@ -15,7 +15,8 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
-from aeon.files.text import load_json, read_yaml
+from aeon.files.fast_yaml import read_yaml
+from aeon.files.text import load_json
 from aeon.observability.artefacts import RESULT, replace_file
 from aeon.report.words import count_noun, one_line, relative_to_here
 

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.load import settings_from
 from aeon.config.settings import SweepSettings
 from aeon.domain.errors import ConfigError
+from aeon.files.pinned import Pinned, list_pinned, pin
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here
 
@@ -84,7 +86,7 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, composed: Composed | N
             if composed is not None:
                 hydra_private.start_multirun(of, sweep.carry_out, Threads, composed)
             else:
-                hydra_private.start_multirun(of, sweep_job)
+                hydra_private.start_multirun(of, partial(sweep_job, list_pinned()))
     except (KeyboardInterrupt, ConfigError) as error:
         if not (has_begun := mark.stat().st_size or read_jobs(mark.parent)):
             mark.unlink()
@@ -179,9 +181,12 @@ def _compose(
     return composed, added
 
 
-def sweep_job(cfg: DictConfig) -> Any:
+def sweep_job(trusted: Sequence[Pinned], cfg: DictConfig) -> Any:
     """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it, and write its exit
-    status. Does not raise, so that every job gets its turn; only an interruption ends the multirun."""
+    status; what the person has `trusted` is what it was there too. Does not raise, so that every job gets its turn;
+    only an interruption ends the multirun."""
+    for pinned in trusted:
+        pin(pinned)
     hydra = HydraConfig.get()
     of, directory, multirun = (
         composition_of(hydra),

@@ -17,7 +17,7 @@ from aeon.config.own_runs import is_own, make_seal, read_trust, require_own
 from aeon.config.recompose import directory_of
 from aeon.config.settings import hash_of_json
 from aeon.domain.errors import ConfigError
-from aeon.files.text import read_yaml
+from aeon.files.fast_yaml import read_yaml
 from aeon.report.runs import end_without_result
 from aeon.report.words import one_line
 

@@ -10,7 +10,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from hydra._internal.defaults_list import create_defaults_list
 from hydra._internal.hydra import Hydra
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path
-from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -42,8 +42,9 @@ from omegaconf import DictConfig, OmegaConf
 from aeon.config.compose.cache import make_once
 from aeon.config.compose.literal import Composition
 from aeon.config.compose.problems import HYDRA_ERRORS, composition_error
+from aeon.files.fast_yaml import FastLoader
 from aeon.files.located_yaml import LocatedYaml
-from aeon.files.pinned import read_file
+from aeon.files.pinned import list_pinned, pin, read_file
 from aeon.files.resources import resource_root
 
 try:
@@ -93,15 +94,20 @@ def _reading_once(*, as_usual: bool = False) -> Iterator[None]:
     if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has no others, and warns when it is asked
         setbase("1.3")
     if as_usual:
-        yield
+        with _set(vars(hydra_main), "ConfigLoaderImpl", _PinnedLoader):
+            yield
         return
     with (
-        _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource),
+        _reading_pinned_files(),
         _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list),
         _set(vars(defaults_list), "_create_interpolation_map", _create_interpolation_map),
         _set(vars(hydra_main), "ConfigLoaderImpl", _MergedOnceLoader),
     ):
         yield
+
+
+def _reading_pinned_files() -> AbstractContextManager[None]:
+    return _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource)
 
 
 @contextmanager
@@ -178,6 +184,29 @@ def _create_interpolation_map(overrides: Any, defaults: list[Any], self_added: b
     )
 
 
+class _PinnedLoader(ConfigLoaderImpl):
+    """Hydra's loader, which takes with it, into the process that composes a job, the files that the person has
+    trusted: they are what was looked at there too."""
+
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        with _reading_pinned_files():
+            super().__init__(config_search_path)
+        self._pinned = list_pinned()
+
+    def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
+        with _reading_pinned_files():
+            return super().load_configuration(*arguments, **named)
+
+    def load_sweep_config(
+        self, master_config: DictConfig, sweep_overrides: list[str]
+    ) -> DictConfig:
+        for pinned in self._pinned:
+            pin(pinned)
+        # What other processes are given of Hydra's state must know its own class alone.
+        with _reading_pinned_files():
+            return super().load_sweep_config(master_config, sweep_overrides)
+
+
 class _MergedOnceLoader(ConfigLoaderImpl):
     """Hydra's loader: the files of a defaults list are merged once for as long as no file changes, and a job that is
     among the `composed` is not composed again."""
@@ -216,8 +245,7 @@ def _states(folder: str) -> Iterator[tuple[str, int, int]]:
 
 
 # OmegaConf's loader of YAML, on libyaml's parser, which is ten times as fast.
-_USUAL, _FAST = get_yaml_loader(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_LOADER: Any = _USUAL if issubclass(_USUAL, _FAST) else type("_Loader", (_FAST, _USUAL), {})
+_LOADER: Any = type("_Loader", (FastLoader, get_yaml_loader()), {})
 
 
 @lru_cache(maxsize=512)

@@ -11,11 +11,11 @@ from typing import Any
 import yaml
 
 from aeon.domain.errors import ConfigError
+from aeon.files.fast_yaml import FastLoader
 from aeon.files.resources import find_meant, resource_root
 
 _GLOBAL = "@package _global_"
 _BASIC = "(basic)"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,9 @@ def _holds_options(folder: Path, config_name: str) -> bool:
 
 
 def _defaults(path: Path) -> list[Any]:
-    values = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER) if path.is_file() else None
+    values = (
+        yaml.load(path.read_text(encoding="utf-8"), Loader=FastLoader) if path.is_file() else None
+    )
     return list(values.get("defaults") or ()) if isinstance(values, dict) else []
 
 
@@ -114,7 +116,7 @@ def _folders(own: Sequence[Path]) -> tuple[Path, ...]:
 def _entries(path: Path, group: str) -> Iterator[Entry]:
     try:
         text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=_LOADER)
+        root = yaml.compose(text, Loader=FastLoader)
     except (OSError, ValueError, yaml.YAMLError):
         return
     if isinstance(root, yaml.MappingNode):
@@ -130,7 +132,7 @@ def _of_mapping(
 ) -> Iterator[Entry]:
     for key, value in node.value:
         path = f"{prefix}{key.value}"
-        default = _LOADER("").construct_object(value, deep=True)
+        default = FastLoader("").construct_object(value, deep=True)
         comment = _comment(lines, key.start_mark.line)
         explanation = comment.removesuffix(_BASIC).rstrip()
         yield Entry(path, default, explanation, file, is_basic=comment != explanation)

@@ -17,7 +17,8 @@ from typing import Any
 
 from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
-from aeon.files.text import load_json, read_yaml
+from aeon.files.fast_yaml import read_yaml
+from aeon.files.text import load_json
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from aeon.domain.errors import AeonError
+from aeon.files.pinned import check_program
 from aeon.tools.mcp.results import error_text, output
 from aeon.tools.settings import McpServer
 
@@ -230,6 +231,9 @@ class _Connection:
         import anyio
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
+        check_program(
+            (*self._server.command, *self._server.args), Path(self._server.cwd or ".").absolute()
+        )
         program, *arguments = (*_GATEWAY, *self._server.command, *self._server.args)
         parameters = StdioServerParameters(
             command=program,

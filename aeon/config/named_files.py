@@ -1,0 +1,143 @@
+"""What the configuration of a project names in the project's folder: folders of prompts, schemas and configuration,
+Python modules with what they import, programs, files. Read from the texts alone; nothing is composed or imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import yaml
+
+from aeon.domain.errors import ConfigError
+from aeon.files.fast_yaml import FastLoader
+from aeon.files.located_yaml import LocatedYaml
+from aeon.files.pinned import words_as_files
+
+Text = tuple[tuple[str, ...], str]
+"""The keys under which a text stands, outermost first, and the text."""
+
+_OF_FOLDERS = frozenset({"dir", "searchpath", "config_dir"})
+_OF_COMMANDS = frozenset({"command", "args", "servers"})
+# Texts to work on, and what runs write themselves: they start nothing, and change from run to run.
+_OF_DATA = frozenset(
+    {"task", "task_file", "inputs", "input_files", "path", "model_path", "batch_journal", "resume"}
+)
+_OBJECT = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_][\w.]*", re.ASCII)
+_SCHEME = "file://"
+
+
+def read_texts(path: Path, data: bytes) -> list[Text]:
+    """The texts of a YAML file. Raises ConfigError for one that cannot be read."""
+    try:
+        root = yaml.compose(data, Loader=FastLoader)
+    except (ValueError, RecursionError, yaml.YAMLError):
+        LocatedYaml(path, data)  # raises ConfigError with the line
+        raise ConfigError(f"{path}: this YAML cannot be read") from None
+    found: list[Text] = []
+    seen: set[tuple[int, tuple[str, ...]]] = set()
+    open_nodes: list[tuple[tuple[str, ...], yaml.Node]] = [((), root)] if root else []
+    while open_nodes:
+        keys, node = open_nodes.pop()
+        # An alias is read once for each key it stands under, and those around that.
+        place = (id(node), keys[-2:])
+        if place in seen:
+            continue
+        seen.add(place)
+        if isinstance(node, yaml.ScalarNode):
+            found.append((keys, node.value))
+        elif isinstance(node, yaml.SequenceNode):
+            open_nodes += [(keys, item) for item in node.value]
+        elif isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                named = re.split(r"[./@]", key.value) if isinstance(key.value, str) else []
+                open_nodes += [((*keys, *named), value), (keys, key)]
+    return found
+
+
+def find_named_folders(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
+    """The folders below a folder that texts name as folders of prompts, of schemas or of configuration."""
+    for keys, text in texts:
+        if not _OF_FOLDERS.intersection(keys[-1:]) or set(keys[-2:-1]) & {"run", "sweep"}:
+            continue
+        place = _below(folder, text.removeprefix(_SCHEME))
+        if place is not None and place != folder and place.is_dir():
+            yield place
+
+
+def find_named_files(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
+    """The files below a folder that texts name: by their path, as a Python module in `module:object`, or as words of a
+    command; of Python files also what they import from the folder."""
+    texts = list(texts)
+    found = list(_named_directly(texts, folder))
+    for path in found:
+        yield path
+        if path.suffix == ".py":
+            found += [each for each in _imported(path, folder) if each not in found]
+
+
+def _named_directly(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
+    for keys, text in texts:
+        if _OBJECT.fullmatch(text):
+            yield from module_files(text.partition(":")[0], folder)
+        if _OF_DATA.intersection(keys):
+            continue
+        if _OF_COMMANDS.intersection(keys):
+            places = words_as_files([text], [folder])
+            yield from (path for path in places if path.is_relative_to(folder))
+        path = _below(folder, text)
+        if path is not None and path.is_file():
+            yield path
+
+
+def module_files(module: str, folder: Path) -> Iterator[Path]:
+    """The files of a Python module below a folder, those of the packages around it first."""
+    parts = module.split(".")
+    for length in range(1, len(parts) + 1):
+        stem = folder.joinpath(*parts[:length])
+        names = (stem / "__init__.py", stem.with_name(f"{stem.name}.py"))
+        yield from (path for path in names if path.is_file())
+
+
+def _imported(path: Path, folder: Path) -> Iterator[Path]:
+    """The files below a folder that a Python file imports, as far as its text says so."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # nothing of it can be run
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names = [(node.level, module)]
+            names += [(node.level, f"{module}.{alias.name}".strip(".")) for alias in node.names]
+        else:
+            continue
+        for level, name in names:
+            # A program finds modules beside it, a module those of the folder.
+            starts = [path.parents[level - 1]] if level else [folder, path.parent]
+            for start in starts:
+                if name and start.is_relative_to(folder):
+                    yield from module_files(name, start)
+        yield from _packages_around(path, folder)
+
+
+def _packages_around(path: Path, folder: Path) -> Iterator[Path]:
+    for above in path.parents:
+        if above == folder:
+            return
+        if (above / "__init__.py").is_file():
+            yield above / "__init__.py"
+
+
+def _below(folder: Path, text: str) -> Path | None:
+    """The path that a text names below a folder, if it is one."""
+    if not text or len(text) > 1_000 or "\0" in text or "\n" in text:
+        return None
+    try:
+        place = (folder / text).resolve()
+    except (OSError, RuntimeError):  # a circle of links
+        return None
+    return place if place.is_relative_to(folder) else None

@@ -1,0 +1,72 @@
+"""Modules of a folder of which just some files are trusted: imported from the bytes that were looked at, or refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder, SourceLoader
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+from aeon.files.pinned import closed_folder
+
+
+def search_trusted_modules(folder: Path) -> bool:
+    """Search the pinned files of the closed folder that a folder is in, last of all; False when it is in none."""
+    pinned = closed_folder()
+    if pinned is None or not folder.resolve().is_relative_to(pinned.root):
+        return False
+    if _TRUSTED not in sys.meta_path:
+        sys.meta_path.append(_TRUSTED)
+    return True
+
+
+class UntrustedModule(ModuleNotFoundError):
+    """A module of a closed folder that the person has not trusted."""
+
+
+class _TrustedModules(MetaPathFinder):
+    """Finds the modules of a closed folder among its pinned files, and none on the disk."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """How a module is loaded; None for one that the folder does not have."""
+        pinned = closed_folder()
+        if pinned is None:
+            return None
+        stem = fullname.replace(".", "/")
+        for name in (f"{stem}/__init__.py", f"{stem}.py"):
+            if name in pinned.files:
+                loader = _PinnedSource(pinned.root / name, pinned.files[name])
+                return spec_from_loader(fullname, loader, is_package=name.endswith("__init__.py"))
+        if any(name.startswith(f"{stem}/") for name in pinned.files):
+            return ModuleSpec(fullname, None, is_package=True)
+        if any((pinned.root / name).exists() for name in (f"{stem}/__init__.py", f"{stem}.py")):
+            problem = f"{stem}.py is none of the files that you have trusted in {pinned.root}"
+            raise UntrustedModule(problem, name=fullname)
+        return None
+
+
+_TRUSTED = _TrustedModules()
+
+
+class _PinnedSource(SourceLoader):
+    """Compiles a module from its bytes; what somebody left compiled beside it is not used."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self._path = path
+        self._data = data
+
+    def get_filename(self, fullname: str) -> str:  # noqa: ARG002
+        """Where the module was read."""
+        return str(self._path)
+
+    def get_data(self, path: str | bytes) -> bytes:  # noqa: ARG002
+        """The source."""
+        return self._data
