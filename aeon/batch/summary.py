@@ -15,7 +15,14 @@ from urllib.parse import quote
 from aeon.domain.assessment import SCORE_CODES
 from aeon.observability.artefacts import replace_file
 from aeon.report.html import render_page
-from aeon.report.words import command_of, count_noun, one_line, relative_to_here, round_down
+from aeon.report.words import (
+    command_of,
+    count_noun,
+    one_line,
+    relative_to_here,
+    round_down,
+    shorten,
+)
 
 Line = dict[str, Any]
 AGAIN = ("failed", "interrupted", "invalid")
@@ -25,7 +32,20 @@ SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
 QUANTILES = {"least": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "most": 1.0}
 MOST_SHOWN = 200
-_SHOWN = ("id", "row", "ended", "scores", "calls", "cost", "seconds", "record", "degraded")
+_SHOWN = (
+    "id",
+    "row",
+    "ended",
+    "scores",
+    "passes",
+    "calls",
+    "cost",
+    "seconds",
+    "record",
+    "degraded",
+)
+_LONGEST_IN_ROW = 400
+_LONGEST_TEXT = 4_000
 _MOST_ERRORS, _MOST_ROWS_OF_ERROR = 200, 5
 _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 
@@ -83,11 +103,11 @@ class Summary:
 
     def _show(self, line: Line, least: float, error: str) -> None:
         """Take in a line as one to be looked at; `least` is its least score."""
-        texts = {"answer": one_line(line.get("answer") or "", 400), "error": one_line(error, 400)}
-        rank = 0 if line["ended"] in AGAIN or error else 1 if line["ended"] not in GOOD else 2
-        self._shown.append(
-            ((rank, least, line["row"]), {**{name: line.get(name) for name in _SHOWN}, **texts})
-        )
+        shown: Line = {name: line.get(name) for name in _SHOWN}
+        shown["answer"] = shorten((line.get("answer") or "").strip(), _LONGEST_TEXT)
+        shown["error"] = shorten(error, _LONGEST_TEXT)
+        shown["summary"] = one_line(error or shown["answer"], _LONGEST_IN_ROW)
+        self._shown.append(((_rank(line, error), least, line["row"]), shown))
         if len(self._shown) > 2 * MOST_SHOWN:
             self.shown()
 
@@ -161,6 +181,29 @@ class Summary:
         return "\n".join(line.rstrip() for line in lines)
 
 
+def _rank(line: Line, error: str) -> int:
+    """The place of a row among those to be looked at: failed, not converged, converged."""
+    if line["ended"] in AGAIN or error:
+        return 0
+    return 2 if line["ended"] in GOOD else 1
+
+
+def describe_good_ends(summary: Summary) -> str:
+    """How many of all rows converged, and how many completed in core mode."""
+    counted = [f"{summary.ends[end]:,} {end}" for end in GOOD if summary.ends[end]]
+    if len(counted) == 2:
+        return f"{counted[0]} and {counted[1]}, of {count_noun(summary.of, 'row')}"
+    end = next((end for end in GOOD if summary.ends[end]), "converged")
+    return f"{summary.ends[end]:,} of {count_noun(summary.of, 'row')} {end}"
+
+
+def _kind_of(end: str) -> str:
+    """The style of an end on the page."""
+    if end in AGAIN:
+        return "bad"
+    return "good" if end in GOOD else "open"
+
+
 def _format(name: str, value: float) -> str:
     if name in SCORES:
         return f"{round_down(value):.2f}"
@@ -175,14 +218,12 @@ def write_page(summary: Summary, out: Path) -> Path:
         file=out.name,
         link=quote(out.name),
         summary=summary,
-        good=sum(summary.ends[end] for end in GOOD),
-        kinds={
-            end: "bad" if end in AGAIN else "good" if end in GOOD else "open"
-            for end in summary.ends
-        },
+        headline=describe_good_ends(summary),
+        kinds={end: _kind_of(end) for end in summary.ends},
         quantiles=list(QUANTILES),
         rows=summary.shown(),
         errors=summary.errors(),
+        count_noun=count_noun,
         command=lambda row: command_of(
             ("batch", "record", str(relative_to_here(out)), row["id"], f"row-{row['row']}")
         ),

@@ -218,7 +218,7 @@ def _gaps(result: RunResult) -> list[Points]:
     """What kept a run from its end, by kind."""
     left = [one for one in result.advisories if one.kind == "manual_intervention"]
     low = [
-        (name, f"{round_down(score):.2f}, needs {threshold:.2f}")
+        (name, f"{round_down(score):.2f} (threshold {threshold:.2f})")
         for name, score, threshold in _low_scores(result)
     ]
     for_person = [("for you", one.message) for one in left]

@@ -40,14 +40,14 @@ _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 
 
 class Listed(Value):
-    """A run as a list shows it. `end` is its termination reason, or `running`, `cut off` (there is no result, and no
+    """A run as a list shows it. `ended` is its termination reason, or `running`, `cut off` (there is no result, and no
     program writes there any more), `unfinished` (the same, where that cannot be told), `plan` (of `aeon plan`) or
     `unreadable`, of another version as well. `cost` is None where it is not known, `bytes` what its directory holds,
     `stands_on` the runs that it goes on with."""
 
     directory: Path
     started: AwareDatetime
-    end: str
+    ended: str
     bytes: int
     task: str = ""
     scores: dict[str, float] = Field(default_factory=dict)
@@ -60,13 +60,13 @@ class Listed(Value):
     @property
     def is_resumable(self) -> bool:
         """Whether it was stopped before its end, by a kill or by a person."""
-        return self.end in ("cut off", "unfinished", "interrupted")
+        return self.ended in ("cut off", "unfinished", "interrupted")
 
     @property
     def may_go_on(self) -> bool:
         """Whether a program may still be writing to it: for a day, where that cannot be told."""
-        return self.end == "running" or (
-            self.end == "unfinished" and self.started > datetime.now(UTC) - timedelta(1)
+        return self.ended == "running" or (
+            self.ended == "unfinished" and self.started > datetime.now(UTC) - timedelta(1)
         )
 
 
@@ -99,7 +99,7 @@ def _read(directory: Path) -> Listed:
     try:
         return _listed(directory, result, origin, began=began, size=size)
     except (AttributeError, LookupError, TypeError, ValueError):
-        return Listed(directory=directory, started=began, end="unreadable", bytes=size)
+        return Listed(directory=directory, started=began, ended="unreadable", bytes=size)
 
 
 def _listed(
@@ -119,7 +119,7 @@ def _listed(
         bytes=size,
         started=started or began,
         task=result.get("task") or origin.get("task") or "",
-        end=(known and result.get("termination_reason")) or end_without_result(directory),
+        ended=(known and result.get("termination_reason")) or end_without_result(directory),
         scores=_scores(result),
         passes=result.get("passes") or 0,
         tokens=total.get("total_tokens") or 0,
@@ -151,7 +151,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
 
 def end_without_result(directory: Path) -> str:
-    """How a run without a result ended, as `Listed.end` names it."""
+    """How a run without a result ended, as `Listed.ended` names it."""
     if (directory / RESULT).exists():
         return "unreadable"
     unknown = "unfinished"
@@ -171,7 +171,7 @@ def end_without_result(directory: Path) -> str:
 def remove_run(run: Listed, above: Path) -> list[Path]:
     """Remove what a run left, then the directories that this leaves empty below `above`, and a multirun's own files
     with its last job. Gives back what is somebody's own and stays. Raises OSError."""
-    plan = ("plan.yaml",) if run.end == "plan" else ()
+    plan = ("plan.yaml",) if run.ended == "plan" else ()
     store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
     # A store that is no file of SQLite has this name, which else is somebody's own.
     kept = ("store",) if store.own_backend != SQLITE and store.mode != "replay" else ()

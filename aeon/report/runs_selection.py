@@ -17,13 +17,13 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.history import TerminationReason
 from aeon.report.runs import Listed
 
-NAMES = (*SCORE_CODES, "passes", "tokens", "cost", "bytes", "end", "task", "synthetic")
+NAMES = (*SCORE_CODES, "passes", "tokens", "cost", "bytes", "ended", "task", "synthetic")
 """What a condition may speak of."""
 _ENDS = {end: end for end in (*get_args(TerminationReason), "running", "unfinished", "unreadable")}
 """The ends that are one word, which need no quotes."""
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _AGO = re.compile(r"(\d{1,6})([mhd])")
-_HINT = f"A condition compares {', '.join(NAMES)}: where='completeness<0.9 and end==converged'."
+_HINT = f"A condition compares {', '.join(NAMES)}: where='completeness<0.9 and ended==converged'."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def _figures(run: Listed) -> dict[str, object]:
         "tokens": run.tokens,
         "cost": math.nan if run.cost is None else run.cost,
         "bytes": run.bytes,
-        "end": run.end,
+        "ended": run.ended,
         "task": run.task,
         "synthetic": run.synthetic,
     }

@@ -5,7 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from aeon.batch.summary import Summary, write_page
+import pytest
+
+from aeon.batch.summary import Summary, describe_good_ends, write_page
 from tests.batch.test_results import line
 
 
@@ -64,6 +66,31 @@ def test_the_page_links_a_group_to_its_rows_and_a_row_to_its_record(tmp_path: Pa
     assert {"row-1", "record-1", "row-2", "record-2"} <= links
     assert '<th scope="row" class="number">2</th>' in page
     assert "batch record" in page
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        (("converged", "failed"), "1 of 2 rows converged"),
+        (("completed",), "1 of 1 row completed"),
+        (("failed",), "0 of 1 row converged"),
+        (("converged", "completed", "failed"), "1 converged and 1 completed, of 3 rows"),
+    ],
+)
+def test_the_headline_counts_the_rows_that_ended_well(ends: tuple[str, ...], sentence: str) -> None:
+    found = summary_of(*(line(row, ended=end) for row, end in enumerate(ends, 1)))
+    assert describe_good_ends(found) == sentence
+
+
+def test_a_row_leads_to_its_whole_error_and_answer(tmp_path: Path) -> None:
+    message = "one\n" + "two " * 500
+    page = write_page(summary_of(failed(1, message, answer="# Head")), tmp_path / "o.jsonl")
+    (block,) = re.findall(
+        r'<details class="folded" id="record-1">(.*?)</details>', page.read_text(), re.S
+    )
+    assert message.strip() in block
+    assert "# Head" in block
+    assert "batch record" not in block  # it has no record
 
 
 def test_lines_of_before_are_read_too() -> None:

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from aeon import Aeon
 from aeon.report.compare.page import write_comparison
 from aeon.report.compare.parting import find_parting
-from aeon.report.compare.rows import Comparison, compare_runs
+from aeon.report.compare.rows import FIGURES, Comparison, Run, compare_runs
 from tests.browser.conftest import Opened
 from tests.browser.test_report import GRAVE, HOSTILE, LONG
 
@@ -117,6 +117,36 @@ def test_two_runs_show_what_differs_in_their_plans(pair: Path, opened: Show) -> 
     assert "examples" in parting.locator("del").all_inner_texts()
 
 
+def test_three_swept_parameters_and_a_cause_fit_a_wide_window(tmp_path: Path, opened: Show) -> None:
+    figures = dict(
+        zip(FIGURES, (0.68, 0.9, 0.55, 12, 140, 0, 1_234_567, 12.3456, 1834.5), strict=True)
+    )
+    runs = tuple(
+        Run(
+            name=str(number),
+            directory=None,
+            ended="ttl_expired",
+            has_result=True,
+            converged=False,
+            figures=figures,
+            thresholds={"completeness": 0.95, "coherence": 0.9, "consistency": 0.9},
+            parameters={
+                "provider.model": "gpt-5-mini-2025-08-07",
+                "refinement.max_attempts_per_fragment": number,
+                "convergence.completeness": number,
+            },
+            cause="completeness 0.68 (threshold 0.95); 2 steps not carried out",
+        )
+        for number in range(4)
+    )
+    page = opened(
+        write_comparison(Comparison(runs, tuple(runs[0].parameters)), tmp_path), width=1440
+    ).page
+    holder = page.get_by_role("region", name="The runs, a row each")
+    assert holder.evaluate("each => each.scrollWidth - each.clientWidth") == 0
+    assert "Thresholds: completeness 0.95" in page.locator("#runs").inner_text()
+
+
 @pytest.mark.parametrize("count", [2, 4])
 def test_no_text_of_a_run_does_anything(
     several: Path, tmp_path: Path, opened: Show, count: int
@@ -129,7 +159,7 @@ def test_no_text_of_a_run_does_anything(
         replace(
             run,
             name=f"{run.name}{number}{HOSTILE}",
-            end=HOSTILE,
+            ended=HOSTILE,
             error=HOSTILE,
             hint=HOSTILE,
             parameters={HOSTILE: f"{HOSTILE}{number}", "task": f"{LONG}{number}"},

@@ -28,6 +28,7 @@ from aeon.config.load import compose_settings, read_inputs, read_task
 from aeon.config.settings import BatchSettings, Settings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
+from aeon.report.words import relative_to_here
 
 
 def batch(arguments: Sequence[str]) -> int:
@@ -186,6 +187,9 @@ def _unpack(arguments: Sequence[str]) -> int:
         raise ConfigError(
             "aeon batch record takes a file of results, an id and a new folder", hint=hint
         )
-    unpack_record(Path(arguments[0]).expanduser(), arguments[1], Path(arguments[2]).expanduser())
-    say(f"`aeon inspect {arguments[2]}` shows it.")
+    directory = Path(arguments[2]).expanduser()
+    unpack_record(Path(arguments[0]).expanduser(), arguments[1], directory)
+    from aeon.report.page.build import write_report  # slow to load
+
+    put(str(relative_to_here(write_report(directory).absolute())))
     return DONE

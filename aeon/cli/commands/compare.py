@@ -135,7 +135,9 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
 def _rows(runs: Sequence[Run], parameters: Sequence[str] | None) -> Table:
     """The runs with these parameters, or without their names and parameters."""
     named = parameters is not None
-    table = _new_table(*(("run", *parameters) if parameters is not None else ()), "end", "scores")
+    table = _new_table(
+        *(("run", *parameters) if parameters is not None else ()), "ended by", "scores"
+    )
     for name in _SHOWN:
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
@@ -145,7 +147,7 @@ def _rows(runs: Sequence[Run], parameters: Sequence[str] | None) -> Table:
         scores = " ".join(format_figure(name, run.figures[name]) for name in SCORES)
         cells = [
             *first,
-            run.end.replace("_", " "),
+            run.ended.replace("_", " "),
             scores,
             *(format_figure(name, run.figures[name]) for name in _SHOWN),
         ]
@@ -201,7 +203,7 @@ def _pair(comparison: Comparison, parting: Parting) -> Iterator[RenderableType]:
     table = _new_table("", one_line(first.name), one_line(second.name), "change")
     for key in comparison.parameters:
         table.add_row(*map(_text, (key, _value(first, key), _value(second, key))))
-    table.add_row("end", *(_text(run.end.replace("_", " ")) for run in comparison.runs))
+    table.add_row("ended by", *(_text(run.ended.replace("_", " ")) for run in comparison.runs))
     for name in FIGURES:
         cells = (format_figure(name, run.figures[name]) for run in comparison.runs)
         table.add_row(name, *cells, format_change(name, first, second))

@@ -110,7 +110,7 @@ def verify(arguments: Sequence[str]) -> int:
             put(
                 _RUN.format(
                     *("mode", "phases", "valid", "repairs", "calls", "tokens", "cost"),
-                    *("answer", "ended"),
+                    *("answer", "ended by"),
                 )
             )
         if run.mode == MODES[0]:

@@ -95,7 +95,7 @@ def _table(shown: Sequence[Listed], found: Sequence[Listed], folder: Path) -> It
         yield f"No run in {where} fits." if found else f"There are no runs in {where}."
         return
     yield "run  started"
-    yield _row("end", "scores", "cost", "size") + "task"
+    yield _row("ended by", "scores", "cost", "size") + "task"
     for run in shown:
         yield from _describe(run)
 
@@ -120,7 +120,7 @@ def _describe(run: Listed) -> Iterator[str]:
     scores = " ".join(f"{round_down(score):.2f}" for score in run.scores.values())
     cost = "unknown" if run.cost is None else f"{run.cost:.4f}"
     facts = _row(
-        one_line(run.end), scores or "-", "simulated" if run.synthetic else cost, _size(run.bytes)
+        one_line(run.ended), scores or "-", "simulated" if run.synthetic else cost, _size(run.bytes)
     )
     started = f"{run.started.astimezone():%Y-%m-%d %H:%M}"
     yield f"{one_line(str(relative_to_here(run.directory)))}  {started}"

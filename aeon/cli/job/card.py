@@ -72,7 +72,7 @@ def _facts(result: RunResult) -> Table:
         style = "bold green" if score >= bar else "bold yellow"
         table.add_row(
             f"  {name}",
-            Text.assemble((f"{round_down(score):.2f}", style), (f" of {bar:.2f}", "dim")),
+            Text.assemble((f"{round_down(score):.2f}", style), (f" (threshold {bar:.2f})", "dim")),
         )
     rows += [("spent", ending.describe_spent(result))]
     rows += [point for point in ending.open_points(result) if point[0] not in SCORES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
@@ -39,7 +39,9 @@ _FIGURES = {
 }
 """The columns of `summary.csv`, and where `result.json` has them; the table shows the first eight."""
 _SHOWN = tuple(_FIGURES)[:8]
+_HEADS = {"ended": "ended by"}
 _SHORT = {
+    **_HEADS,
     "converged": "conv.",
     "completeness": "compl.",
     "coherence": "coher.",
@@ -141,13 +143,15 @@ def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
         [row[0], overrides, *row[1:], place]
         for row, overrides, place in zip(rows, swept, places, strict=True)
     ]
-    lines = _table([["job", "overrides", *_SHOWN, "exit", "directory"], *wide])
+    lines = _table([["job", "overrides", *_heads(_HEADS), "exit", "directory"], *wide])
     if width is not None and max(map(cell_len, lines)) > width:
-        head, *figures = _table(
-            [["job", *(_SHORT.get(name, name) for name in _SHOWN), "exit"], *rows]
-        )
+        head, *figures = _table([["job", *_heads(_SHORT), "exit"], *rows])
         lines = [head, *(line for pair in zip(swept, figures, strict=True) for line in pair)]
     return "\n".join((*lines, f"{_total(jobs)}. Exit status {status}, the worst of the jobs."))
+
+
+def _heads(names: Mapping[str, str]) -> Iterator[str]:
+    return (names.get(name, name) for name in _SHOWN)
 
 
 def _describe_overrides(jobs: Sequence[Job]) -> list[str]:

@@ -34,4 +34,12 @@ if (table) {
   words.form.addEventListener("submit", (event) => event.preventDefault());
   filter();
 }
+const openTarget = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target || !target.matches("details")) return;
+  target.open = true;
+  target.scrollIntoView();
+};
+addEventListener("hashchange", openTarget);
+openTarget();
 document.body.dataset.ready = "";

@@ -32,12 +32,12 @@ def csv_text(comparison: Comparison) -> str:
     """The comparison as CSV: a line for each run, exact values."""
     text, keys = StringIO(newline=""), comparison.parameters
     writer = csv.writer(text)
-    writer.writerow(["run", *keys, "end", "converged", *FIGURES, "cause", "error", "directory"])
+    writer.writerow(["run", *keys, "ended", "converged", *FIGURES, "cause", "error", "directory"])
     for run in comparison.runs:
         converged = "" if run.converged is None else str(run.converged).lower()
         figures = (run.figures[name] for name in FIGURES)
         values = (show(run.parameters.get(key)) for key in keys)
-        ended = [run.end, converged, *figures, run.cause, run.error, run.directory]
+        ended = [run.ended, converged, *figures, run.cause, run.error, run.directory]
         row = [run.name, *values, *ended]
         writer.writerow(escape_controls(cell) if isinstance(cell, str) else cell for cell in row)
     return text.getvalue()

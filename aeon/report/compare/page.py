@@ -94,6 +94,7 @@ def _sentences(comparison: Comparison, parting: Parting | None) -> dict[str, Any
             sentences.tell_saved(runs),
             sentences.tell_parameters(comparison) if len(runs) > 2 else "",
         ],
+        "thresholds": sentences.name_thresholds(runs),
         "where_they_part": sentences.tell_parting(parting) if parting else "",
     }
 

@@ -54,7 +54,7 @@ def find_parting(comparison: Comparison) -> Parting | None:
     places = [
         run.directory
         for run in comparison.runs
-        if run.directory is not None and run.end != "unreadable"
+        if run.directory is not None and run.ended != "unreadable"
     ]
     if len(places) != len(comparison.runs) or len(places) != 2:
         return None

@@ -61,14 +61,17 @@ _APART = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as a row. `end` is its termination reason, or as in `Listed`, or `not started`; `converged` is None without
-    a result, and in core mode, where nothing is judged. `cause` says what an end lacked, `without` how many
-    tools, servers and reviews the run did without; `parameters` holds each setting by its dotted key, `error` says why
-    it failed or was cut off. A figure that is not known is None."""
+    """A run as a row.
+
+    `ended` is its termination reason, or as in `Listed`, or `not started`. `converged` is None without a result, and
+    in core mode, where nothing is judged. `cause` says what the run lacked, `without` how many tools, servers and
+    reviews it did without. `parameters` holds each setting by its dotted key. `error` says why it failed or was cut
+    off. A figure that is not known is None.
+    """
 
     name: str
     directory: Path | None
-    end: str
+    ended: str
     has_result: bool = False
     converged: bool | None = None
     synthetic: bool = False
@@ -89,7 +92,7 @@ class Run:
     @property
     def is_good(self) -> bool:
         """Whether it came to a good end, without a fallback."""
-        return self.end in GOOD and not self.without
+        return self.ended in GOOD and not self.without
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def _read(directory: Path, name: str) -> Run:
         return _read_result(load_json((directory / RESULT).read_bytes()), directory, name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         said = f"its files cannot be read: {type(problem).__name__}: {problem}"
-        return Run(name=name, directory=directory, end="unreadable", error=said)
+        return Run(name=name, directory=directory, ended="unreadable", error=said)
 
 
 def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
@@ -144,7 +147,7 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
     run = Run(
         name=name,
         directory=directory,
-        end=str(result["termination_reason"]),
+        ended=str(result["termination_reason"]),
         has_result=True,
         synthetic=result["synthetic"] is True,
         replayed=configuration["store"]["mode"] == "replay",
@@ -163,7 +166,7 @@ def _causes(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
     """What an end lacked: the error, what was below its threshold or not met, steps, tools, servers and reviews."""
     if run.error:
         yield run.error
-    elif run.end not in GOOD:
+    elif run.ended not in GOOD:
         yield from _missed(run, result)
     left = Counter((result.get("steps_left") or {}).values())
     for state, number in left.items():
@@ -179,7 +182,7 @@ def _missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
         if score is None or threshold is None:
             yield str(code).replace("_", " ")
         else:
-            yield f"{name} {round_down(score):.2f} of {threshold:.2f}"
+            yield f"{name} {round_down(score):.2f} (threshold {threshold:.2f})"
 
 
 def _read_without_result(directory: Path, name: str) -> Run:
@@ -192,7 +195,7 @@ def _read_without_result(directory: Path, name: str) -> Run:
     return Run(
         name=name,
         directory=directory,
-        end=end_without_result(directory),
+        ended=end_without_result(directory),
         synthetic=any(event.get("synthetic") for event in events[:1]),
         figures=_figures_so_far(events),
         thresholds=_thresholds(configuration),
@@ -235,7 +238,7 @@ def _never_started(sweep: Path) -> Iterable[Run]:
         for row in csv.DictReader(file):
             if row.get("ended") == "not started":
                 swept = {key: row[key] for key in list(row)[1 : list(row).index("ended")]}
-                yield Run(name=row["job"], directory=None, end="not started", parameters=swept)
+                yield Run(name=row["job"], directory=None, ended="not started", parameters=swept)
 
 
 def _overrides(directory: Path) -> dict[str, str]:

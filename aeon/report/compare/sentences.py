@@ -46,7 +46,7 @@ def _converged(judged: Sequence[Run]) -> Iterator[str]:
 
 def _completed(core: Sequence[Run]) -> Iterator[str]:
     if core:
-        completed = sum(run.end == "completed" for run in core)
+        completed = sum(run.ended == "completed" for run in core)
         yield (
             f"{completed} of {count_noun(len(core), 'run')} in core mode, where nothing is judged, "
             "completed"
@@ -54,7 +54,7 @@ def _completed(core: Sequence[Run]) -> Iterator[str]:
 
 
 def _without_result(runs: Sequence[Run]) -> Iterator[str]:
-    ends = Counter(run.end for run in runs if not run.has_result)
+    ends = Counter(run.ended for run in runs if not run.has_result)
     if ends:
         each = ", ".join(f"{number} {end}" for end, number in ends.items())
         yield f"{count_noun(ends.total(), 'run')} without a result ({each})"
@@ -62,7 +62,7 @@ def _without_result(runs: Sequence[Run]) -> Iterator[str]:
 
 def tell_fallbacks(runs: Sequence[Run]) -> str:
     """That runs with a good end did without a tool, a server or a review."""
-    number = sum(run.end in GOOD and run.without > 0 for run in runs)
+    number = sum(run.ended in GOOD and run.without > 0 for run in runs)
     if not number:
         return ""
     return f"{count_noun(number, 'run')} with a good end did without a tool, a server or a review."
@@ -83,7 +83,9 @@ def tell_parameters(comparison: Comparison) -> str:
 def find_best(runs: Sequence[Run]) -> list[Best]:
     """Which of the runs with the best end (converged, else completed) took least; all that did, where several do. A
     figure that is not known of each of them, or is the same, has no best, nor do seconds where answers were reused."""
-    good = [run for run in runs if run.converged] or [run for run in runs if run.end == "completed"]
+    good = [run for run in runs if run.converged] or [
+        run for run in runs if run.ended == "completed"
+    ]
     if len(good) < 2:
         return []
     reused = any(run.figures["saved"] for run in good)
@@ -139,6 +141,15 @@ def tell_saved(runs: Sequence[Run]) -> str:
     return (
         "Some of these runs reused answers. Reused answers count in full (tokens, cost); "
         "only the time saved does not, so their seconds say little."
+    )
+
+
+def name_thresholds(runs: Sequence[Run]) -> str:
+    """The thresholds that are the same in every run; the others are among the parameters."""
+    found = {name: {run.thresholds.get(name) for run in runs} for name in SCORES}
+    same = {name: values.pop() for name, values in found.items() if len(values) == 1}
+    return ", ".join(
+        f"{name} {format_figure(name, value)}" for name, value in same.items() if value is not None
     )
 
 
@@ -210,10 +221,10 @@ def _in_what(comparison: Comparison) -> Iterator[str]:
 
 
 def _ends(first: Run, second: Run) -> Iterator[str]:
-    if first.end == second.end:
-        yield f"Both {_verb(first.end)}."
+    if first.ended == second.ended:
+        yield f"Both {_verb(first.ended)}."
     else:
-        yield f"Run {first.name} {_verb(first.end)}, run {second.name} {_verb(second.end)}."
+        yield f"Run {first.name} {_verb(first.ended)}, run {second.name} {_verb(second.ended)}."
 
 
 def _verb(end: str) -> str:

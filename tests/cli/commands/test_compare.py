@@ -30,7 +30,7 @@ def test_a_multirun_leaves_its_page_with_what_was_swept_and_what_failed(
     assert page.count('<p dir="auto">AuthenticationFailed: simulated by the scenario: auth') == 1
     assert 'aria-label="Effect of provider.seed"' in page
     rows = list(csv.DictReader((multirun / "compare.csv").read_text(encoding="utf-8").splitlines()))
-    assert [row["end"] for row in rows] == ["converged", "converged", "failed", "failed"]
+    assert [row["ended"] for row in rows] == ["converged", "converged", "failed", "failed"]
     assert (multirun / "summary.csv").is_file()
 
 
@@ -50,7 +50,12 @@ def test_the_table_of_a_multirun_has_a_row_for_each_job(aeon: RunAeon, multirun:
     ended = aeon("compare", "sweep")
     head, *rows = ended.out.splitlines()
     assert ended.status == 0
-    assert re.split(r"\s{2,}", head)[:4] == ["run", "provider.scenario", "provider.seed", "end"]
+    assert re.split(r"\s{2,}", head)[:4] == [
+        "run",
+        "provider.scenario",
+        "provider.seed",
+        "ended by",
+    ]
     assert [row.split()[0] for row in rows[:4]] == ["0", "1", "2", "3"]
     assert "2 of 4 runs converged. Scores: completeness, coherence, consistency." in rows
     assert any("2, 3: AuthenticationFailed: simulated by the scenario: auth" in row for row in rows)
@@ -86,7 +91,7 @@ def test_json_and_csv_are_printed_and_nothing_is_written(
     assert whole["parting"]["number"] == 6
     assert whole["runs"][0]["figures"]["passes"] == 4
     assert aeon("compare", "sweep", "output=csv").out.startswith(
-        "run,provider.scenario,provider.seed,end,converged,"
+        "run,provider.scenario,provider.seed,ended,converged,"
     )
     assert not (tmp_path / "compare.html").exists()
 
@@ -116,7 +121,7 @@ def test_a_killed_multirun_shows_the_jobs_that_never_began(aeon: RunAeon, multir
     waiting = ["4", "null", "3", "not started", *[""] * (len(rows[0]) - 4)]
     summary.write_text("\n".join(",".join(row) for row in [*rows, waiting]), encoding="utf-8")
     whole = json.loads(aeon("compare", "sweep", "output=json").out)
-    assert whole["runs"][-1]["end"] == "not started"
+    assert whole["runs"][-1]["ended"] == "not started"
     assert whole["parameters"] == ["provider.scenario", "provider.seed"]
 
 
@@ -125,5 +130,5 @@ def test_a_run_that_was_cut_off_is_held_against_another_by_its_composed_configur
 ) -> None:
     (multirun / "1" / "result.json").unlink()
     whole = json.loads(aeon("compare", "sweep/0", "sweep/1", "output=json").out)
-    assert [run["end"] for run in whole["runs"]] == ["converged", "cut off"]
+    assert [run["ended"] for run in whole["runs"]] == ["converged", "cut off"]
     assert whole["parameters"] == ["provider.seed"]

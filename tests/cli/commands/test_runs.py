@@ -52,13 +52,13 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_
     listed = json.loads(aeon("runs", "output=json").out)
     assert [Path(run["directory"]).name for run in listed] == ["new", "old"]
     result = json.loads((two_runs / "new" / "result.json").read_text())
-    assert listed[0]["end"] == result["termination_reason"]
+    assert listed[0]["ended"] == result["termination_reason"]
     assert listed[0]["scores"]["coherence"] == result["scores"]["coherence_score"]
     assert listed[0]["tokens"] == result["usage"]["total"]["total_tokens"]
     assert listed[0]["bytes"] > 50_000
     run, head, *lines = aeon("runs", "all").out.splitlines()
     assert run == "run  started"
-    assert head.split() == ["end", "scores", "cost", "size", "task"]
+    assert head.split() == ["ended", "by", "scores", "cost", "size", "task"]
     assert head.index("task") == lines[1].index("plan a move")
     assert re.fullmatch(r"all/new  \d{4}-\d\d-\d\d \d\d:\d\d", lines[0])
     assert lines[1].split()[:5] == ["converged", "0.97", "0.97", "0.97", "simulated"]
@@ -69,7 +69,7 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_
     ("arguments", "names", "told"),
     [
         (("where=completeness<0.9",), [], ""),
-        (("where=completeness>=0.9 and end==converged",), ["new", "old"], "2 runs."),
+        (("where=completeness>=0.9 and ended==converged",), ["new", "old"], "2 runs."),
         (("where=cost<1 and tokens>100",), ["new", "old"], "2 runs."),
         (("where=synthetic",), ["new", "old"], "2 runs."),
         (("since=7d",), ["new"], "1 run that fit, of 2."),
@@ -96,7 +96,7 @@ def test_runs_are_chosen_by_figures_time_task_and_number(
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("where=end=converged", "where=end=converged: `=` does not compare, `==` does"),
+        ("where=ended=converged", "where=ended=converged: `=` does not compare, `==` does"),
         ("where=speed<1", "where=speed<1: there is no 'speed'"),
         ("where=completeness<", "where=completeness<: it cannot be read"),
         ("where=task<1", "where=task<1: '<' not supported"),

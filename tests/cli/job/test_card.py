@@ -38,7 +38,7 @@ def test_a_card_has_the_verdict_the_cost_the_folder_and_the_next_command(
     run = converged.model_copy(update={"scores": scores})
     text = shown(run)
     assert "\n✓ Converged  00:0" in text
-    assert re.search(r"\n  completeness \d\.\d\d of \d\.\d\d *\n  coherence    \d", text)
+    assert re.search(r"\n  completeness \d\.\d\d \(threshold \d\.\d\d\) *\n  coherence    \d", text)
     assert f"TTL {run.ttl.used} of {run.ttl.allocated}" in text
     assert "cost 0.0000" in text
     assert "\n  answer       /runs/one/answer.md\n  folder       /runs/one\n" in text
@@ -62,7 +62,7 @@ def test_a_card_of_a_run_that_did_not_converge_says_what_is_open_and_what_helps(
     assert (
         "\n■ Finished without converging: limits.max_passes was reached (max_passes)  00:0" in text
     )
-    assert re.search(r"completeness +0.92 of 0.95", text)
+    assert re.search(r"completeness +0.92 \(threshold 0.95\)", text)
     assert re.search(r"blocked +rate: The bank is not known", text)
     assert re.search(r"question +Which currency\? \(assumed: Euro\)", text)
     assert f"To go on from what was answered:\n    {RESUME} limits.max_passes=6\n" in text

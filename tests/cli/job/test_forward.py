@@ -136,7 +136,7 @@ def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_th
         scores=LOW,
         configuration=configured(converged, convergence={"completeness": 0.95}),
     )
-    assert open_points(run) == [("completeness", "0.92, needs 0.95")]
+    assert open_points(run) == [("completeness", "0.92 (threshold 0.95)")]
     assert next_commands(run, DIRECTORY) == [
         ("To accept what there is", f"{RESUME} convergence.completeness=0.92")
     ]

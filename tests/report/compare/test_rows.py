@@ -70,7 +70,7 @@ def test_a_folder_stands_for_the_runs_under_it_and_no_run_is_there_twice(runs: P
 def test_figures_are_those_of_the_result(runs: Path) -> None:
     (run,) = compare_runs([runs / "d"]).runs
     result = json.loads((runs / "d" / "result.json").read_bytes())
-    assert run.end == result["termination_reason"] == "ttl_expired"
+    assert run.ended == result["termination_reason"] == "ttl_expired"
     assert run.converged is False
     assert run.figures["completeness"] == result["scores"]["completeness_score"]
     assert run.figures["tokens"] == result["usage"]["total"]["total_tokens"]
@@ -88,7 +88,7 @@ def test_a_replay_is_told_from_a_run(runs: Path, tmp_path: Path) -> None:
 
 def test_a_failed_run_has_its_error(runs: Path) -> None:
     (run,) = compare_runs([runs / "c"]).runs
-    assert run.end == "failed"
+    assert run.ended == "failed"
     assert run.error == "AuthenticationFailed: simulated by the scenario: auth"
     assert run.figures["completeness"] is None
 
@@ -98,7 +98,7 @@ def test_a_run_that_was_cut_off_says_so_with_the_figures_of_its_journal(
 ) -> None:
     directory = copied(runs / "a", tmp_path / "cut", "result.json", "history.json", "answer.md")
     (whole,), (run,) = compare_runs([runs / "a"]).runs, compare_runs([directory]).runs
-    assert run.end == "cut off"
+    assert run.ended == "cut off"
     assert run.converged is None
     assert "run_finished" in run.error
     left = {name: value for name, value in whole.figures.items() if name not in ("cost", "seconds")}
@@ -110,16 +110,16 @@ def test_a_run_under_way_is_not_called_cut_off(tmp_path: Path) -> None:
     journal.write(
         {"sequence": 1, "part": 0, "time": "2026-11-22T17:37:47+00:00", "event": "run_started"}
     )
-    assert compare_runs([tmp_path]).runs[0].end == "running"
+    assert compare_runs([tmp_path]).runs[0].ended == "running"
     journal.close()
-    assert compare_runs([tmp_path]).runs[0].end == "cut off"
+    assert compare_runs([tmp_path]).runs[0].ended == "cut off"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"configuration": 3}', "\x00"])
 def test_a_result_that_cannot_be_read_is_a_row_that_says_so(tmp_path: Path, text: str) -> None:
     (tmp_path / "result.json").write_text(text, encoding="utf-8")
     (run,) = compare_runs([tmp_path]).runs
-    assert run.end == "unreadable"
+    assert run.ended == "unreadable"
     assert run.error.startswith("its files cannot be read")
 
 
@@ -127,20 +127,20 @@ def test_a_journal_that_cannot_be_read_is_a_row_that_says_so(tmp_path: Path) -> 
     event = '{"event": "assessed", "sequence": 1, "part": 0, "time": "x"}'
     for text, end in (("3", "cut off"), ("{}", "cut off"), (event, "unreadable")):
         (tmp_path / "events.jsonl").write_text(f"{text}\n", encoding="utf-8")
-        assert compare_runs([tmp_path]).runs[0].end == end
+        assert compare_runs([tmp_path]).runs[0].ended == end
 
 
 def test_csv_has_exact_values(runs: Path) -> None:
     comparison = compare_runs([runs / "a", runs / "d"])
     first, second = csv.DictReader(csv_text(comparison).splitlines())
-    assert (first["run"], second["end"], first["converged"]) == ("a", "ttl_expired", "true")
+    assert (first["run"], second["ended"], first["converged"]) == ("a", "ttl_expired", "true")
     assert float(first["seconds"]) == comparison.runs[0].figures["seconds"]
     assert second["ttl.base"] == "2"
 
 
 def made(name: str, *, passes: int = 1, **parameters: Any) -> Run:
     figures = {**dict.fromkeys(FIGURES), "passes": passes, "seconds": 1.0}
-    return Run(name=name, directory=None, end="converged", figures=figures, parameters=parameters)
+    return Run(name=name, directory=None, ended="converged", figures=figures, parameters=parameters)
 
 
 def test_runs_are_grouped_by_value_in_the_order_of_numbers() -> None:

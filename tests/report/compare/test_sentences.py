@@ -22,11 +22,13 @@ def run(name: str, end: str = "converged", **changes: Any) -> Run:
         "converged": None if mode == "core" else end == "converged",
         **changes,
     }
-    return Run(name=name, directory=None, end=end, figures=figures, parameters=parameters, **given)
+    return Run(
+        name=name, directory=None, ended=end, figures=figures, parameters=parameters, **given
+    )
 
 
 def pending(name: str, end: str) -> Run:
-    return Run(name=name, directory=None, end=end, error="There is no result.json.")
+    return Run(name=name, directory=None, ended=end, error="There is no result.json.")
 
 
 def core(name: str, end: str = "completed", **changes: Any) -> Run:
