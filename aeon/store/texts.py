@@ -29,6 +29,7 @@ _LONGEST_CHUNK = 8192
 _LONGEST_LINE = 4096
 _NAME_LENGTH = 32
 _MEAN_GROUP = "0"  # the last of 16 digits: a list has about 16 names
+_LONGEST_REMEMBERED = 32_768
 
 Rows = dict[str, str]
 Places = list[tuple[list[str | int], str]]
@@ -83,9 +84,13 @@ def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) 
     return request
 
 
-@lru_cache(maxsize=64)
 def cut_text(text: str) -> tuple[str, Rows]:
     """The rows of a text, which are not to be changed, and the name of the one that stands for the whole text."""
+    # The system prompts and schemas that come again are short; a long prompt comes once and would stay in memory.
+    return _cut_again(text) if len(text) <= _LONGEST_REMEMBERED else _cut(text)
+
+
+def _cut(text: str) -> tuple[str, Rows]:
     rows: Rows = {}
 
     def add(row: str) -> str:
@@ -116,6 +121,9 @@ def cut_text(text: str) -> tuple[str, Rows]:
             groups[-1].append(name)
         names = [add(f"*{' '.join(group)}") for group in groups]
     return names[0], rows
+
+
+_cut_again = lru_cache(maxsize=64)(_cut)
 
 
 def json_text(value: Any) -> str:
