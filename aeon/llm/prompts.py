@@ -12,6 +12,7 @@ import json
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, is_dataclass
 from functools import cache, lru_cache
 from html import escape
@@ -31,11 +32,20 @@ from aeon.domain.request import CallName, Message
 from aeon.files.fences import name_fence
 from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.llm.template_work import (
+    FILTERS,
+    MOST_CHARACTERS,
+    STEPS_OF_A_CALL,
+    CountedWork,
+    TooMuchWork,
+    add_steps,
+    begin_rendering,
+    check_characters,
+    check_method,
+)
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
-MOST_CHARACTERS = 20_000_000
-"""Characters of a prompt, and of what a template may make on the way to one."""
 _MOST_EXPONENT = 1_000
 _WIDE = re.compile(r"\d{4}|\*")
 _PADDING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs"})
@@ -113,35 +123,37 @@ def _format(text: str, *values: Any, **named: Any) -> str:
     return do_format(text, *values, **named)
 
 
-class _TooLong(Exception):
-    """A text of more than MOST_CHARACTERS."""
-
-
 def _join(pieces: Iterable[str]) -> str:
-    """The text of a template or a part of one. Raises _TooLong."""
+    """The text of a template or a part of one. Raises TooMuchWork."""
     joined, size = [], 0
     for piece in pieces:
         size += len(piece)
-        if size > MOST_CHARACTERS:
-            raise _TooLong(f"the text has more than {MOST_CHARACTERS:,} characters")
+        check_characters(size)
         joined.append(piece)
     return "".join(joined)
 
 
 class _Environment(ImmutableSandboxedEnvironment):
     concat = staticmethod(_join)
-    intercepted_binops = frozenset({"*", "**", "%"})
+    intercepted_binops = frozenset({"*", "**", "%", "+"})
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
         numbers = [each for each in (left, right) if isinstance(each, int)]
         if operator == "*" and sizes and numbers and sizes[0] * numbers[0] > MOST_CHARACTERS:
             raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
+        if operator == "+":
+            check_characters(sum(sizes))
         if operator == "**" and any(abs(number) > _MOST_EXPONENT for number in numbers):
             raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
         if operator == "%" and isinstance(left, str):
             _check_widths(left)
         return super().call_binop(context, operator, left, right)
+
+    def call(self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        add_steps(STEPS_OF_A_CALL)
+        check_method(__obj, args)
+        return super().call(__context, __obj, *args, **kwargs)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         work = super().wrap_str_format(value)
@@ -169,6 +181,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, auto_reload=False, **_FORMAT)
 """Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""
+ENVIRONMENT.filters.update(FILTERS)
 ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines, format=_format)
 ENVIRONMENT.globals.pop("lipsum")
 ENVIRONMENT.filters.pop("random")
@@ -197,9 +210,10 @@ class PromptLibrary:
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
         """Any template, rendered. PromptError, with file and line, when it cannot be rendered."""
         template = self._template(name)
+        begin_rendering()
         try:
             return template.render(variables)
-        except _TooLong as error:
+        except TooMuchWork as error:
             raise PromptError(f"{shown_path(Path(template.filename or ''))}: {error}") from None
         except (
             Exception
@@ -335,7 +349,8 @@ class _Loader(FileSystemLoader):
 @lru_cache(maxsize=512)
 def _compile(text: str, name: str, filename: str) -> tuple[nodes.Template, CodeType]:
     tree = ENVIRONMENT.parse(text, name, filename)
-    return tree, ENVIRONMENT.compile(tree, name, filename)
+    counted = CountedWork().visit(deepcopy(tree))
+    return tree, ENVIRONMENT.compile(counted, name, filename)
 
 
 @lru_cache(maxsize=512)

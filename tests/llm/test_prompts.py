@@ -18,6 +18,7 @@ from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import CallName, Message, Usage
 from aeon.files.fences import without_codes
 from aeon.files.resources import resource_root
+from aeon.llm import template_work
 from aeon.llm.prompts import PromptLibrary, fence, packaged_prompts, to_json, to_json_lines
 
 MakeSet = Callable[..., Path]
@@ -288,6 +289,83 @@ def test_a_template_cannot_fill_the_memory(make_set: MakeSet, text: str, said: s
     with pytest.raises(PromptError, match=re.escape(said)) as raised:
         library.render("plan", {"task": "x" * 1_000})
     assert "plan.user.j2" in str(raised.value)
+
+
+TURNS = "{% for i in range(99999) %}"
+DOUBLED = (
+    "{% set n = namespace(x='ab') %}{% for i in range(64) %}{% set n.x = DOUBLE %}{% endfor %}"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{TURNS}{TURNS}{{% endfor %}}{{% endfor %}}",
+        f"{TURNS}{{% set a = range(99999) | list | length %}}{{% endfor %}}",
+        f"{TURNS}{{% set a = range(99999) | map('string') | list %}}{{% endfor %}}",
+        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(40) }}",
+        f"{TURNS}{{% set a = 'x' | replace('y', task) | upper %}}{{% set b = (task * 999) | upper | lower %}}{{% endfor %}}",
+    ],
+)
+def test_a_template_cannot_work_on_without_end(make_set: MakeSet, text: str) -> None:
+    library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
+    with pytest.raises(PromptError, match=r"plan\.user\.j2: .*more than 1,000,000 steps"):
+        library.render("plan", {"task": "x" * 10_000})
+
+
+def test_a_rendering_has_a_time_that_it_may_take(
+    make_set: MakeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template_work, "MOST_SECONDS", -1.0)
+    text = "{% for i in range(2000) %}{% if 'y' in task %}{% endif %}{% endfor %}"
+    library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
+    with pytest.raises(PromptError, match="takes more than -1 seconds"):
+        library.render("plan", {"task": "x"})
+
+
+@pytest.mark.parametrize(
+    "double",
+    [
+        "n.x ~ n.x",
+        "n.x + n.x",
+        "n.x * 2",
+        "[n.x, n.x] | join",
+        "n.x | replace('a', n.x)",
+        "n.x.replace('a', n.x)",
+        "''.join([n.x, n.x])",
+        "(n.x ~ '\\nb') | indent(n.x | length)",
+        "[{'a': n.x}, {'a': n.x}] | join(attribute='a')",
+    ],
+)
+def test_a_template_cannot_double_a_text_without_end(make_set: MakeSet, double: str) -> None:
+    text = DOUBLED.replace("DOUBLE", double)
+    library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
+    with pytest.raises(PromptError, match=r"more than (20,000,000 characters|1,000,000 steps)"):
+        library.render("plan", {"task": "x"})
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ [] | batch(10 ** 9, 'x') | list }}", "{{ [] | slice(10 ** 9) | list }}"]
+)
+def test_the_numbers_of_filters_are_bounded(make_set: MakeSet, text: str) -> None:
+    library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
+    with pytest.raises(PromptError, match="a number of more than 100,000"):
+        library.render("plan", {"task": "x"})
+
+
+def test_loops_and_filters_are_what_they_were(make_set: MakeSet) -> None:
+    text = (
+        "{% for a in names if a != 'y' %}{{ loop.index }}/{{ loop.length }}{{ a }}{{ ',' if not loop.last }}"
+        "{% else %}none{% endfor %} {{ 1 ~ 'a' ~ none }} {{ names | map('upper') | join('-') }} "
+        "{% for a in range(1500) %}{% if loop.last %}{{ loop.length }}{% endif %}{% endfor %} "
+        "{{ 'a\nb' | indent(2) }} {{ 'aXb' | replace('X', '.') }} {{ names | batch(2) | list }} "
+        "{% for a in names recursive %}{{ a }}{% endfor %}"
+    )
+    library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
+    expected = "1/2x,2/2z 1aNone X-Y-Z 1500 a\n  b a.b [['x', 'y'], ['z']] xyz"
+    assert user_text(library, {"names": ["x", "y", "z"]}) == expected
+    assert user_text(library, {"names": []}).startswith("none 1aNone")
 
 
 def test_what_a_template_usually_works_out_it_may(make_set: MakeSet) -> None:

@@ -7,9 +7,10 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent import futures
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_TOOLS = 1000
 MAX_MESSAGE_BYTES = 8_000_000
-"""The longest message of a server over stdio that is read."""
+"""The longest message of a server that is read."""
 _GATEWAY: tuple[str, ...] = ()
 if sys.platform != "win32":  # there the SDK's job object ends what a server has started
     _SCRIPT = Path(__file__).with_name("gateway.py")
@@ -262,22 +263,31 @@ class _Connection:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
+        from aeon.tools.mcp.bounded import bound_response  # loads an HTTP client
+
         async def note_refusal(response: httpx2.Response) -> None:
             request = response.request
             if request.method == "POST" and "mcp-session-id" in request.headers:
                 self.forgotten |= response.status_code in _UNKNOWN_SESSION
 
-        headers = {
+        # What is compressed has no size until it is unpacked.
+        headers = {"Accept-Encoding": "identity"} | {
             header: self._variable(name) for header, name in self._server.headers_env.items()
         }
         if self._server.bearer_env:
             headers["Authorization"] = f"Bearer {self._variable(self._server.bearer_env)}"
         # Reading may take as long as a call may, which has a limit of its own.
         timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-        hooks = {"response": [note_refusal]}
+        hooks: dict[str, list[Callable[..., Any]]] = {
+            "response": [note_refusal, partial(bound_response, MAX_MESSAGE_BYTES)]
+        }
         async with (
             httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
-            streamable_http_client(self._server.url or "", http_client=client) as streams,
+            streamable_http_client(
+                self._server.url or "",
+                http_client=client,
+                max_sse_event_size=MAX_MESSAGE_BYTES,
+            ) as streams,
         ):
             yield streams
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import uuid4
@@ -12,10 +14,14 @@ TOOL = {"name": "count", "description": "Counts its calls.", "inputSchema": {"ty
 
 
 class SessionServer:
-    """Answers at `url` while the block lasts; `calls` counts the calls of its tool that were carried out."""
+    """Answers at `url` while the block lasts; `calls` counts the calls of its tool that were carried out, `sent` the
+    bytes of its answers. `padding` makes the output of the tool longer, `compresses` packs what is sent."""
 
     def __init__(self, *, unknown: int = 404) -> None:
         self.calls, self.failing = 0, False
+        self.padding = 0
+        self.compresses = False
+        self.sent = 0
         self.sessions: set[str] = set()
         self.refused = 0
         self._unknown = unknown
@@ -36,12 +42,17 @@ class SessionServer:
 
             def _reply(self, status: int, body: Any, headers: dict[str, str]) -> None:
                 data = b"" if body is None else json.dumps(body).encode()
+                if outer.compresses:
+                    data = gzip.compress(data)
+                    headers = {**headers, "content-encoding": "gzip"}
                 self.send_response(status)
                 for name, value in {**headers, "content-type": "application/json"}.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                with suppress(ConnectionError):
+                    for begin in range(0, len(data), 65_536):
+                        outer.sent += self.wfile.write(data[begin : begin + 65_536])
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
@@ -78,7 +89,14 @@ class SessionServer:
                     return 200, _error(said, -32603, "it broke"), {}
                 return (
                     200,
-                    _result(said, {"content": [{"type": "text", "text": str(self.calls)}]}),
+                    _result(
+                        said,
+                        {
+                            "content": [
+                                {"type": "text", "text": str(self.calls) + "x" * self.padding}
+                            ]
+                        },
+                    ),
                     {},
                 )
             return 200, _error(said, -32601, "Method not found"), {}

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from aeon.tools.mcp.provider import ToolFailed
+from aeon.tools.mcp.session import MAX_MESSAGE_BYTES
 from tests.tools.mcp.mcp_fixtures import Open, named, open_tools
 from tests.tools.mcp.session_server import SessionServer
 
@@ -53,3 +54,20 @@ def test_a_new_session_counts_as_a_restart_and_there_is_a_limit_to_them(open_too
         with pytest.raises(ToolFailed, match=r"max_restarts \(0\) is used up"):
             count.invoke({})
         assert server.calls == 0
+
+
+@pytest.mark.parametrize("compresses", [False, True])
+def test_an_answer_without_end_is_not_read_and_the_server_can_be_used_again(
+    open_tools: Open, compresses: bool
+) -> None:
+    with SessionServer() as server:
+        count = named(open_tools(web={"url": server.url}))["web.count"]
+        server.padding, server.compresses = 20 * MAX_MESSAGE_BYTES, compresses
+        message = (
+            "compressed its answer" if compresses else f"more than {MAX_MESSAGE_BYTES:,} bytes"
+        )
+        with pytest.raises(ToolFailed, match=message):
+            count.invoke({})
+        assert server.sent < 10 * MAX_MESSAGE_BYTES
+        server.padding, server.compresses = 0, False
+        assert count.invoke({}) == "2"
