@@ -21,6 +21,7 @@ MOST_SECONDS = 60.0
 _LONG_LOOP = 1_000
 _CHARACTERS_OF_A_STEP = 1_000
 _MOST_OF_A_NUMBER = 100_000
+_SIZED = (dict, list, tuple, range)
 
 
 class TooMuchWork(Exception):
@@ -43,8 +44,8 @@ def begin_rendering() -> None:
 
 def add_steps(steps: int) -> None:
     """Count steps of this rendering. Raises TooMuchWork for more than MOST_STEPS, and after MOST_SECONDS."""
-    _work.steps += steps
-    if _work.steps > MOST_STEPS:
+    total = _work.steps = _work.steps + steps
+    if total > MOST_STEPS:
         raise TooMuchWork(f"its loops, calls and filters take more than {MOST_STEPS:,} steps")
     if time.monotonic() > _work.until:
         raise TooMuchWork(f"rendering it takes more than {MOST_SECONDS:g} seconds")
@@ -123,7 +124,7 @@ def _of_loop(_: Context, items: Any) -> Any:
 def _of_filter(_: Context, value: Any) -> Any:
     if isinstance(value, str):
         add_steps(1 + len(value) // _CHARACTERS_OF_A_STEP)
-    elif isinstance(value, list | tuple | range | Mapping):
+    elif isinstance(value, _SIZED):
         add_steps(1 + len(value))
     return value
 

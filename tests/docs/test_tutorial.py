@@ -49,7 +49,7 @@ def test_the_tutorial_does_what_it_says(
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("aeon.cli.commands.trust.at_terminal", lambda: True)
-    monkeypatch.setattr("aeon.cli.commands.trust.confirm", lambda _: True)
+    monkeypatch.setattr("aeon.cli.job.trust.confirm", lambda _: True)
     ran = 0
     for block in BLOCK.finditer((DOCS / "tutorial.md").read_text(encoding="utf-8")):
         if saved := SAVED.search(block["before"]):
