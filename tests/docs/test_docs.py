@@ -45,10 +45,11 @@ from tests.cli.conftest import logging_restored
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guide.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 PAGES = sorted([README, *(ROOT / "docs").rglob("*.md")])
 PROMPTS = ROOT / "docs" / "prompts.md"
-RUN_BY_THE_TESTS = (README, ROOT / "docs" / "artefacts.md", ROOT / "docs" / "python.md")
+RUN_BY_THE_TESTS = (GUIDE, ROOT / "docs" / "artefacts.md", ROOT / "docs" / "python.md")
 HEADING = re.compile(r"^#+ .*?`(?P<override>[a-z_]+=\w+)`\s*$")
 ROW = re.compile(r"^\| `(?P<key>[a-z_.*]+)` \| `(?P<default>[^`]*)` \|")
 FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -196,7 +197,7 @@ def test_the_table_of_environments_is_what_they_choose(env: str) -> None:
     assert {group: cfg.hydra.runtime.choices[group] for group in said} == said
 
 
-def test_the_readme_names_the_ten_overrides_of_the_help() -> None:
+def test_the_guide_names_the_ten_overrides_of_the_help() -> None:
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
         assert main(["--help"]) == 0
@@ -205,7 +206,7 @@ def test_the_readme_names_the_ten_overrides_of_the_help() -> None:
     assert len(named) == 10
     assert (
         re.findall(
-            r"^\| `([\w.]+=[^`]*)` \|", section(README, "The overrides that matter"), re.MULTILINE
+            r"^\| `([\w.]+=[^`]*)` \|", section(GUIDE, "The overrides that matter"), re.MULTILINE
         )
         == named
     )
@@ -473,11 +474,11 @@ def test_the_adapter_of_the_python_page_is_taken_by_the_command_line_too(
     del sys.modules["my_models"]
 
 
-def test_the_files_of_a_run_are_those_that_the_readme_lists(tmp_path: Path) -> None:
+def test_the_files_of_a_run_are_those_that_the_guide_lists(tmp_path: Path) -> None:
     with Aeon.from_config(["provider=simulated"], environ={}) as aeon:
         aeon.run("name three rivers", directory=tmp_path)
     listed = set(
-        re.findall(r"^\| `([\w./]+)` \|", section(README, "What a run leaves behind"), re.MULTILINE)
+        re.findall(r"^\| `([\w./]+)` \|", section(GUIDE, "What a run leaves behind"), re.MULTILINE)
     )
     assert {path.name for path in tmp_path.iterdir()} == listed - {".hydra/"}
 
