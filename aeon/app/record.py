@@ -286,9 +286,15 @@ def _lost_reviews(advisories: Sequence[Advisory]) -> Iterator[Degradation]:
         if one.kind == "evaluation_unavailable":
             yield Degradation(
                 kind="review_lost",
-                message=f"Pass {one.pass_number} lacks a review: {one.message}",
+                message=f"Pass {one.pass_number} lacks {_name_lost(one.message)}",
                 remedy=_REVIEW,
             )
+
+
+def _name_lost(message: str) -> str:
+    """What could not be had, by the message of the advisory: the name of the call and its error."""
+    call, _, error = message.partition(": ")
+    return f"{'an assessment' if call == 'convergence' else 'a review'}: {error}"
 
 
 def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:

@@ -43,9 +43,9 @@ _VERDICTS = {
 _MOST_TIMES = 1000
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
 _CAPS = {
-    "max_tokens": "tokens",
-    "max_cost": "on cost",
-    "max_seconds": "seconds",
+    "max_tokens": "{} tokens",
+    "max_cost": "{} on cost",
+    "max_seconds": "{} s",
 }
 _STATES = {
     "running": "Still running: this is what its journals tell so far.",
@@ -103,8 +103,8 @@ def _describe_cap(result: RunResult) -> str:
     reason, overrun = result.termination_reason, result.overrun
     if overrun is None or reason not in _CAPS:
         return f"limits.{reason} was reached"
-    cap = f"the cap of {_format_figure(overrun.cap)} {_CAPS[reason]}"
-    return f"{cap} was reached with {_format_figure(overrun.used)}"
+    cap = _CAPS[reason].format(_format_figure(overrun.cap))
+    return f"the cap of {cap} was reached with {_format_figure(overrun.used)}"
 
 
 def _format_figure(value: float) -> str:
@@ -145,8 +145,13 @@ def _fallbacks(result: RunResult) -> list[str]:
     if number := counted["server_down"]:
         said.append(f"{count_noun(number, 'MCP server')} did not start")
     if number := counted["review_lost"]:
-        said.append(f"{count_noun(number, 'review')} could not be had")
+        said.append(f"{name_lost_reviews(number)} could not be had")
     return said
+
+
+def name_lost_reviews(number: int) -> str:
+    """`1 review or assessment`: of a plan by the reviewer, of an answer by the judge."""
+    return "1 review or assessment" if number == 1 else f"{number:,} reviews or assessments"
 
 
 def _of_steps(number: int, total: int) -> str:
@@ -348,14 +353,14 @@ def raised_limits(result: RunResult) -> list[str]:
 
 def _raised_budget(result: RunResult) -> list[str]:
     limits, ttl = result.configuration["limits"], result.configuration["ttl"]
-    needed = max(2 * result.ttl.allocated, _expected_cycles(result))
+    needed = max(2 * result.ttl.allocated, expected_cycles(result))
     base = needed if _is_core(result) else _base_for(result, needed)
     bounds = {"ttl.limit": ttl["limit"], "limits.max_llm_calls": limits["max_llm_calls"]}
     raised = [f"{key}={needed}" for key, bound in bounds.items() if bound and bound < needed]
     return [f"ttl.base={base}", *raised]
 
 
-def _expected_cycles(result: RunResult) -> int:
+def expected_cycles(result: RunResult) -> int:
     """What the plan was expected to take when it was made; a little more, where steps are tools with arguments."""
     steps = result.history.passes[0].steps
     plan = Plan(goal="", steps=steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from aeon.config.compose.reference import entries_of
@@ -13,12 +13,14 @@ from aeon.report.words import shorten
 _NOT_COMPARED = {"provider.models"}  # a table in its file, and empty without it
 
 
-def tell_default(result: RunResult, key: str) -> str:
-    """That a setting was given, where it was; else nothing."""
-    given = [(value, default) for name, value, default in changed_settings(result) if name == key]
-    return "".join(
-        f"`{key}` was set to {value}; its default is {default}." for value, default in given
-    )
+def name_defaults(result: RunResult, keys: Collection[str]) -> str:
+    """The defaults of those of these settings that were given; empty without any."""
+    sentences = []
+    for key, value, default in changed_settings(result):
+        if key in keys:
+            known = f"its default is {default}" if default != "None" else "by default there is none"
+            sentences.append(f"`{key}` was set to {value}; {known}.")
+    return " ".join(sentences)
 
 
 def changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:

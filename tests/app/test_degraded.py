@@ -102,7 +102,7 @@ def test_a_review_that_could_not_be_had_is_named() -> None:
     (found,) = result.degraded
     assert (result.termination_reason, found.kind) == ("converged", "review_lost")
     assert "Pass 0 lacks a review" in found.message
-    assert "; 1 review could not be had" in headline(result)
+    assert "; 1 review or assessment could not be had" in headline(result)
 
 
 @pytest.mark.parametrize(("replaced_by", "count"), [(None, 1), ("other", 0)])

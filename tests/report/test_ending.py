@@ -90,7 +90,7 @@ def configured(result: RunResult, group: str, **values: Any) -> dict[str, Any]:
         (
             (DONE,),
             {"degraded": (REVIEW, REVIEW)},
-            "Converged; 2 reviews could not be had.",
+            "Converged; 2 reviews or assessments could not be had.",
         ),
         ((DONE,), {"self_judged": True}, "Converged; judged by the model that did the work."),
         (
@@ -155,7 +155,7 @@ def test_every_reason_has_a_sentence_which_names_it(
     [
         ("max_tokens", 2000, 2052, "the cap of 2,000 tokens was reached with 2,052"),
         ("max_cost", 0.5, 0.51234, "the cap of 0.5 on cost was reached with 0.51234"),
-        ("max_seconds", 1.5, 12.3, "the cap of 1.5 seconds was reached with 12.3"),
+        ("max_seconds", 1.5, 12.3, "the cap of 1.5 s was reached with 12.3"),
     ],
 )
 def test_a_cap_that_was_overrun_is_named_with_both_figures(

@@ -16,8 +16,8 @@ from aeon.report.diagnosis.finding import (
     as_percent,
     name_passes,
 )
-from aeon.report.ending import is_replay, raised_limits
-from aeon.report.given import tell_default
+from aeon.report.ending import expected_cycles, is_replay, raised_limits
+from aeon.report.given import name_defaults
 from aeon.report.items import Item, count_side_by_side
 from aeon.report.record import Call, Line
 from aeon.report.scores import NOTICEABLE, AssessedPass
@@ -42,6 +42,8 @@ _RESOURCES = {
 """The resource that a limit caps, by the reason that a run ended."""
 
 _WAITING = "Waiting before retries"
+_TTL_KEYS = frozenset({"ttl.limit", "ttl.base", "limits.max_llm_calls"})
+_WEIGHT_OF_LIMIT = 35
 _NAMES = {
     "task_profile": "The profile",
     "semantic_validation": "Reviews",
@@ -65,19 +67,42 @@ class Share:
 def find_limit(evidence: Evidence) -> Iterator[Finding]:
     """The TTL or the limit that ended the run."""
     reason = evidence.result.termination_reason
-    if reason != "ttl_expired" and not reason.startswith("max_"):
-        return
-    key = f"limits.{reason}"
-    what = "TTL" if reason == "ttl_expired" else f"limit `{key}`"
-    still_rising = is_rising(evidence.patterns.assessed)
+    if reason == "ttl_expired":
+        yield _describe_ttl(evidence)
+    elif reason.startswith("max_"):
+        key = f"limits.{reason}"
+        title = f"The limit `{key}` ended the run before it was done"
+        yield _describe_limit(evidence, title, frozenset({key}), _WEIGHT_OF_LIMIT)
+
+
+def _describe_ttl(evidence: Evidence) -> Finding:
+    """The TTL as what ended the run; the first cause where the plan was expected to take more, and nothing
+    was judged."""
+    allocated = evidence.result.ttl.allocated
+    expected = expected_cycles(evidence.result)
+    planned = evidence.passes[0].steps
+    has_subplans = any(step.parent_step_id for step in planned)
+    is_judged = bool(evidence.patterns.assessed)
+    if planned and not has_subplans and not is_judged and allocated < expected:
+        title = (
+            f"The TTL of {allocated} was too small for the plan, "
+            f"which was expected to take {count_noun(expected, 'cycle')}"
+        )
+        return _describe_limit(evidence, title, _TTL_KEYS, 80)
+    title = "The TTL ended the run before it was done"
+    return _describe_limit(evidence, title, _TTL_KEYS, _WEIGHT_OF_LIMIT)
+
+
+def _describe_limit(evidence: Evidence, title: str, keys: frozenset[str], weight: float) -> Finding:
+    is_open = weight > _WEIGHT_OF_LIMIT or is_rising(evidence.patterns.assessed)
     raised = tuple(raised_limits(evidence.result))
-    yield Finding(
-        title=f"The {what} ended the run before it was done",
+    return Finding(
+        title=title,
         rank="cause",
-        weight=50 if still_rising else 35,
-        advice=tell_default(evidence.result, key),
+        weight=max(50.0, weight) if is_open else weight,
+        advice=name_defaults(evidence.result, keys),
         anchor="budget",
-        remedies=(Remedy("To let it go further", raised),) if still_rising and raised else (),
+        remedies=(Remedy("To let it go further", raised),) if is_open and raised else (),
     )
 
 
@@ -242,23 +267,23 @@ def find_repairs(evidence: Evidence) -> Iterator[Finding]:
     requests = evidence.result.usage.total.requests
     repairs = evidence.result.usage.by_call.get("repair")
     share = repairs.requests / requests if repairs and requests else 0.0
+    of_all = f"; {as_percent(share)} of all requests were repairs" if share else ""
+    roles = {call.call: call.role for call in reversed(evidence.record.calls)}
+    errors = {one.call: one.errors for one in reversed(evidence.result.repairs)}
     for name, rate in evidence.patterns.repairs_by_call.items():
         broken = rate.repaired + rate.unrecoverable
         if broken < 2 or rate.rate < _MOST_REPAIRS:
             continue
-        first = next((one for one in evidence.result.repairs if one.call == name), None)
-        role = next((call.role for call in evidence.record.calls if call.call == name), "worker")
-        of_all = f"; {as_percent(share)} of all requests were repairs" if share else ""
+        model = f"roles.{roles.get(name, 'worker')}.model=NAME"
         yield Finding(
             title=f"{broken} of {rate.answers} answers to `{name}` broke their schema{of_all}",
             rank="cost",
             weight=25 + 60 * max(share, rate.rate / 2),
-            evidence=shorten("; ".join(first.errors), WORDS) if first else "",
-            advice="Try another model for it, or `provider.structured_output` (`aeon docs providers`).",
+            evidence=shorten("; ".join(errors.get(name, ())), WORDS),
+            advice="Try another model for it, or `provider.structured_output` "
+            "(`aeon docs providers`).",
             anchor="calls",
-            remedies=(
-                Remedy(f"To have another model answer {name}", (f"roles.{role}.model=NAME",)),
-            ),
+            remedies=(Remedy(f"To have another model answer {name}", (model,)),),
         )
 
 

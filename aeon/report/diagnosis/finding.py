@@ -123,6 +123,11 @@ class Evidence:
         """The anchor of the judge's request, by pass."""
         return {item.pass_number: item.key for item in self.items if item.kind == "convergence"}
 
+    @cached_property
+    def step_calls(self) -> dict[str, str]:
+        """The anchor of the last request or tool call of each step."""
+        return {item.step_id: item.key for item in self.items if item.step_id and item.key}
+
     @property
     def is_done(self) -> bool:
         """Whether every step of the plan at the end is complete or replaced."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from aeon.report.diagnosis.finding import (
     join_names,
     name_passes,
 )
-from aeon.report.given import tell_default
+from aeon.report.given import name_defaults
 from aeon.report.scores import NOTICEABLE, AssessedPass, Blocker, Regression
 from aeon.report.steps import steps_carried_out
 from aeon.report.words import list_names, round_down, shorten
@@ -35,6 +36,7 @@ _CONTENTS = {
 }
 """What a judge reads of a step, with the words for it."""
 _CONTRADICTION = "contradiction_detected"
+_QUOTED = re.compile(r"(?=([`'\"])(.+?)\1)")
 
 
 def find_low_scores(evidence: Evidence) -> Iterator[Finding]:
@@ -47,7 +49,7 @@ def find_low_scores(evidence: Evidence) -> Iterator[Finding]:
             rank="cause",
             weight=40,
             evidence=shorten(" ".join(blocker.words), WORDS),
-            advice=tell_default(evidence.result, f"convergence.{blocker.score}"),
+            advice=name_defaults(evidence.result, {f"convergence.{blocker.score}"}),
             anchor="scores",
         )
 
@@ -114,8 +116,9 @@ def find_missing_assessments(evidence: Evidence) -> Iterator[Finding]:
     """A last pass that no model assessed."""
     for blocker in evidence.open_blockers:
         if blocker.kind == "unavailable":
+            passes = {*blocker.passes, *_passes_without_assessment(evidence)}
             yield Finding(
-                title=f"The judge gave no usable assessment in {name_passes(blocker.passes)}",
+                title=f"The judge gave no usable assessment in {name_passes(passes)}",
                 rank="cause",
                 weight=85,
                 anchor="advisories",
@@ -123,36 +126,44 @@ def find_missing_assessments(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+def _passes_without_assessment(evidence: Evidence) -> Iterator[int]:
+    for one in evidence.result.advisories:
+        if one.kind == "evaluation_unavailable" and one.message.startswith("convergence:"):
+            yield one.pass_number
+
+
 def find_contradictions(evidence: Evidence) -> Iterator[Finding]:
     """Outputs that contradict each other at the end, by the judge and the last review."""
-    if evidence.ended_well or not evidence.assessments:
-        return
-    number, said = max(evidence.assessments.items())
-    words = _contradictions(said)
     codes = {blocker.code for blocker in evidence.open_blockers}
-    issues = _consistency_issues(evidence, number)
-    pairs = [] if "inconsistent" not in codes else _disagreeing(said)
+    if not evidence.assessments or not codes & {_CONTRADICTION, "inconsistent"}:
+        return
+    number, assessment = max(evidence.assessments.items())
+    words = _contradictions(assessment)
+    pairs = _disagreeing(assessment) if "inconsistent" in codes else []
     if _CONTRADICTION not in codes and not pairs:
         return
+    issues = _consistency_issues(evidence, number)
     steps = _steps_of(issues, words, list(evidence.last_steps))
-    title = f"The judge found a contradiction in pass {number}"
-    if len(steps) > 1:
-        title = f"Outputs contradict each other in pass {number}: it concerns {join_names(steps)}"
-    elif steps:
-        title = (
-            f"An output contradicts the others in pass {number}: it concerns {join_names(steps)}"
-        )
-    elif pairs and not words:
-        title = f"The judge found disagreement in pass {number}: {list_names(pairs)}"
-    reasons = words or [issue.description for issue in issues] or _reasons(said)
+    reasons = words or [issue.description for issue in issues] or _reasons(assessment)
     yield Finding(
-        title=title,
+        title=_describe_contradiction(number, steps, [] if words else pairs),
         rank="cause",
         weight=80,
         evidence=shorten("\n".join(dict.fromkeys(reasons)), WORDS),
         advice="If your inputs disagree, say in the task which of them holds.",
         anchor=f"judge-{number}",
     )
+
+
+def _describe_contradiction(number: int, steps: Sequence[str], pairs: Sequence[str]) -> str:
+    place = f"in pass {number}"
+    if len(steps) > 1:
+        return f"Outputs contradict each other {place}: it concerns {join_names(steps)}"
+    if steps:
+        return f"An output contradicts the others {place}: it concerns {join_names(steps)}"
+    if pairs:
+        return f"The judge found disagreement {place}: {list_names(pairs)}"
+    return f"The judge found a contradiction {place}"
 
 
 def _contradictions(said: ConvergenceAssessment) -> list[str]:
@@ -192,15 +203,9 @@ def _steps_of(
     on it. An id that is quoted is that of a step; one without quotes may be a word."""
     located = {issue.step_id for issue in issues}
     texts = [*words, *(issue.description for issue in issues)]
-    references = [
-        issue.location.artifact_reference or "" for issue in issues if issue.location is not None
-    ]
-    return [
-        step
-        for step in steps
-        if step in located
-        or any(f"{quote}{step}{quote}" in text for quote in "`'\"" for text in texts + references)
-    ]
+    texts += [issue.location.artifact_reference or "" for issue in issues if issue.location]
+    quoted = {name for text in texts for _, name in _QUOTED.findall(text)}
+    return [step for step in steps if step in located or step in quoted]
 
 
 def find_noise(evidence: Evidence) -> Iterator[Finding]:
@@ -218,11 +223,7 @@ def find_noise(evidence: Evidence) -> Iterator[Finding]:
             weight=84 if is_cause else 55,
             evidence=_quote_judge(evidence, one),
             anchor=f"judge-{one.last[0]}",
-            links=tuple(
-                (f"its call in pass {number}", evidence.judge_calls[number])
-                for number in (one.first[0], one.last[0])
-                if number in evidence.judge_calls
-            ),
+            links=_links_to_judge(evidence, (one.first[0], one.last[0])),
             remedies=(_OTHER_JUDGE,),
         )
 
@@ -338,28 +339,31 @@ def find_denied_scores(evidence: Evidence) -> Iterator[Finding]:
     if not conflicts:
         return
     where = sorted({number for one in conflicts for number in one.passes})
+    last = where[-1]
     names = ", ".join(dict.fromkeys(one.name.replace("_", " and ") for one in conflicts))
-    said = evidence.passes[where[-1]].evaluation_results.convergence
-    statuses = said.scores.consistency_status if said else {}
-    reasons = [statuses[one.name].explanation for one in conflicts if where[-1] in one.passes]
+    statuses = evidence.assessments[last].scores.consistency_status
+    reasons = [statuses[one.name].explanation for one in conflicts if last in one.passes]
     yield Finding(
         title=f"The judge contradicts itself in {name_passes(where)}: every score is reached, "
         f"and yet these are said to disagree: {names}",
         rank="doubt",
         weight=45,
         evidence=shorten("; ".join(filter(None, reasons)), WORDS),
-        anchor=f"judge-{where[-1]}",
-        links=tuple(
-            (f"its call in pass {number}", evidence.judge_calls[number])
-            for number in where[:4]
-            if number in evidence.judge_calls
-        ),
+        anchor=f"judge-{last}",
+        links=_links_to_judge(evidence, where[:4]),
         remedies=(_OTHER_JUDGE,),
     )
 
 
+def _links_to_judge(evidence: Evidence, numbers: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """The judge's calls in these passes, as far as they are recorded."""
+    calls = evidence.judge_calls
+    return tuple((f"its call in pass {one}", calls[one]) for one in numbers if one in calls)
+
+
 def find_falls(evidence: Evidence) -> Iterator[Finding]:
-    """Scores that fell from one judged pass to the next, though what was judged is another text."""
+    """Scores that fell from one judged pass to the next, though what was judged is another text; the cause where one of
+    them is low at the end and never rose again."""
     by_pass: defaultdict[int, list[Regression]] = defaultdict(list)
     for one in evidence.patterns.regressions:
         if one.kind == "score" and not _is_same_text(evidence, one):
@@ -367,13 +371,22 @@ def find_falls(evidence: Evidence) -> Iterator[Finding]:
     for number, fell in list(by_pass.items())[:_MOST]:
         parts = [f"{one.name} from {one.before:.2f} to {one.after:.2f}" for one in fell]
         refined = list(dict.fromkeys(name for one in fell for name in one.refined))
+        is_cause = any(_is_lasting(evidence, one) for one in fell)
+        size = max(one.before - one.after for one in fell)
         yield Finding(
             title=f"In pass {number} scores fell: {', '.join(parts)}",
-            rank="cost",
-            weight=30 + 40 * max(one.before - one.after for one in fell),
+            rank="cause" if is_cause else "cost",
+            weight=45 if is_cause else 30 + 40 * size,
             evidence=f"After the refinement of {join_names(refined)}." if refined else "",
             anchor=f"pass-{number}",
         )
+
+
+def _is_lasting(evidence: Evidence, fall: Regression) -> bool:
+    """Whether the score is below its threshold at the end, and noticeably below what it was before it fell."""
+    lasts = {one.score: one.last for one in evidence.open_blockers if one.kind == "score"}
+    last = lasts.get(fall.name)
+    return last is not None and round(fall.before - last, 6) >= NOTICEABLE
 
 
 def _is_same_text(evidence: Evidence, one: Regression) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from aeon.domain.result import RunResult
 from aeon.report.diagnosis import costs, judging, work
 from aeon.report.diagnosis.finding import RANKS, Evidence, Find, Finding, Remedy
 from aeon.report.ending import SMALL_GAP
 from aeon.report.items import Item
 from aeon.report.patterns import Patterns
 from aeon.report.record import Record
+from aeon.report.scores import Blocker
 from aeon.report.words import round_down
 
 _MOST = 8
@@ -19,11 +21,15 @@ UNCONVERGED = 3
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A detector by its name, and the detectors whose findings, where there are any, its own follow from."""
+    """A detector by its name, and the detectors whose findings, where there are any, its own follow from.
+
+    A finding that `repeats_headline` of the page stands below another one only with evidence or advice.
+    """
 
     name: str
     find: Find
     follows: frozenset[str] = frozenset()
+    repeats_headline: bool = False
 
 
 _GIVEN = frozenset({"failure", "blank input"})
@@ -52,22 +58,24 @@ DETECTORS: tuple[Detector, ...] = (
     Detector("undone work", work.find_undone_work),
     Detector("contradiction", judging.find_contradictions),
     Detector("repeated issue", work.find_repeated_issues),
-    Detector("eaten budget", costs.find_eaten_budget),
+    Detector("eaten budget", costs.find_eaten_budget, frozenset({"limit"})),
     Detector("unmet criterion", judging.find_unmet_criteria, _STEPS),
     Detector("blocking issue", judging.find_blocking_issues, _STEPS),
     Detector("refused change", work.find_refused_changes, _STEPS),
-    Detector("limit", costs.find_limit, _CAUSES | {"low score"}),
+    Detector("limit", costs.find_limit, _CAUSES | {"low score", "fall"}, repeats_headline=True),
     Detector("left to a person", work.find_left_to_a_person, _CAUSES | {"low score", "limit"}),
-    Detector("low score", judging.find_low_scores, _CAUSES | {"limit"}),
-    Detector("stall", work.find_stall, _CAUSES | {"low score"}),
+    Detector(
+        "low score", judging.find_low_scores, _CAUSES | {"limit", "fall"}, repeats_headline=True
+    ),
+    Detector("stall", work.find_stall, _CAUSES | {"low score", "fall"}, repeats_headline=True),
     Detector("unreached step", work.find_unreached_steps, _CAUSES | {"limit", "low score"}),
     Detector("denied score", judging.find_denied_scores),
     Detector("fallback endpoint", costs.find_fallback_endpoints),
     Detector("waits", costs.find_waits),
     Detector("repairs", costs.find_repairs),
-    Detector("slow request", costs.find_slow_item, frozenset({"waits"})),
-    Detector("pass without gain", costs.find_passes_without_gain, _CAUSES | {"low score"}),
-    Detector("fall", judging.find_falls, frozenset({"undone work"})),
+    Detector("slow request", costs.find_slow_item, frozenset({"waits", "eaten budget"})),
+    Detector("pass without gain", costs.find_passes_without_gain, _CAUSES | {"low score", "fall"}),
+    Detector("fall", judging.find_falls, _CAUSES),
     Detector(
         "large share", costs.find_large_shares, frozenset({"eaten budget", "waits", "slow request"})
     ),
@@ -107,21 +115,27 @@ def is_sound(record: Record, findings: Sequence[Finding]) -> bool:
 
 
 def _accept_what_there_is(record: Record, patterns: Patterns) -> Iterator[Remedy]:
-    result = record.result
+    """The thresholds that the scores reach, where nothing else is missing and the gaps are small."""
     still_open = [blocker for blocker in patterns.blockers if blocker.at_end]
-    steps = result.history.passes[-1].steps if result.history.passes else ()
-    is_done = all(step.status == "complete" or step.replaced_by is not None for step in steps)
-    if result.exit_status != UNCONVERGED or not still_open or not is_done:
+    if record.result.exit_status != UNCONVERGED or not still_open or not _is_done(record.result):
         return
-    lower = []
-    for blocker in still_open:
-        if blocker.kind != "score" or blocker.last is None or blocker.threshold is None:
-            return
-        reached = round_down(blocker.last)
-        if round(blocker.threshold - reached, 6) > SMALL_GAP:
-            return
-        lower.append(f"convergence.{blocker.score}={reached:g}")
-    yield Remedy("To accept what there is", tuple(lower))
+    lower = [_reach_threshold(blocker) for blocker in still_open]
+    if all(lower):
+        yield Remedy("To accept what there is", tuple(lower))
+
+
+def _is_done(result: RunResult) -> bool:
+    steps = result.history.passes[-1].steps if result.history.passes else ()
+    return all(step.status == "complete" or step.replaced_by is not None for step in steps)
+
+
+def _reach_threshold(blocker: Blocker) -> str:
+    """The override that lowers a threshold to its score; empty for what is no score or too far below."""
+    if blocker.kind != "score" or blocker.last is None or blocker.threshold is None:
+        return ""
+    reached = round_down(blocker.last)
+    is_close = round(blocker.threshold - reached, 6) <= SMALL_GAP
+    return f"convergence.{blocker.score}={reached:g}" if is_close else ""
 
 
 def rank(found: Sequence[tuple[Detector, Finding]]) -> list[Finding]:
@@ -132,6 +146,8 @@ def rank(found: Sequence[tuple[Detector, Finding]]) -> list[Finding]:
         parent = _find_parent(roots, detector)
         if parent is None:
             roots.append((detector.name, finding))
+            continue
+        if detector.repeats_headline and not finding.evidence and not finding.advice:
             continue
         name, cause = roots[parent]
         roots[parent] = (name, replace(cause, children=(*cause.children, finding)))

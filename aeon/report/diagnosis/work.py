@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from aeon.domain import errors
+from aeon.domain.history import RunError
 from aeon.domain.refinement import RefusedAction
 from aeon.domain.report import SEVERITIES, ValidationIssue
 from aeon.report.diagnosis.finding import (
@@ -16,37 +17,34 @@ from aeon.report.diagnosis.finding import (
     join_names,
     name_passes,
 )
-from aeon.report.ending import is_resumable, is_under_way
+from aeon.report.ending import is_resumable, is_under_way, name_lost_reviews
+from aeon.report.items import Item
 from aeon.report.partial import PartialResult
-from aeon.report.words import count_noun, shorten
+from aeon.report.record import Call
+from aeon.report.words import CALLS, count_noun, one_line, shorten
 
 REPLAN = Remedy("To have another model refine the plan", ("roles.planner.model=NAME",))
 GO_ON = Remedy("To go on from what was answered")
 _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _MOST_STEPS = 3
 _MOST_REVIEWS = 3
-_PROVIDER_ERRORS = frozenset(
-    name
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, errors.ProviderError)
-)
+_LONGEST_REASON = 160
+"""Characters of an error that stands in the sentence; a longer one stands below it."""
+_DECLINED = ("Refused", "Filtered")
+_ADVICE = {
+    "Truncated": "Raise `provider.max_tokens`, or divide the step.",
+    "ContextFull": "Give it less text at once, or a model with a larger context.",
+    "Refused": "Another model may answer: `roles.worker.model`.",
+    "Filtered": "Another model may answer: `roles.worker.model`.",
+}
+"""What a person could change, by the error of a step."""
 
 
 def find_failure(evidence: Evidence) -> Iterator[Finding]:
-    """The error that ended the run, or the stop."""
+    """The error that ended the run, with the call that met it, or the stop."""
     result = evidence.result
-    go_on = (GO_ON,) if is_resumable(result) else ()
     if result.error is not None:
-        is_provider = result.error.type in _PROVIDER_ERRORS
-        title = "The provider failed" if is_provider else "It failed"
-        yield Finding(
-            title=f"{title}: {shorten(result.error.message, WORDS)}",
-            rank="cause",
-            weight=100,
-            advice=result.error.hint,
-            anchor="calls",
-            remedies=(*((_DOCTOR,) if is_provider else ()), *go_on),
-        )
+        yield _describe_error(evidence, result.error)
     elif result.termination_reason == "interrupted" and not is_under_way(result):
         how = "cut off" if isinstance(result, PartialResult) else "interrupted"
         yield Finding(
@@ -54,8 +52,50 @@ def find_failure(evidence: Evidence) -> Iterator[Finding]:
             rank="cause",
             weight=100,
             anchor="calls",
-            remedies=go_on,
+            remedies=(GO_ON,) if is_resumable(result) else (),
         )
+
+
+def _describe_error(evidence: Evidence, error: RunError) -> Finding:
+    item = _find_failed_call(evidence, error)
+    kind = getattr(errors, error.type, errors.AeonError)
+    title = "It failed"
+    remedies: list[Remedy] = []
+    if issubclass(kind, errors.ProviderError):
+        title = "The provider failed"
+        remedies.append(_DOCTOR)
+    if item is not None:
+        place = f"the call `{_name_call(item)}` in pass {item.pass_number}"
+        is_answer = issubclass(kind, errors.AnswerError)
+        title = f"No usable answer to {place}" if is_answer else f"{title} at {place}"
+        if error.type in _DECLINED and isinstance(item.source, Call):
+            model = f"roles.{item.source.role}.model=NAME"
+            remedies.append(Remedy("To have another model answer it", (model,)))
+    if is_resumable(evidence.result):
+        remedies.append(GO_ON)
+    return Finding(
+        title=title,
+        rank="cause",
+        weight=100,
+        evidence=f"{error.type}: {shorten(error.message, WORDS)}",
+        advice=error.hint,
+        anchor=item.key if item else "calls",
+        remedies=tuple(remedies),
+    )
+
+
+def _find_failed_call(evidence: Evidence, error: RunError) -> Item | None:
+    """The last request that met the error."""
+    for item in reversed(evidence.items):
+        if isinstance(item.source, Call) and item.source.error == error.type:
+            return item
+    return None
+
+
+def _name_call(item: Item) -> str:
+    kind = item.repairs or item.kind
+    name = CALLS.get(kind, kind)
+    return f"{name} {item.step_id}" if item.step_id else name
 
 
 def find_blank_inputs(evidence: Evidence) -> Iterator[Finding]:
@@ -88,23 +128,25 @@ def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
     missing = [one for one in evidence.result.degraded if one.kind == "tool_missing" and one.step]
     if not missing:
         return
-    steps = list(dict.fromkeys(one.step for one in missing if one.step))
+    steps = list(dict.fromkeys(str(one.step) for one in missing))
+    tools = list(dict.fromkeys(evidence.last_steps[name].tool or "" for name in steps))
+    verb = "is" if len(tools) == 1 else "are"
     overrides = tuple(dict.fromkeys(text for one in missing for text in one.overrides))
     yield Finding(
-        title=f"{_name_tools(evidence, steps)} not among the tools: {join_names(steps)} had to do without",
+        title=f"{join_names(tools)} {verb} not among the tools: "
+        f"{join_names(steps)} had to do without",
         rank=evidence.rank_of("doubt"),
         weight=87,
-        evidence=shorten(" ".join(dict.fromkeys(f"{one.message}." for one in missing)), WORDS),
-        advice=" ".join(dict.fromkeys(one.remedy for one in missing)),
+        evidence=shorten(_join_texts(f"{one.message}." for one in missing), WORDS),
+        advice=_join_texts(one.remedy for one in missing),
         anchor="advisories",
         remedies=(Remedy("To register the missing tools", overrides),) if overrides else (),
     )
 
 
-def _name_tools(evidence: Evidence, steps: list[str]) -> str:
-    tools = dict.fromkeys(evidence.last_steps[name].tool or "" for name in steps)
-    verb = "is" if len(tools) == 1 else "are"
-    return f"{join_names(list(tools))} {verb}"
+def _join_texts(texts: Iterable[str]) -> str:
+    """Texts one after the other, each once."""
+    return " ".join(dict.fromkeys(texts))
 
 
 def find_servers_down(evidence: Evidence) -> Iterator[Finding]:
@@ -126,11 +168,12 @@ def find_lost_reviews(evidence: Evidence) -> Iterator[Finding]:
     lost = [one for one in evidence.result.degraded if one.kind == "review_lost"]
     if lost:
         yield Finding(
-            title=f"{count_noun(len(lost), 'review')} could not be had",
+            title=f"{name_lost_reviews(len(lost))} could not be had",
             rank="doubt",
             weight=60,
             evidence=shorten(lost[-1].message, WORDS),
-            advice=lost[-1].remedy,
+            # A run that did not end well asks for them again whenever it is resumed.
+            advice=lost[-1].remedy if evidence.ended_well else "",
             anchor="advisories",
         )
 
@@ -179,16 +222,28 @@ def _give_what_is_missing(evidence: Evidence) -> Iterator[Remedy]:
 
 
 def find_failed_steps(evidence: Evidence) -> Iterator[Finding]:
-    """Steps that failed and were not replaced."""
+    """Steps that failed and were not replaced, each with its error."""
     failed = [step for step in evidence.last_steps.values() if step.status == "failed"]
     for step in failed[:_MOST_STEPS]:
+        error = one_line(step.errors[-1]) if step.errors else ""
+        is_short = len(error) <= _LONGEST_REASON
         yield Finding(
-            title=f"The step `{step.step_id}` failed",
+            title=f"The step `{step.step_id}` failed{f': {error}' if error and is_short else ''}",
             rank=evidence.rank_of("doubt"),
             weight=88,
-            evidence=shorten(step.errors[-1] if step.errors else "", WORDS),
-            anchor="plan",
+            evidence="" if is_short else shorten(error, WORDS),
+            advice=_ADVICE.get(error.partition(":")[0], ""),
+            anchor=evidence.step_calls.get(step.step_id, "plan"),
+            remedies=tuple(_ask_again(evidence, step.step_id)),
         )
+
+
+def _ask_again(evidence: Evidence, step_id: str) -> Iterator[Remedy]:
+    """The command that asks for the answer of a step again, where it could not be used."""
+    if step_id not in evidence.result.unusable_steps or not is_resumable(evidence.result):
+        return
+    overrides = ("store.retry_unusable=all",) if evidence.ended_well else ()
+    yield Remedy("To ask for its answer again", overrides)
 
 
 def find_unreached_steps(evidence: Evidence) -> Iterator[Finding]:
@@ -222,23 +277,30 @@ def find_repeated_issues(evidence: Evidence) -> Iterator[Finding]:
         for issue in report.issues if report else ():
             for key in _keys_of(issue):
                 found[key][record.pass_number] = issue
-    repeated = {
-        tuple(by_pass): by_pass for by_pass in found.values() if len(by_pass) >= _MOST_REVIEWS
-    }
-    for by_pass in sorted(repeated.values(), key=len, reverse=True)[:_MOST_STEPS]:
-        last = by_pass[max(by_pass)]
-        at = {issue.step_id for issue in by_pass.values()}
-        place = f" at `{last.step_id}`" if len(at) == 1 and last.step_id else ""
-        kind = last.type.replace("_", " ")
-        yield Finding(
-            title=f"{len(by_pass)} reviews found the same issue{place}: {kind}, in {name_passes(by_pass)}",
-            rank=evidence.rank_of("cost"),
-            weight=78 if not evidence.ended_well else 25,
-            evidence=shorten(last.description, WORDS),
-            advice="The changes of the plan between these reviews did not settle it.",
-            anchor=f"issue-{max(by_pass)}-{last.issue_id}",
-            remedies=(REPLAN,),
-        )
+    # One that is the same by its step and by its words is found twice.
+    repeated = {tuple(by_pass): by_pass for by_pass in found.values()}
+    often = sorted(repeated.values(), key=len, reverse=True)
+    for by_pass in often[:_MOST_STEPS]:
+        if len(by_pass) >= _MOST_REVIEWS:
+            yield _describe_repeated_issue(evidence, by_pass)
+
+
+def _describe_repeated_issue(evidence: Evidence, by_pass: Mapping[int, ValidationIssue]) -> Finding:
+    number = max(by_pass)
+    last = by_pass[number]
+    steps = {issue.step_id for issue in by_pass.values()}
+    place = f" at `{last.step_id}`" if len(steps) == 1 and last.step_id else ""
+    kind = last.type.replace("_", " ")
+    return Finding(
+        title=f"{len(by_pass)} reviews found the same issue{place}: {kind}, "
+        f"in {name_passes(by_pass)}",
+        rank=evidence.rank_of("cost"),
+        weight=25 if evidence.ended_well else 78,
+        evidence=shorten(last.description, WORDS),
+        advice="The changes of the plan between these reviews did not settle it.",
+        anchor=f"issue-{number}-{last.issue_id}",
+        remedies=(REPLAN,),
+    )
 
 
 def _keys_of(issue: ValidationIssue) -> Iterator[tuple[str, ...]]:
@@ -304,15 +366,17 @@ def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
     refused = evidence.result.refused_actions
     if not refused:
         return
-    made = [one.refinement for one in evidence.passes if one.refinement]
-    held_back = bool(made and made[-1].refused and not made[-1].accepted)
-    is_cause = held_back and not evidence.ended_well
+    refinements = {
+        one.pass_number: one.refinement for one in evidence.passes if one.refinement is not None
+    }
+    last = refinements[max(refinements)] if refinements else None
+    is_held_back = last is not None and bool(last.refused) and not last.accepted
+    is_cause = is_held_back and not evidence.ended_well
     verb = "was" if len(refused) == 1 else "were"
-    where = [
-        one.pass_number for one in evidence.passes if one.refinement and one.refinement.refused
-    ]
+    where = [number for number, made in refinements.items() if made.refused]
     yield Finding(
-        title=f"{count_noun(len(refused), 'change')} of the plan {verb} refused: {_name_actions(refused)}",
+        title=f"{count_noun(len(refused), 'change')} of the plan {verb} refused: "
+        f"{_name_actions(refused)}",
         rank="cause" if is_cause else "cost",
         weight=70 if is_cause else 15,
         evidence=shorten(refused[-1].reason, WORDS),

@@ -195,7 +195,7 @@ RUNS: dict[str, Planted] = {
     ),
     "a provider that is down": Planted(
         {"step": {"fail": "connection"}},
-        "The provider failed: ",
+        "The provider failed at the call `step ",
         ["provider.retry.attempts=1"],
     ),
     "a missing tool": Planted(
@@ -257,6 +257,45 @@ RUNS: dict[str, Planted] = {
         },
         "The limit `limits.max_passes` ended the run before it was done",
         ["limits.max_passes=2"],
+    ),
+    "an answer that was cut off": Planted(
+        {
+            "step": [{"when": {"step_id": "facts"}, "fail": "truncated"}],
+            "convergence": judged(0.6),
+        },
+        "The step `facts` failed: Truncated: ",
+    ),
+    "a plan that is refused": Planted(
+        {"plan": {"fail": "refused"}}, "No usable answer to the call `plan` in pass 0"
+    ),
+    "a judge that is filtered": Planted(
+        {"convergence": {"fail": "filtered"}, "refinement": MORE_WORK},
+        "No usable answer to the call `judge` in pass 2",
+    ),
+    "a budget below the plan": Planted(
+        {"convergence": judged(0.3)},
+        "The TTL of 4 was too small for the plan, which was expected to take 10 cycles",
+        ["ttl.limit=4"],
+    ),
+    "a pass that made it worse": Planted(
+        written("A full guide with prices.", "A short guide.")
+        | {"convergence": [in_pass(1, judged(0.9)), judged(0.5, explanation="No prices.")]},
+        "In pass 2 scores fell: completeness from 0.90 to 0.50",
+        ["limits.max_passes=2"],
+    ),
+    "a tool that fails": Planted(
+        {"convergence": judged(0.6)},
+        "The step `facts` failed: Tool 'read_file': ",
+        ["tools=builtin", "tools.builtin.root=."],
+        plan=[
+            {
+                "id": "facts",
+                "description": "Read",
+                "tool": "read_file",
+                "arguments": {"path": "no-such-file.csv"},
+            },
+            {"id": "write", "description": "Write", "depends_on": ["facts"]},
+        ],
     ),
 }
 

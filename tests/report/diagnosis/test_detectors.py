@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from aeon.domain.result import Degradation, TokenUsage, TTLReport, UsageReport
 from aeon.report.diagnosis.finding import Evidence
 from aeon.report.diagnosis.ranking import DETECTORS
 from aeon.report.items import Item
+from aeon.report.record import Call
 from aeon.report.spending import RepairRate, Spending, Waiting
 from tests.report.diagnosis.builders import (
     UNAVAILABLE,
@@ -47,6 +49,13 @@ def advisory(kind: str, message: str = "", step_id: str | None = None) -> Adviso
     return Advisory.model_validate(
         {"kind": kind, "message": message, "pass_number": 1, "step_id": step_id}
     )
+
+
+def a_failure(kind: str, step_id: str | None = None, error: str = "ConnectionFailed") -> Item:
+    """A request that failed."""
+    item = a_call(kind, 1, step_id=step_id)
+    assert isinstance(item.source, Call)
+    return replace(item, failed=True, source=replace(item.source, error=error))
 
 
 def without(kind: str) -> Degradation:
@@ -88,9 +97,23 @@ CASES: dict[str, list[Case]] = {
         (
             "a provider",
             lambda: a_run(reason="failed", error=DOWN),
-            ["The provider failed: No answer."],
+            ["The provider failed"],
         ),
-        ("another error", lambda: a_run(reason="failed", error=BROKEN), ["It failed: A loop."]),
+        ("another error", lambda: a_run(reason="failed", error=BROKEN), ["It failed"]),
+        (
+            "the call that met it",
+            lambda: a_run(reason="failed", error=DOWN, items=(a_failure("step", "facts"),)),
+            ["The provider failed at the call `step facts` in pass 1"],
+        ),
+        (
+            "an answer that could not be used",
+            lambda: a_run(
+                reason="failed",
+                error=RunError(type="Filtered", message="Withheld."),
+                items=(a_failure("convergence", error="Filtered"),),
+            ),
+            ["No usable answer to the call `judge` in pass 1"],
+        ),
         ("a stop", lambda: a_run(reason="interrupted"), ["It was interrupted before it was done"]),
         ("no error", lambda: a_run(reason="stalled"), []),
     ],
@@ -118,7 +141,11 @@ CASES: dict[str, list[Case]] = {
         ("never", lambda: a_run(a_pass(1, LOW)), []),
     ],
     "failed step": [
-        ("at the end", lambda: a_run(a_pass(1, LOW, steps=(FAILED,))), ["The step `facts` failed"]),
+        (
+            "at the end",
+            lambda: a_run(a_pass(1, LOW, steps=(FAILED,))),
+            ["The step `facts` failed: Refused."],
+        ),
         (
             "replaced",
             lambda: a_run(
@@ -145,11 +172,15 @@ CASES: dict[str, list[Case]] = {
         ("none", lambda: a_run(), []),
     ],
     "lost review": [
-        ("one", lambda: a_run(degraded=(without("review_lost"),)), ["1 review could not be had"]),
+        (
+            "one",
+            lambda: a_run(degraded=(without("review_lost"),)),
+            ["1 review or assessment could not be had"],
+        ),
         (
             "two",
             lambda: a_run(degraded=(without("review_lost"),) * 2),
-            ["2 reviews could not be had"],
+            ["2 reviews or assessments could not be had"],
         ),
         ("none", lambda: a_run(), []),
     ],
@@ -160,6 +191,18 @@ CASES: dict[str, list[Case]] = {
             ["The judge gave no usable assessment in pass 2"],
         ),
         ("earlier", lambda: a_run(a_pass(1, UNAVAILABLE), a_pass(2, LOW)), []),
+        (
+            "also in the pass that ended the run",
+            lambda: a_run(
+                a_pass(1, UNAVAILABLE),
+                advisories=(
+                    Advisory(
+                        kind="evaluation_unavailable", message="convergence: cut off", pass_number=2
+                    ),
+                ),
+            ),
+            ["The judge gave no usable assessment in passes 1 and 2"],
+        ),
     ],
     "noise": [
         (
@@ -376,6 +419,11 @@ CASES: dict[str, list[Case]] = {
             "the TTL",
             lambda: a_run(a_pass(1, LOW), reason="ttl_expired"),
             ["The TTL ended the run before it was done"],
+        ),
+        (
+            "less than the plan takes, and nothing was judged",
+            lambda: a_run(a_pass(1), reason="ttl_expired", ttl=_ttl(4)),
+            ["The TTL of 4 was too small for the plan, which was expected to take 8 cycles"],
         ),
         (
             "another",

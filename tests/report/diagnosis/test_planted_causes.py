@@ -46,6 +46,12 @@ COMMANDS = {
     "a refused change": ["roles.planner.model=NAME"],
     "a wasted pass": ["convergence.completeness=0.99"],
     "a limit that came too early": ["limits.max_passes=4"],
+    "an answer that was cut off": ["resume"],
+    "a plan that is refused": ["roles.planner.model=NAME", "resume"],
+    "a judge that is filtered": ["roles.grader.model=NAME", "resume"],
+    "a budget below the plan": ["ttl.limit="],
+    "a pass that made it worse": [],
+    "a tool that fails": [],
 }
 """What the last word of each offered command begins with; `resume` stands for a run that goes on as it is."""
 

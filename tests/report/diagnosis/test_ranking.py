@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from aeon.domain.plan import PlanStep
@@ -43,6 +45,16 @@ def test_what_follows_from_a_finding_stands_below_it() -> None:
 def test_what_would_follow_stands_alone_where_there_is_no_cause_for_it() -> None:
     found = [(silent("score", "step"), finding("low", "cause", 40))]
     assert [each.title for each in rank(found)] == ["low"]
+
+
+def test_what_repeats_the_headline_stands_below_a_cause_only_with_more_to_say() -> None:
+    score = Detector("score", lambda evidence: (), frozenset({"step"}), repeats_headline=True)
+    cause = (silent("step"), finding("blocked", "cause", 90))
+    low = finding("low", "cause", 40)
+    quoted = replace(low, title="quoted", evidence="No prices.")
+    (first,) = rank([cause, (score, low), (score, quoted)])
+    assert [child.title for child in first.children] == ["quoted"]
+    assert [each.title for each in rank([(score, low)])] == ["low"]
 
 
 def test_every_name_that_a_detector_follows_is_one_of_a_detector() -> None:
