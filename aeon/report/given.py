@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ def name_defaults(result: RunResult, keys: Collection[str]) -> str:
     sentences = []
     for key, value, default in changed_settings(result):
         if key in keys:
-            known = f"its default is {default}" if default != "None" else "by default there is none"
+            known = f"its default is {default}" if default != "null" else "by default there is none"
             sentences.append(f"`{key}` was set to {value}; {known}.")
     return " ".join(sentences)
 
@@ -36,7 +37,13 @@ def changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
         {name: part for name, part in result.configuration.items() if name in default}
     ):
         if known.get(key) != value and key not in _NOT_COMPARED:
-            yield key, shorten(str(value), 400), shorten(str(known.get(key, "")), 400)
+            yield key, _show(value), _show(known.get(key, ""))
+
+
+def _show(value: object) -> str:
+    """A value as it is typed: a text as it is, anything else as JSON, which YAML reads."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shorten(text, 400)
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from aeon.domain.history import Advisory
+from aeon.config.settings import Settings
+from aeon.domain.history import Advisory, ProfileTransition
+from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.profile import TaskProfile
+from aeon.domain.result import (
+    Hashes,
+    ParentRun,
+    ProviderReport,
+    Saved,
+    TTLReport,
+    UsageReport,
+)
 from aeon.report.diagnosis.finding import Evidence
 from aeon.report.page.build import draw_report
 from tests.report.diagnosis.builders import a_call, a_pass, a_run, an_issue, assessed
@@ -56,6 +68,110 @@ CASES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
         lambda: a_run(a_pass(1, LOW), reason="ttl_expired"),
     ),
 }
+
+
+PROFILE = TaskProfile(
+    reasoning_depth=3,
+    information_sufficiency=0.49,
+    expected_tool_usage="none",
+    output_breadth="narrow",
+    confidence_requirement="high",
+    raw_inference="It is a guide.",
+)
+CHANGED = ProfileTransition(
+    pass_number=2,
+    from_version=1,
+    to_version=2,
+    before=PROFILE,
+    after=PROFILE.model_copy(update={"reasoning_depth": 5}),
+    reason="It is harder.",
+    ttl_before=20,
+    ttl_after=30,
+)
+QUESTION = FollowUpQuestion(question="Which year?", assumption="2025")
+ANSWERED = QUESTION.model_copy(update={"answer": "2026"})
+HASHES = Hashes(task="", inputs={}, prompts="", schemas="", configuration="")
+RECORDED = ParentRun(path="/runs/zero", run_id="0", saved=Saved(model_calls=4))
+
+
+def with_profile(**given: Any) -> Evidence:
+    first = a_pass(0).model_copy(update={"taskprofile": PROFILE})
+    return a_run(first, a_pass(1, LOW, ttl_used=5), **given)
+
+
+def with_transitions(*transitions: ProfileTransition) -> Evidence:
+    run = a_run(a_pass(1, LOW))
+    history = run.result.history.model_copy(update={"profile_transitions": transitions})
+    return a_run(a_pass(1, LOW), history=history)
+
+
+CASES |= {
+    # Profile and budget
+    "reasoning depth3": (lambda: with_profile(), lambda: a_run(a_pass(1, LOW))),
+    "It is a guide.": (lambda: with_profile(), lambda: a_run(a_pass(1, LOW))),
+    "TTL: 7 of 9 cycles used.": (
+        lambda: a_run(a_pass(1, LOW), ttl=TTLReport(allocated=9, used=7, remaining=2)),
+        lambda: a_run(a_pass(1, LOW), ttl=TTLReport(allocated=9, used=8, remaining=1)),
+    ),
+    "By pass: 0: 3, 1: 5.": (
+        lambda: a_run(a_pass(1, LOW, ttl_used=5)),
+        lambda: a_run(a_pass(1, LOW, ttl_used=4)),
+    ),
+    "The profile was not changed.": (lambda: with_transitions(), lambda: with_transitions(CHANGED)),
+    "Changed in pass 2, TTL 20 → 30: It is harder.": (
+        lambda: with_transitions(CHANGED),
+        lambda: with_transitions(),
+    ),
+    "reasoning depth 3 5": (lambda: with_transitions(CHANGED), lambda: with_transitions()),
+    # Advisories and questions
+    "manual intervention, pass 1: Settle it.": (
+        lambda: a_run(advisories=(LEFT,)),
+        lambda: a_run(),
+    ),
+    "No questions.": (lambda: a_run(), lambda: a_run(follow_up_questions=(QUESTION,))),
+    "Which year?Assumed: 2025": (
+        lambda: a_run(follow_up_questions=(QUESTION,)),
+        lambda: a_run(follow_up_questions=(ANSWERED,)),
+    ),
+    "Which year?Answered: 2026": (
+        lambda: a_run(follow_up_questions=(ANSWERED,)),
+        lambda: a_run(follow_up_questions=(QUESTION,)),
+    ),
+    # Configuration and origin
+    "differs from the defaults Nothing.": (lambda: given(), lambda: given("limits.max_passes", 2)),
+    "limits.max_passes220": (lambda: given("limits.max_passes", 2), lambda: given()),
+    "limits.max_cost5null": (lambda: given("limits.max_cost", 5), lambda: given()),
+    "answered from/runs/zero": (lambda: a_run(parent=RECORDED), lambda: a_run()),
+    "saved4 calls": (lambda: a_run(parent=RECORDED), lambda: a_run()),
+    "unpricedm-1": (
+        lambda: a_run(usage=UsageReport(unpriced=("m-1",))),
+        lambda: a_run(usage=UsageReport()),
+    ),
+    "findingsIt has no seed.": (
+        lambda: a_run(provider=ProviderReport(kind="openai", findings=("It has no seed.",))),
+        lambda: a_run(provider=ProviderReport(kind="openai")),
+    ),
+    "addresshttps://example.org/v1": (
+        lambda: a_run(provider=ProviderReport(kind="openai", base_url="https://example.org/v1")),
+        lambda: a_run(provider=ProviderReport(kind="openai")),
+    ),
+    "hash of input brief": (
+        lambda: a_run(hashes=HASHES.model_copy(update={"inputs": {"brief": "abc"}})),
+        lambda: a_run(hashes=HASHES),
+    ),
+}
+
+
+def given(key: str = "", value: Any = None) -> Evidence:
+    """A run whose configuration differs from the defaults in this key alone."""
+    configuration = Settings.model_validate({"provider": {"kind": "simulated"}}).model_dump(
+        mode="json", by_alias=True
+    )
+    configuration["reasoning"] = a_run().result.configuration["reasoning"]
+    if key:
+        group, _, name = key.partition(".")
+        configuration[group][name] = value
+    return a_run(a_pass(1, LOW), configuration=configuration)
 
 
 def text_of(evidence: Evidence) -> str:
