@@ -20,7 +20,7 @@ from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan
 from aeon.domain.result import RunResult, Timings
-from aeon.files.text import IN_RUN
+from aeon.files.text import IN_RUN, create_like_folder
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
@@ -76,7 +76,9 @@ class Run(Identity):
             claim(folder)
             create_store(folder, self._settings.store)
             # Last, since it marks what can be resumed.
-            (folder / origins.FILE).write_bytes(origins.write_sealed(origin))
+            path = str(folder / origins.FILE)
+            with open(path, "wb", opener=create_like_folder) as file:
+                file.write(origins.write_sealed(origin))
 
         artefacts.create_directory(directory, fill, private=self._settings.env == "prod")
         self._begun_in = directory

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aeon.files.text import IN_RUN, encode_json, load_json, unwritable_error
+from aeon.files.text import IN_RUN, create_like_folder, encode_json, load_json, unwritable_error
 
 
 class JsonLines:
@@ -19,7 +19,7 @@ class JsonLines:
         self.path = Path(path)
         self._lock = threading.Lock()
         try:
-            self._file = self.path.open("ab", buffering=0)
+            self._file = open(self.path, "ab", buffering=0, opener=create_like_folder)  # noqa: SIM115
             self._size = self._file.tell()
         except OSError as error:
             raise unwritable_error(self.path, error, IN_RUN) from error

@@ -48,6 +48,12 @@ def make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
+def create_like_folder(path: str, flags: int) -> int:
+    """Open a file, for `open(..., opener=...)`: one that is made may be read by whom its folder may be read by."""
+    folder = os.stat(os.path.dirname(path) or ".")  # noqa: PTH116, PTH120
+    return os.open(path, flags, folder.st_mode & 0o666)
+
+
 def load_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises ValueError, for one that is nested too deeply for a reader too."""
     try:

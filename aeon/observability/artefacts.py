@@ -17,7 +17,7 @@ from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.explain import first_mistake
-from aeon.files.text import IN_RUN, encode_json, load_json, unwritable_error
+from aeon.files.text import IN_RUN, create_like_folder, encode_json, load_json, unwritable_error
 from aeon.observability.plan_delta import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
@@ -125,7 +125,7 @@ def replace_file(path: Path, data: bytes, *hint: str) -> None:
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with as_artefact_error(path, *hint):
         try:
-            with beside.open("xb") as file:
+            with open(beside, "xb", opener=create_like_folder) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

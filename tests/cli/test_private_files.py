@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aeon import Aeon
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 
@@ -31,3 +32,17 @@ def test_elsewhere_the_store_is(aeon: RunAeon, tmp_path: Path) -> None:
     found = modes(tmp_path / "run")
     assert found["store.sqlite"] == 0o600
     assert found["result.json"] == 0o644
+
+
+@pytest.mark.parametrize(("env", "of_files"), [("prod", 0o600), ("dev", 0o644)])
+def test_a_run_of_a_program_is_as_private(
+    tmp_path: Path, openai_server: OpenAIServer, env: str, of_files: int
+) -> None:
+    overrides = [f"env={env}", "provider=openai", f"provider.base_url={openai_server.url}"]
+    with Aeon.from_config([*overrides, "mode=core"], environ={"OPENAI_API_KEY": "sk-x"}) as aeon:
+        aeon.run("x", directory=tmp_path / "run")
+    found = modes(tmp_path / "run")
+    assert {"run.json", "result.json", "answer.md", "events.jsonl", "store.sqlite"} <= set(found)
+    others = {mode for name, mode in found.items() if not name.startswith("store")}
+    assert others == {of_files}
+    assert found["store.sqlite"] == 0o600

@@ -178,6 +178,10 @@ class BoundedClient(httpx2.Client):
             connection.abort()
         self.close()
 
+    def _transport_for_url(self, url: httpx2.URL) -> httpx2.BaseTransport:
+        # A proxy would look up the names of this machine for itself.
+        return self._transport if is_loopback_name(url.host) else super()._transport_for_url(url)
+
     def _init_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
         make = super()._init_transport
         return _Spread(lambda: self._give_connection(make(*arguments, **options)))

@@ -11,7 +11,7 @@ import httpx2
 from openai import APIConnectionError, APITimeoutError, OpenAIError
 
 from aeon.domain.errors import AuthenticationFailed, ConnectionFailed, LLMError, RequestRefused
-from aeon.domain.values import shown_address
+from aeon.domain.values import is_loopback_name, shown_address
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import not_an_api
 
@@ -105,7 +105,8 @@ def find_proxy(address: str) -> str | None:
     """The proxy that the environment names for an address; None where there is none."""
     url, proxies = urlsplit(address), getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(url.hostname or ""):
+    host = url.hostname or ""
+    if not proxy or is_loopback_name(host) or proxy_bypass(host):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 

@@ -21,7 +21,7 @@ from aeon.domain.errors import (
 )
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.failures import error_of_exception
+from aeon.llm.openai.failures import error_of_exception, find_proxy
 from aeon.llm.settings import OpenAIProvider
 from tests.llm.openai.conftest import Connect
 from tests.support.lookups import record_lookups
@@ -195,3 +195,18 @@ def test_a_request_is_one_packet_with_few_headers(
     headers = openai_server.requests[0].headers
     assert not [name for name in headers if name.startswith("x-stainless")]
     assert headers["user-agent"].startswith("OpenAI/Python")
+
+
+@pytest.mark.parametrize("host", ["localhost", "models.localhost"])
+def test_names_of_this_machine_go_to_no_proxy(
+    connect: Connect, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    address = openai_server.url.replace("127.0.0.1", host)
+    openai_server.script["plan"] = {"answer": "x"}
+    assert connect(base_url=address).complete(request()).text == '{"answer": "x"}'
+    assert find_proxy(address) is None
+    assert find_proxy("http://example.org") == "http://127.0.0.1:9"
