@@ -110,10 +110,13 @@ def test_the_error_of_a_file_that_could_not_be_written_holds_the_result(tmp_path
     assert raised.value.result is result
 
 
-def test_files_are_as_readable_as_any_other_new_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_files_are_as_readable_as_their_folder(tmp_path: Path, mode: int) -> None:
     (tmp_path / "other").touch()
+    tmp_path.chmod(mode)
     artefacts.write(a_result(), tmp_path)
-    assert (tmp_path / "result.json").stat().st_mode == (tmp_path / "other").stat().st_mode
+    usual = (tmp_path / "other").stat().st_mode
+    assert (tmp_path / "result.json").stat().st_mode == usual & (mode | stat.S_IFREG)
     assert stat.S_ISREG((tmp_path / "result.json").stat().st_mode)
 
 
