@@ -274,7 +274,7 @@ async function begin() {
   const packed = await unpack(data.packed);
   ({ lines, calls } = packed);
   endpoints = new Set(calls.map((call) => call.endpoint).filter(Boolean)).size;
-  placePasses(packed.passes);
+  placePasses(packed.passes.map(textOf));
   placeAnswers(packed.answers);
   calls.forEach((call) => shown.set(call.id, rowOf(call)));
   byId("list").append(...shown.values());

@@ -68,10 +68,12 @@ def draw_report(record: Record) -> bytes:
     }
     *earlier, last = views
     answers = view_answers(result)
+    # Most lines of a pass are those of the pass before: in a long run each is written once.
+    passes = [texts.add(render_part("pass", one=one, **helpers)) for one in earlier]
     packed = {
         "calls": calls,
+        "passes": passes,
         "lines": texts.lines,
-        "passes": (render_part("pass", one=one, **helpers) for one in earlier),
         "answers": {one.number: one.text for one in answers},
     }
     findings = diagnose(record, patterns, items, critical)

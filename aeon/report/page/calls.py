@@ -6,7 +6,7 @@ import base64
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, count, pairwise
 from typing import Any
@@ -52,40 +52,14 @@ class TextTable:
         return list(self._lines)
 
 
-def pack(values: Mapping[str, Any]) -> str:
-    """JSON values by name, deflated, in base64; controls in their texts are shown as escapes. An iterator is written
-    as a list, one entry at a time: the passes of a long run need not be in memory together."""
-    deflate = zlib.compressobj(_LEVEL)
-    pieces = [deflate.compress(piece) for piece in _json_pieces(values)]
-    return base64.b64encode(b"".join([*pieces, deflate.flush()])).decode()
-
-
-def _json_pieces(values: Mapping[str, Any]) -> Iterator[bytes]:
-    between = b"{"
-    for name, value in values.items():
-        yield between + _json(name) + b":"
-        between = b","
-        if isinstance(value, Iterator):
-            yield from _json_list(value)
-        else:
-            yield _json(value)
-    yield b"}"
-
-
-def _json_list(entries: Iterator[Any]) -> Iterator[bytes]:
-    between = b"["
-    for entry in entries:
-        yield between + _json(entry)
-        between = b","
-    yield b"]" if between == b"," else b"[]"
-
-
-def _json(value: Any) -> bytes:
+def pack(value: Any) -> str:
+    """JSON values, deflated, in base64; controls in their texts are shown as escapes."""
     value = without_controls(value)
     try:
-        return to_json(value)
+        text = to_json(value)
     except PydanticSerializationError:  # half of a surrogate pair
-        return json.dumps(value).encode()
+        text = json.dumps(value).encode()
+    return base64.b64encode(zlib.compress(text, _LEVEL)).decode()
 
 
 def describe_items(

@@ -42,14 +42,15 @@ def draw_plan(
         for name in step.dependencies
         if name in places
     )
-    nodes = "".join(
+    # A line each, so that a page holds a node once that several passes show alike.
+    nodes = "\n".join(
         _node(step, places[step.step_id], links.get(step.step_id), step.step_id in new)
         for step in steps
     )
     width, height = max(width, 1), max(height, 1)
     return Markup(
         f'<svg class="plan" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="group" '
-        f'aria-label="Plan of {len(steps)} steps"><path class="edges" d="{edges}"/>{nodes}</svg>'
+        f'aria-label="Plan of {len(steps)} steps"><path class="edges" d="{edges}"/>\n{nodes}</svg>'
     )
 
 

@@ -88,7 +88,7 @@ def test_every_link_of_the_diagnosis_leads_somewhere_on_the_page(name: str, exam
     island = re.search(r'id="data">(.*?)</script>', page)
     assert island
     packed = json.loads(zlib.decompress(base64.b64decode(json.loads(island[1])["packed"])))
-    ids = set(re.findall(r'id="([^"]+)"', page + "".join(packed["passes"])))
+    ids = set(re.findall(r'id="([^"]+)"', page + "".join(packed["lines"])))
     ids |= {call["id"] for call in packed["calls"]}
     findings = [*run.findings, *(child for one in run.findings for child in one.children)]
     anchors = {one.anchor for one in findings} | {to for one in findings for _, to in one.links}

@@ -44,6 +44,26 @@ def island(page: str) -> dict[str, Any]:
     return {**data, **json.loads(zlib.decompress(base64.b64decode(data["packed"])))}
 
 
+def text_of(page: dict[str, Any], reference: list[int]) -> str:
+    """A text of the page, from its reference into the lines."""
+    ending, *stretches = reference
+    pairs = zip(stretches[::2], stretches[1::2], strict=True)
+    lines = [line for start, count in pairs for line in page["lines"][start : start + count]]
+    return ("\\n" if ending else "\n").join(lines)
+
+
+def test_a_line_that_passes_share_is_on_the_page_once(directory: Path) -> None:
+    page = island((directory / "report.html").read_text(encoding="utf-8"))
+    assert len(page["lines"]) == len(set(page["lines"]))
+    passes = [text_of(page, reference) for reference in page["passes"]]
+    assert len(passes) > 1
+    for number, drawn in enumerate(passes):
+        assert drawn.startswith(f'<article class="pass" id="pass-{number}"')
+        assert drawn.rstrip().endswith("</article>")
+        # Each node of the drawing is a line of its own.
+        assert not [line for line in drawn.splitlines() if line.count('class="node') > 1]
+
+
 def test_the_page_of_a_run_is_that_which_is_made_again_of_its_directory(directory: Path) -> None:
     written = (directory / "report.html").read_text(encoding="utf-8")
     made = draw_report(load_record(directory)).decode()
@@ -60,9 +80,8 @@ def test_controls_are_escaped_wherever_a_page_shows_a_text() -> None:
     shown = r"a\x1b[31m\u202eb\x9b"
     assert render_markdown(steering) == f"<p>{shown}</p>\n"
     assert without_controls({"k": [steering, 1]}) == {"k": [shown, 1]}
-    packed = pack({"texts": iter([steering]), "none": iter([])})
-    unpacked = json.loads(zlib.decompress(base64.b64decode(packed)))
-    assert unpacked == {"texts": [shown], "none": []}
+    packed = pack({"texts": [steering]})
+    assert json.loads(zlib.decompress(base64.b64decode(packed))) == {"texts": [shown]}
     assert html._environment().from_string("{{ text }}").render(text=steering) == shown
 
 
@@ -71,24 +90,15 @@ def test_an_answer_of_very_many_characters_is_shown_as_it_is_written() -> None:
 
 
 def test_every_call_has_its_prompt_and_answer(directory: Path) -> None:
-    record, page = (
-        load_record(directory),
-        island((directory / "report.html").read_text(encoding="utf-8")),
-    )
-
-    def text_of(reference: list[int]) -> str:
-        ending, *stretches = reference
-        pairs = zip(stretches[::2], stretches[1::2], strict=True)
-        lines = [line for start, count in pairs for line in page["lines"][start : start + count]]
-        return ("\\n" if ending else "\n").join(lines)
-
+    record = load_record(directory)
+    page = island((directory / "report.html").read_text(encoding="utf-8"))
     assert len(page["calls"]) == len(record.calls)
     for shown, call in zip(
         page["calls"], sorted(record.calls, key=lambda each: each.started), strict=True
     ):
-        assert text_of(shown["answer"]) == call.text
+        assert text_of(page, shown["answer"]) == call.text
         assert call.request
-        assert [text_of(text) for _, text in shown["messages"]] == [
+        assert [text_of(page, text) for _, text in shown["messages"]] == [
             one["content"] for one in call.request["messages"]
         ]
 
