@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from aeon.app import parent, process, rehearsal
 from aeon.app.many import Task, run_all, run_awaited
@@ -36,6 +36,7 @@ from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
 from aeon.plan.workflow.load import Workflow
 from aeon.refinement.models import Ask
+from aeon.refinement.own_components import GivenComponents
 from aeon.store.session import Keep
 from aeon.tools.registry import Approve, Tool
 
@@ -48,9 +49,12 @@ _log = logging.getLogger("aeon")
 class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
-    Without `environ` the process environment and `.env` are used. `tools` are offered beside the configured ones;
-    `memory` (or a mapping, the beginning of one) and `adapter` replace the configured ones, and stay the caller's;
-    so does `client`, an `openai.OpenAI` or `openai.AzureOpenAI` that sends the requests of the configured provider.
+    Without `environ` the process environment and `.env` are used. `tools` are offered beside the configured ones.
+    `memory` (or a mapping, the beginning of one), `adapter` and `client`, an `openai.OpenAI` or `openai.AzureOpenAI`
+    that sends the requests of the configured provider, replace what is configured, and stay the caller's. So do
+    `planner`, `validator`, `convergence`, `adaptive_depth` and `supervisor`: each is a component that all runs share,
+    or a class or function that makes one for each run.
+
     `composition` is what the settings were composed of, to resume the run by overrides; `open_endpoints` gives those
     that several share. Raises ConfigError.
     """
@@ -66,6 +70,7 @@ class Aeon:
         adapter: LLMAdapter | None = None,
         open_endpoints: process.OpenEndpoints | None = None,
         client: OpenAI | None = None,
+        **components: Unpack[GivenComponents],
     ) -> None:
         if settings is None:
             composition = load.composition()
@@ -78,9 +83,18 @@ class Aeon:
             composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
         self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
+        if memory is not None:
+            packaged = settings.components.model_copy(update={"memory": None})
+            settings = settings.model_copy(update={"components": packaged})
         environ = environment(settings) if environ is None else environ
         self._process = process.build_process(
-            settings, environ, tools, adapter, open_endpoints, client
+            settings,
+            environ,
+            tools,
+            adapter,
+            open_endpoints,
+            client,
+            {name: given for name, given in components.items() if given is not None},
         )
         try:
             rehearsal.check(self._process)
@@ -99,6 +113,7 @@ class Aeon:
         memory: Memory | Mapping[str, Any] | None = None,
         adapter: LLMAdapter | None = None,
         client: OpenAI | None = None,
+        **components: Unpack[GivenComponents],
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
         composition = load.composition(overrides, config_dir)
@@ -111,6 +126,7 @@ class Aeon:
             memory=memory,
             adapter=adapter,
             client=client,
+            **components,
         )
 
     @property

@@ -1,11 +1,11 @@
-"""Settings -> objects: the components of one run, which a rehearsal has too."""
+"""Settings -> objects: the components of one run, packaged or of a person's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Protocol, TypeVar
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.app import tools
@@ -18,74 +18,182 @@ from aeon.kernel.event_stream import EventStream
 from aeon.llm.roles import parameters_for
 from aeon.memory.run_memory import RunMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner
+from aeon.refinement.components import Depth, Engine, Planner, Validator
+from aeon.supervisor.own import Repairs
+from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import ToolRegistry
+from aeon.tools.settings import ToolSettings
 from aeon.validation.semantic import SemanticValidator
+
+T = TypeVar("T")
+
+
+class MakeInvoker(Protocol):
+    """Makes what calls the tools of a run."""
+
+    def __call__(self, registry: ToolRegistry, settings: ToolSettings) -> ToolInvoker:
+        """An invoker of these tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
     """What one run asks a model through."""
 
-    convergence: ConvergenceEngine
-    validator: SemanticValidator
-    planner: RecursivePlanner
-    adaptive: AdaptiveDepth
+    convergence: Engine
+    validator: Validator
+    planner: Planner
+    adaptive_depth: Depth
     executor: StepExecutor
 
 
-def build_components(
-    shared: Process,
-    llm: LLMAdapter,
-    inputs: Mapping[str, str],
-    stream: EventStream,
-    memory: RunMemory,
-    build_invoker: Callable[..., ToolInvoker] = ToolInvoker,
-) -> Components:
-    """The components of one run; `build_invoker` is given its tools and their settings."""
-    settings, schema = shared.settings, shared.settings.answer.json_schema
-    max_steps, bars = settings.execution.max_steps, settings.convergence
-    registry = tools.build_run_registry(shared.registry, memory, settings=settings.tools)
-    structured = StructuredCaller(
-        llm,
-        shared={"inputs": dict(inputs)},
-        emit=stream.emit,
-        prompts=shared.prompts,
-        schemas=shared.schemas,
-        parameters=partial(parameters_for, settings.roles, settings.reasoning),
-        max_repairs=settings.schemas.repair_attempts,
-    )
-    shown = ShownMemory(memory.notes, settings.memory.max_characters)
-    both: dict[str, Any] = {"structured": structured, "memory": shown}
-    ttl, limits, refinement = settings.ttl, settings.limits.model_dump(), settings.refinement
-    worker = StepWorker(
-        llm,
-        registry=registry,
-        invoker=build_invoker(registry, settings.tools),
-        answer_schema=schema,
-        inputs=inputs if shared.workflow else None,
-        emit=stream.emit,
-        outline_steps=settings.prompts.outline_steps,
-        needs_tools=settings.tools.missing == "fail",
-        **both,
-    )
-    thresholds = {
-        name: getattr(bars, name) for name in ("completeness", "coherence", "consistency")
-    }
-    return Components(
-        convergence=ConvergenceEngine(llm, thresholds, **both),
-        validator=SemanticValidator(llm, registry, max_steps=max_steps, **both),
-        planner=RecursivePlanner(
+@dataclass(slots=True)
+class Packaged:
+    """Makes the packaged components of one run, each over any adapter; a `supervisor` of a person's own repairs for all
+    that are made after it is set."""
+
+    shared: Process
+    inputs: Mapping[str, str]
+    stream: EventStream
+    memory: RunMemory
+    make_invoker: MakeInvoker = ToolInvoker
+    supervisor: Repairs | None = None
+    registry: ToolRegistry = field(init=False)
+    shown: ShownMemory = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.shared.settings
+        self.registry = tools.build_run_registry(
+            self.shared.registry, self.memory, settings=settings.tools
+        )
+        self.shown = ShownMemory(self.memory.notes, settings.memory.max_characters)
+
+    def make_convergence(self, llm: LLMAdapter) -> ConvergenceEngine:
+        """The judge of whether the task is done."""
+        return ConvergenceEngine(
+            llm, self.thresholds(), structured=self._make_caller(llm), memory=self.shown
+        )
+
+    def make_validator(self, llm: LLMAdapter) -> SemanticValidator:
+        """The reviewer of plans and results."""
+        return SemanticValidator(
             llm,
-            registry,
-            refinement.max_nesting_depth,
-            max_steps=max_steps,
-            answer_schema=schema,
-            binding_severity=refinement.binding_severity,
-            **both,
-        ),
-        adaptive=AdaptiveDepth(
-            llm, ttl.limit, limits, table=ttl, structured=structured, tools=registry.describe()
-        ),
-        executor=StepExecutor(worker, stream.emit),
+            self.registry,
+            max_steps=self.shared.settings.execution.max_steps,
+            structured=self._make_caller(llm),
+            memory=self.shown,
+        )
+
+    def make_planner(self, llm: LLMAdapter) -> RecursivePlanner:
+        """The maker of plans and of changes to them."""
+        settings = self.shared.settings
+        return RecursivePlanner(
+            llm,
+            self.registry,
+            settings.refinement.max_nesting_depth,
+            max_steps=settings.execution.max_steps,
+            answer_schema=settings.answer.json_schema,
+            binding_severity=settings.refinement.binding_severity,
+            structured=self._make_caller(llm),
+            memory=self.shown,
+        )
+
+    def make_adaptive_depth(self, llm: LLMAdapter) -> AdaptiveDepth:
+        """The profiler of the task, which gives it its budget."""
+        settings = self.shared.settings
+        return AdaptiveDepth(
+            llm,
+            settings.ttl.limit,
+            settings.limits.model_dump(),
+            table=settings.ttl,
+            structured=self._make_caller(llm),
+            tools=self.registry.describe(),
+        )
+
+    def make_supervisor(self, llm: LLMAdapter) -> Supervisor:
+        """The repairer of malformed answers."""
+        return self._make_caller(llm)
+
+    def make_executor(self, llm: LLMAdapter) -> StepExecutor:
+        """What carries out steps."""
+        settings = self.shared.settings
+        worker = StepWorker(
+            llm,
+            structured=self._make_caller(llm),
+            registry=self.registry,
+            invoker=self.make_invoker(self.registry, settings.tools),
+            answer_schema=settings.answer.json_schema,
+            inputs=self.inputs if self.shared.workflow else None,
+            emit=self.stream.emit,
+            memory=self.shown,
+            outline_steps=settings.prompts.outline_steps,
+            needs_tools=settings.tools.missing == "fail",
+        )
+        return StepExecutor(worker, self.stream.emit)
+
+    def thresholds(self) -> dict[str, float]:
+        """The scores from which a run has converged."""
+        configured = self.shared.settings.convergence
+        return {
+            "completeness": configured.completeness,
+            "coherence": configured.coherence,
+            "consistency": configured.consistency,
+        }
+
+    def _make_caller(self, llm: LLMAdapter) -> StructuredCaller:
+        settings = self.shared.settings
+        return StructuredCaller(
+            llm,
+            shared={"inputs": dict(self.inputs)},
+            supervisor=self.supervisor,
+            emit=self.stream.emit,
+            prompts=self.shared.prompts,
+            schemas=self.shared.schemas,
+            parameters=partial(parameters_for, settings.roles, settings.reasoning),
+            max_repairs=settings.schemas.repair_attempts,
+        )
+
+
+def build_components(packaged: Packaged, llm: LLMAdapter) -> Components:
+    """The components of one run over its adapter: those of a person's own where there are any. Raises ConfigError for
+    one of those that cannot be made, or lacks a method of its interface."""
+    own = packaged.shared.own_components
+
+    def choose(name: str, make: Callable[[LLMAdapter], T]) -> T:
+        mine = own.make(name, _offer(packaged, llm, make))
+        component: T = make(llm) if mine is None else mine
+        return component
+
+    packaged.supervisor = own.make("supervisor", _offer(packaged, llm, packaged.make_supervisor))
+    return Components(
+        convergence=choose("convergence", packaged.make_convergence),
+        validator=choose("validator", packaged.make_validator),
+        planner=choose("planner", packaged.make_planner),
+        adaptive_depth=choose("adaptive_depth", packaged.make_adaptive_depth),
+        executor=packaged.make_executor(llm),
     )
+
+
+def _offer(
+    packaged: Packaged, llm: LLMAdapter, build: Callable[[LLMAdapter], object]
+) -> dict[str, object]:
+    """What a factory of a person's own may name: the arguments of the published constructors, the settings, and
+    `build`, which makes the packaged component over an adapter."""
+    settings = packaged.shared.settings
+    return {
+        "llm": llm,
+        "build": build,
+        "settings": settings,
+        "tool_registry": packaged.registry,
+        "default_thresholds": packaged.thresholds(),
+        "max_nesting_depth": settings.refinement.max_nesting_depth,
+        "global_ttl_limit": settings.ttl.limit,
+        "global_resource_caps": settings.limits.model_dump(),
+    }
+
+
+def offer_memory(shared: Process, run_id: str) -> dict[str, object]:
+    """What the factory of a memory may name."""
+    namespace = shared.settings.memory.namespace
+    return {"settings": shared.settings, "run_id": run_id, "namespace": namespace}

@@ -40,6 +40,9 @@ class Parent:
         return (self.path, *(Path(run.path) for run in self.ancestors))
 
 
+_PACKAGED = "the packaged one"
+
+
 def find_parent(settings: Settings, composition: Composition | None = None) -> Parent | None:
     """The run that `resume` names, once it is sure that it can be resumed; None without one. What is its own,
     as its tools and its store, is found where it was. Raises ConfigError, also if `composition` lacks what it names."""
@@ -132,8 +135,19 @@ def change_warnings(
     changed = [f"{key}={path}" for key, path in files if named_file(shared.settings, key) == path]
     before, now = parent.origin.hashes, shared.digests
     changed += [name for name in ("prompts", "schemas") if before.get(name, now[name]) != now[name]]
+    yield from _changed_components(parent, shared.settings)
     for what in changed:
         yield f"{what} changed since {parent.path}: what that changes is asked again"
+
+
+def _changed_components(parent: Parent, settings: Settings) -> Iterator[str]:
+    before, now = parent.origin.components, settings.components.describe()
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            yield (
+                f"components.{name} is {now.get(name, _PACKAGED)}, and was {before.get(name, _PACKAGED)} "
+                f"in {parent.path}: what that changes is asked again"
+            )
 
 
 def cassette_warnings(settings: Settings, composition: Composition | None) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from aeon.app import tools
@@ -14,7 +15,8 @@ from aeon.config.provider import check_endpoint, resolve_provider
 from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
-from aeon.llm.custom import CustomAdapter, describe_given, load_adapter
+from aeon.llm.custom import CustomAdapter, load_adapter
+from aeon.llm.custom import describe_given as describe_given_adapter
 from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.protocols import close
@@ -35,6 +37,7 @@ from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.patience import Patience
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
+from aeon.refinement.own_components import OwnComponents, describe_given, load_components
 from aeon.store.cassette_export import Scrubber, secret_names
 from aeon.store.opening import check_store
 from aeon.tools.registry import Tool, ToolRegistry
@@ -57,6 +60,7 @@ class Process:
     workflow: Workflow | None
     warnings: tuple[str, ...]
     synthetic: bool = False
+    own_components: OwnComponents = field(default_factory=OwnComponents)
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -72,21 +76,19 @@ def build_process(
     own_adapter: LLMAdapter | None = None,
     open_endpoints: OpenEndpoints | None = None,
     own_client: OpenAI | None = None,
+    own_components: Mapping[str, object] = MappingProxyType({}),
 ) -> Process:
     """Resolve the provider, load prompts and schemas, start tools. `own_tools` come after the configured ones,
-    `own_adapter` is asked instead of the provider, `own_client` sends its requests; both stay the caller's. A replay
-    needs no key, and loads no adapter. Raises ConfigError."""
+    `own_adapter` is asked instead of the provider, `own_client` sends its requests; both stay the caller's, and so do
+    `own_components`, by name. A replay needs no key, and loads no adapter. Raises ConfigError."""
     check_store(settings.store)
-    settings = resolve_provider(_with_own(settings, own_adapter, own_client), environ)
+    components = load_components(settings.components.by_name(), own_components)
+    described = _with_own(settings, own_adapter, own_client, own_components)
+    settings = resolve_provider(described, environ)
     if own_client is not None and isinstance(settings.provider, OpenAIProvider):
         own_adapter = _build_openai_adapter(settings.provider, environ, own_client)
-    provider, replays = settings.provider, settings.store.mode == "replay"
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
-    dimensions = {
-        name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()
-    }
-    schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels, dimensions)
-    schemas.check()
+    schemas = _load_schemas(settings)
     warnings: list[str] = list(environ.warnings) if isinstance(environ, Environment) else []
     registry = tools.build(settings.tools, environ, report=warnings.append)
     registry.hide = hide_secrets(settings, environ)
@@ -96,25 +98,46 @@ def build_process(
         for made in own_tools:
             registry.register(made)
         workflow = _load_workflow(settings, registry)
-        opened = open_endpoints or process_stack
-        adapter = (
-            stack.absent_stack(provider) if replays else opened(provider, environ, own_adapter)
-        )
+        if settings.store.mode == "replay":
+            adapter = stack.absent_stack(settings.provider)
+        else:
+            adapter = (open_endpoints or process_stack)(settings.provider, environ, own_adapter)
         synthetic = _is_synthetic(settings, adapter)
-        if synthetic and settings.env == "prod" and not replays:
-            problem = f"provider={provider.kind}: env=prod calls a real model, and this adapter says that it calls none"
-            raise ConfigError(problem, hint="Use env=dev for trying things out.")
+        _refuse_synthetic_in_production(settings, synthetic=synthetic)
     except BaseException:
         registry.close()
         raise
-    warnings += (
-        [format_problem(workflow.path, problem) for problem in workflow.warnings]
-        if workflow
-        else []
-    )
+    if workflow is not None:
+        warnings += [format_problem(workflow.path, problem) for problem in workflow.warnings]
     return Process(
-        settings, adapter, prompts, schemas, registry, workflow, tuple(warnings), synthetic
+        settings,
+        adapter,
+        prompts,
+        schemas,
+        registry,
+        workflow,
+        tuple(warnings),
+        synthetic,
+        components,
     )
+
+
+def _load_schemas(settings: Settings) -> SchemaLibrary:
+    dimensions = {
+        name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()
+    }
+    schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels, dimensions)
+    schemas.check()
+    return schemas
+
+
+def _refuse_synthetic_in_production(settings: Settings, *, synthetic: bool) -> None:
+    if synthetic and settings.env == "prod" and settings.store.mode != "replay":
+        raise ConfigError(
+            f"provider={settings.provider.kind}: env=prod calls a real model, "
+            "and this adapter says that it calls none",
+            hint="Use env=dev for trying things out.",
+        )
 
 
 def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
@@ -123,18 +146,24 @@ def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[An
     return Scrubber(names, environ).value if names else lambda result: result
 
 
-def _with_own(settings: Settings, adapter: LLMAdapter | None, client: OpenAI | None) -> Settings:
-    """The settings, their provider that of an adapter or a client that was given in Python."""
+def _with_own(
+    settings: Settings,
+    adapter: LLMAdapter | None,
+    client: OpenAI | None,
+    components: Mapping[str, object],
+) -> Settings:
+    """The settings, their provider that of an adapter or a client that was given in Python, their components those."""
     if adapter is not None and client is not None:
         raise ConfigError("adapter= and client= are both given: one of them answers")
     provider = settings.provider
     if adapter is not None:
-        provider = describe_given(adapter, provider)
+        provider = describe_given_adapter(adapter, provider)
     if client is not None:
         from aeon.llm.openai.own_client import describe_client
 
         provider = describe_client(client, provider)
-    return settings.model_copy(update={"provider": provider})
+    described = settings.components.model_copy(update=describe_given(components))
+    return settings.model_copy(update={"provider": provider, "components": described})
 
 
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:

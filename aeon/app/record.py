@@ -108,6 +108,7 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
         working_directory=str(Path.cwd()),
         paths=_relative_paths(settings.model_dump(by_alias=True)),
         files=_named_files(settings),
+        components=settings.components.describe(),
         hashes=run.shared.digests,
         versions=versions(),
         started=started,

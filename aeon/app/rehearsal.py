@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from aeon.app import parent, process
-from aeon.app.components import Components, build_components
+from aeon.app.components import Packaged, build_components, offer_memory
 from aeon.app.process import Process
 from aeon.config.environment import environment
 from aeon.config.settings import Settings
@@ -24,9 +24,10 @@ from aeon.domain.profile import DEFAULT_PROFILE
 from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
-from aeon.execution.worker import Situation
+from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel.event_stream import EventStream
 from aeon.llm.prompts import PromptLibrary, shown_path
+from aeon.llm.protocols import close
 from aeon.memory.run_memory import RunMemory
 from aeon.plan.deltas import apply_actions
 from aeon.plan.transitions import ContextPart
@@ -90,8 +91,13 @@ class _Recorder:
 
 
 def check(shared: Process) -> None:
-    """Try every template with its call's variables. Raises PromptError naming file and line, also for a prompt that
-    does not show what its call is about: the task, and to a worker the step. A repair is about neither."""
+    """Make every component of a person's own once, and try every template with its call's variables. Raises PromptError
+    naming file and line, also for a prompt that does not show what its call is about: the task, and to a worker the
+    step. A repair is about neither. Raises ConfigError for a component that cannot be made."""
+    if shared.own_components.by_name:
+        packaged = Packaged(shared, {}, EventStream(), RunMemory())
+        build_components(packaged, _Recorder())
+        close(shared.own_components.make("memory", offer_memory(shared, "rehearsal")))
     # Own templates are tried each time: their folder counts, too.
     own = shared.settings.prompts.dir is not None
     decisive = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
@@ -156,9 +162,9 @@ def _rehearse(
 ) -> list[LLMRequest]:
     recorder = _Recorder()
     memory = RunMemory(held=shared.settings.memory.entries or {"note": "An example memory."})
-    parts = build_components(shared, recorder, inputs, EventStream(), memory)
+    parts = Packaged(shared, inputs, EventStream(), memory)
     tooled = replace(shared, registry=ToolRegistry([_TOOL]))
-    with_tool = build_components(tooled, recorder, {}, EventStream(), memory)
+    with_tool = Packaged(tooled, {}, EventStream(), memory)
     for call, ask in _calls(parts, with_tool, shared, _make_plan(task, goal), recorder):
         if only in ("", call):
             with suppress(NotSent):
@@ -167,7 +173,7 @@ def _rehearse(
 
 
 def _calls(
-    parts: Components, with_tool: Components, shared: Process, plan: Plan, recorder: _Recorder
+    parts: Packaged, with_tool: Packaged, shared: Process, plan: Plan, recorder: _Recorder
 ) -> Iterator[tuple[CallName, Callable[[], object]]]:
     task, issues, answer, steps = plan.task, (_ISSUE,), plan.steps[-1], list(plan.steps)
     outputs, criteria = current_outputs(plan.steps), shared.settings.convergence.criteria
@@ -184,40 +190,42 @@ def _calls(
     )
     delta = apply_actions(plan, [action])
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
-    validate, refine = parts.validator.validate, parts.planner.refine
-    yield "task_profile", lambda: parts.adaptive.infer_task_profile(task)
-    yield "plan", lambda: parts.planner.generate_plan(task)
+    depth, planner = parts.make_adaptive_depth(recorder), parts.make_planner(recorder)
+    validate = parts.make_validator(recorder).validate
+    engine = parts.make_convergence(recorder)
+    worker, tooled = parts.make_executor(recorder).worker, with_tool.make_executor(recorder).worker
+    yield "task_profile", lambda: depth.infer_task_profile(task)
+    yield "plan", lambda: planner.generate_plan(task)
     yield "semantic_validation", lambda: validate("plan", plan)
     yield (
         "semantic_validation",
         lambda: validate("step", delta.plan, [delta.plan.steps[-1]], outputs, delta=delta),
     )
-    yield "subplan", lambda: parts.planner.create_subplan(answer, plan, 1)
+    yield "subplan", lambda: planner.create_subplan(answer, plan, 1)
     alone = plan.model_copy(update={"steps": (answer.model_copy(update={"dependencies": ()}),)})
     # The form of the mode in force comes last: it is the one that is shown.
     for left in (None, 3) if shared.settings.mode.kind == "core" else (3, None):
         for whole in (alone, plan):
-            yield "step", partial(_step, parts, whole, left)
-            yield "tool_arguments", partial(_step, with_tool, whole, left, tool=_TOOL.name)
-    update = parts.adaptive.update_task_profile
+            yield "step", partial(_step, worker, whole, left)
+            yield "tool_arguments", partial(_step, tooled, whole, left, tool=_TOOL.name)
+    update = depth.update_task_profile
     yield "task_profile", lambda: update(DEFAULT_PROFILE, True, list(issues), ["BLOCKED"], task)
     yield "semantic_validation", lambda: validate("cross_phase", plan, steps, outputs)
-    assess = partial(
-        parts.convergence.assess, _REPORT, plan, steps, outputs, criteria, left_to_person=issues
-    )
+    assess = partial(engine.assess, _REPORT, plan, steps, outputs, criteria, left_to_person=issues)
     yield "convergence", assess
     yield (
         "refinement",
-        lambda: refine(plan, issues, triggers, ["gather"], ["other"], assessment=_ASSESSMENT),
+        lambda: planner.refine(
+            plan, issues, triggers, ["gather"], ["other"], assessment=_ASSESSMENT
+        ),
     )
     schema, errors = shared.schemas.wire("step").schema, [FieldError("", "not JSON")]
     yield "repair", lambda: supervisor.repair_json("{", schema, errors=errors, call="step")
 
 
 def _step(
-    parts: Components, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None
+    worker: StepWorker, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None
 ) -> None:
-    worker = parts.executor.worker
     context = worker.context([ContextPart("output", "gather", "The facts.")])
     of_model = {"status": "running", "incoming_context": context, "step_output": "A draft."}
     step = plan.steps[-1].model_copy(update={"tool": tool, "agent": None} if tool else of_model)

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 
 from aeon.app import wiring
+from aeon.app.components import offer_memory
 from aeon.app.parent import has_ended_well
 from aeon.app.record import Identity, make_origin, make_result
 from aeon.app.wiring import Surroundings
@@ -25,6 +26,7 @@ from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
+from aeon.llm.protocols import close
 from aeon.llm.stack import build as stack
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
@@ -194,7 +196,7 @@ class Run(Identity):
         def report(problem: str) -> None:
             around.warn(f"memory: {problem}")
 
-        memory = self.memory
+        memory = self._make_own_memory(opened) if self.memory is None else self.memory
         if memory is None:
             memory = opened.enter_context(closing(open_memory(self._settings.memory, self.run_id)))
         begins_empty = self.memory is None and isinstance(memory, InMemory)
@@ -203,3 +205,9 @@ class Run(Identity):
         for key, value in self._settings.memory.entries.items():
             GuardedMemory(of_run, report).write(key, value)
         return of_run
+
+    def _make_own_memory(self, opened: ExitStack) -> Memory | None:
+        offered = offer_memory(self.shared, self.run_id)
+        memory: Memory | None = self.shared.own_components.make("memory", offered)
+        opened.callback(close, memory)
+        return memory

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Any
 
-from aeon.app.components import build_components
+from aeon.app.components import Packaged, build_components
 from aeon.app.process import Process
 from aeon.app.record import Work
 from aeon.config.settings import Settings
@@ -70,19 +69,21 @@ def build_kernel(
         """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
         return around.control.stop_requested or over.is_set()
 
-    build_invoker = partial(StoredInvoker, approve=around.approve, session=session, stop=stop)
-    calls: dict[str, Any] = {
-        "limits": settings.limits,
-        "store": settings.store,
-        "provider": settings.provider,
-    }
+    make_invoker = partial(StoredInvoker, approve=around.approve, session=session, stop=stop)
     llm: LLMAdapter = stack.run_stack(
-        shared.adapter, emit=stream.emit, stop=stop, session=session, **calls
+        shared.adapter,
+        limits=settings.limits,
+        emit=stream.emit,
+        stop=stop,
+        session=session,
+        store=settings.store,
+        provider=settings.provider,
     )
     llm = Watched(llm, around.watcher) if around.watcher else llm
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
-    parts = build_components(shared, llm, work.inputs, stream, memory, build_invoker)
+    packaged = Packaged(shared, work.inputs, stream, memory, make_invoker)
+    parts = build_components(packaged, llm)
     refiner = Refiner(
         parts.planner,
         parts.validator,
@@ -96,7 +97,7 @@ def build_kernel(
         parts.convergence,
         parts.validator,
         parts.planner,
-        parts.adaptive,
+        parts.adaptive_depth,
         executor=parts.executor,
         memory=memory,
         refiner=refiner,

@@ -7,12 +7,14 @@ import gc
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from importlib import import_module
 
 from aeon import __version__
 from aeon.cli.job.syntax import COMMANDS, NO_PROJECT, READS_PROJECT
+from aeon.cli.registered import function_of, is_registered, load_command
 from aeon.cli.terminal.status import DONE, run_guarded
-from aeon.cli.terminal.streams import own_streams, put, say, stderr
+from aeon.cli.terminal.streams import own_streams, put, say, stderr, stdout
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     given = _put_command_first(given)
-    command = given[0] if given and given[0] in COMMANDS else ""
+    command = _find_command(given)
     rest = given[1:] if command else given
     flags = set(rest[: rest.index("--")] if "--" in rest else rest)
     if "--version" in flags:
@@ -42,6 +44,10 @@ def _run(given: list[str]) -> int:
     elif flags & {"--shell-completion", "-sc"} and not command:
         command = "completion"
     command = command or "run"
+    if command not in (*COMMANDS, "run"):
+        # What a registered command prints is what it was called for.
+        with redirect_stdout(stdout() or sys.stdout):
+            return int(load_command(command)(rest) or DONE)
     shows = any(text.startswith("-") and text not in ("-m", "--multirun") for text in rest)
     if (
         command in ("run", "ask", "plan")
@@ -51,7 +57,13 @@ def _run(given: list[str]) -> int:
     ):
         say("Aeon is starting ...")
     module = import_module(f"aeon.cli.commands.{COMMANDS.get(command, command)}")
-    return int(getattr(module, command)(rest))
+    return int(getattr(module, function_of(command))(rest))
+
+
+def _find_command(given: Sequence[str]) -> str:
+    """The command that the arguments begin with; empty where they begin with none."""
+    word = given[0] if given else ""
+    return word if word in COMMANDS or is_registered(word) else ""
 
 
 def _put_command_first(given: list[str]) -> list[str]:

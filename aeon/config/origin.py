@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from aeon.config.own_runs import SEAL, is_own, make_seal, require_own
 from aeon.domain.errors import ConfigError
@@ -72,6 +72,7 @@ class Origin(Value):
     working_directory: str
     paths: dict[str, str] = Field(default_factory=dict)
     files: dict[str, FileOrigin] = Field(default_factory=dict)
+    components: dict[str, JsonValue] = Field(default_factory=dict)
     hashes: dict[str, str] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     started: str

@@ -7,13 +7,14 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, JsonValue
 
 from aeon.adaptive.table import complete_table, packaged_table
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.profile import TTLTable
-from aeon.domain.values import FromOthers, Taken, Unneeded, Value
+from aeon.domain.values import FromOthers, StartsCode, Taken, Unneeded, Value
 from aeon.execution.settings import AnswerSettings, ExecutionSettings
+from aeon.files.reference import OwnObject
 from aeon.kernel.settings import ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
 from aeon.llm.settings import (
@@ -115,6 +116,26 @@ class SweepSettings(Value):
     resume: Path | None = None
 
 
+class ComponentSettings(Value):
+    """`components`: parts of the engine replaced by a person's own, which have the published interfaces."""
+
+    planner: StartsCode[OwnObject | None] = None
+    validator: StartsCode[OwnObject | None] = None
+    convergence: StartsCode[OwnObject | None] = None
+    adaptive_depth: StartsCode[OwnObject | None] = None
+    supervisor: StartsCode[OwnObject | None] = None
+    memory: StartsCode[OwnObject | None] = None
+
+    def by_name(self) -> dict[str, OwnObject]:
+        """Those that are replaced."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: own for name, own in values.items() if own is not None}
+
+    def describe(self) -> dict[str, JsonValue]:
+        """Those that are replaced, as values of JSON."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
 _ANY_OPTION = FromOthers("held", None)  # each key says for itself whether it is taken
 
 
@@ -144,6 +165,7 @@ class Settings(Value):
     answer: Taken[AnswerSettings] = AnswerSettings.model_construct()
     prompts: Annotated[PromptSettings, _ANY_OPTION] = PromptSettings.model_construct()
     schemas: Annotated[SchemaSettings, _ANY_OPTION] = SchemaSettings.model_construct()
+    components: ComponentSettings = ComponentSettings.model_construct()
     tools: Annotated[ToolSettings, FromOthers("held", frozenset({"none", "builtin"}))] = (
         ToolSettings.model_construct()
     )

@@ -18,7 +18,7 @@ _SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
 
 
 class AssessedPass(Value):
-    """A pass that a model assessed: its scores by name, the criteria met or not, and the codes of what failed."""
+    """A pass that was assessed: its scores by name, the criteria met or not, and the codes of what failed."""
 
     pass_number: int
     scores: dict[str, float]
@@ -76,13 +76,19 @@ def assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
     found = []
     for number, assessment in _assessments(history):
         if assessment.evaluated:
-            scores = {name: float(assessment.scores[f"{name}_score"]) for name in SCORE_CODES}
+            scores = given_scores(assessment)
             criteria = {criterion.name: criterion.met for criterion in assessment.criteria}
             missed = () if assessment.converged else assessment.reason_codes
             found.append(
                 AssessedPass(pass_number=number, scores=scores, criteria=criteria, missed=missed)
             )
     return tuple(found)
+
+
+def given_scores(assessment: ConvergenceAssessment) -> dict[str, float]:
+    """The scores of an assessment by name; a judge of a person's own may give fewer than three."""
+    values = {name: assessment.scores[f"{name}_score"] for name in SCORE_CODES}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _assessments(history: ExecutionHistory) -> Iterator[tuple[int, ConvergenceAssessment]]:
@@ -101,9 +107,8 @@ def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
     found = []
     for code, passes in missed.items():
         name, latest = _SCORE_OF.get(code), assessments[passes[-1]]
-        values = [
-            each.scores[f"{name}_score"] for each in assessments.values() if name and each.evaluated
-        ]
+        given = [given_scores(each) for each in assessments.values()]
+        values = [scores[name] for scores in given if name in scores]
         found.append(
             Blocker(
                 code=code,
@@ -141,7 +146,11 @@ def _words_on(code: str, assessment: ConvergenceAssessment) -> tuple[str, ...]:
 
 def _differences(before: AssessedPass, after: AssessedPass) -> dict[str, tuple[float, float]]:
     """The scores that differ noticeably, and the criteria that do, before and after."""
-    scores = {name: (before.scores[name], after.scores[name]) for name in SCORE_CODES}
+    scores = {
+        name: (score, after.scores[name])
+        for name, score in before.scores.items()
+        if name in after.scores
+    }
     common = before.criteria.keys() & after.criteria.keys()
     criteria = {
         name: (float(before.criteria[name]), float(after.criteria[name])) for name in sorted(common)
@@ -229,8 +238,10 @@ def find_judge_conflicts(
     least = thresholds_of(history)
     for each in assessed:
         assessment = history.passes[each.pass_number].evaluation_results.convergence
-        if assessment and all(each.scores[name] >= value for name, value in least.items()):
-            pairs, score = assessment.scores.consistency_status.items(), each.scores["consistency"]
+        reached = [each.scores.get(name, 0.0) >= value for name, value in least.items()]
+        if assessment and all(reached) and "consistency" in each.scores:
+            pairs = assessment.scores.consistency_status.items()
+            score = each.scores["consistency"]
             # What memory holds may be of a step that was replaced; the score is of plan, steps and answer.
             stated = [
                 pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 import pydantic
@@ -73,8 +73,11 @@ class Contract:
 
 
 def fit_method(method: Callable[..., T]) -> Callable[..., T]:
-    """`method`, without the keyword arguments that it does not take: the published interface has none."""
+    """`method`, without the keyword arguments that it does not take: the published interface has none. One that takes
+    any (`**more`), as one that hands them on, gets all."""
     taken = signature(method).parameters
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values()):
+        return method
     return lambda *arguments, **more: method(
         *arguments, **{name: more[name] for name in more if name in taken}
     )

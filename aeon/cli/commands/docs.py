@@ -11,6 +11,7 @@ from typing import get_args
 import yaml
 
 from aeon.cli.job.syntax import COMMANDS, FLAGS, GENERAL, TEXTS, config_folders
+from aeon.cli.registered import describe_command, is_registered, list_registered
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put
 from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
@@ -31,7 +32,10 @@ def help(arguments: Sequence[str]) -> int:
         else GENERAL
     )
     if name not in (*COMMANDS, GENERAL):
-        near = get_close_matches(name, COMMANDS, n=1)
+        if is_registered(name):
+            put(describe_command(name))
+            return DONE
+        near = get_close_matches(name, [*COMMANDS, *list_registered()], n=1)
         meant = (
             f"Did you mean `aeon help {near[0]}`?" if near else "`aeon help` lists the commands."
         )
@@ -39,6 +43,8 @@ def help(arguments: Sequence[str]) -> int:
     text = (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
     if name == GENERAL:
         options = groups(config_folders(arguments))
+        own = (f"  aeon {word:<38} of {package}\n" for word, package in list_registered().items())
+        text = text.replace("$REGISTERED\n", "".join(own))
         text = text.replace(
             "$GROUPS", "\n".join(f"{group}: {', '.join(names)}" for group, names in options.items())
         )
@@ -141,7 +147,7 @@ def candidates(words: Sequence[str]) -> list[str]:
         "cassette": ("export", "show"),
         "completion": SHELLS,
         "docs": _pages(),
-        "help": COMMANDS,
+        "help": (*COMMANDS, *list_registered()),
         "render": get_args(CallName),
         "runs": ("prune",),
         "schema": groups(),
@@ -151,9 +157,11 @@ def candidates(words: Sequence[str]) -> list[str]:
     elif len(words) == 2 and words[0] in first_arguments and words[0] != "docs":
         offered = first_arguments[words[0]]
     else:
-        first = (
-            COMMANDS if len(words) == 1 else first_arguments["docs"] if words[0] == "docs" else ()
-        )
+        first: Iterable[str] = ()
+        if len(words) == 1:
+            first = first_arguments["help"]
+        elif words[0] == "docs":
+            first = first_arguments["docs"]
         offered = [*first, *(_overrides(typed, own) if typed else ())]
     return [text for text in offered if text.startswith(typed)]
 

@@ -126,7 +126,8 @@ def verify(arguments: Sequence[str]) -> int:
 
 def _describe_run(run: Verified) -> str:
     result, usage, scores = run.result, run.result.usage.total, run.result.scores
-    figures = [f"{scores[f'{name}_score']:.2f}" for name in SCORES] if scores else []
+    given = [scores[f"{name}_score"] for name in SCORES] if scores else []
+    figures = [f"{score:.2f}" for score in given if score is not None]
     unknown = "unpriced" if result.usage.unpriced else "unknown"
     cost = unknown if usage.cost is None else f"{usage.cost:.4f}"
     valid, ended = (

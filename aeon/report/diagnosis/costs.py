@@ -115,7 +115,11 @@ def is_rising(assessed: tuple[AssessedPass, ...]) -> bool:
 
 def _gains(before: AssessedPass, after: AssessedPass) -> bool:
     # Rounded, since 0.72 - 0.7 is less than 0.02.
-    rises = (round(after.scores[name] - score, 6) for name, score in before.scores.items())
+    rises = (
+        round(after.scores[name] - score, 6)
+        for name, score in before.scores.items()
+        if name in after.scores
+    )
     newly_met = (after.criteria.get(name) and not met for name, met in before.criteria.items())
     return any(rise >= NOTICEABLE for rise in rises) or any(newly_met)
 

@@ -56,7 +56,9 @@ def find_low_scores(evidence: Evidence) -> Iterator[Finding]:
 
 def _describe_low_score(evidence: Evidence, blocker: Blocker) -> str:
     name = str(blocker.score)
-    values = [each.scores[name] for each in evidence.patterns.assessed]
+    values = [each.scores[name] for each in evidence.patterns.assessed if name in each.scores]
+    if not values:
+        return f"{name.capitalize()} is what the judge finds lacking; it gave no score"
     last, best = round_down(values[-1]), round_down(max(values))
     needs = f"its threshold is {blocker.threshold:.2f}"
     if len(values) > 1 and max(values) - min(values) < NOTICEABLE:
@@ -277,11 +279,12 @@ def _differences_within(evidence: Evidence, group: Sequence[AssessedPass]) -> It
     """The score that differs most between these passes, and each criterion that does."""
     scores = []
     for name, threshold in evidence.patterns.thresholds.items():
-        values = [(each.pass_number, each.scores[name]) for each in group]
-        scores.append(_Difference(name, *_extremes(values), threshold))
-    widest = max(scores, key=lambda one: one.spread)
+        values = [(each.pass_number, each.scores[name]) for each in group if name in each.scores]
+        if values:
+            scores.append(_Difference(name, *_extremes(values), threshold))
+    widest = max(scores, key=lambda one: one.spread, default=None)
     # Rounded, since 0.72 - 0.7 is less than 0.02.
-    if round(widest.spread, 6) >= NOTICEABLE:
+    if widest is not None and round(widest.spread, 6) >= NOTICEABLE:
         yield widest
     for name in group[0].criteria:
         met = [

@@ -10,7 +10,6 @@ from html import escape
 
 from markupsafe import Markup
 
-from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.result import RunResult
 from aeon.report.patterns import Patterns
 from aeon.report.scores import NOTICEABLE, AssessedPass
@@ -154,8 +153,7 @@ def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] |
     if passes[best].answer == passes[final].answer:
         return None
     here, there = judged[final].scores, judged[best].scores
-    # Rounded, since 0.72 - 0.7 is less than 0.02.
-    rises = {name: round(there[name] - here[name], 6) for name in SCORE_CODES}
+    rises = _rises(here, there)
     higher = [name for name, rise in rises.items() if rise >= NOTICEABLE]
     if not higher or any(rise <= -NOTICEABLE for rise in rises.values()):
         return None
@@ -164,3 +162,9 @@ def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] |
         for name in higher
     ]
     return best, ", ".join(figures)
+
+
+def _rises(here: Mapping[str, float], there: Mapping[str, float]) -> dict[str, float]:
+    """By how much each score that both have is higher there."""
+    # Rounded, since 0.72 - 0.7 is less than 0.02.
+    return {name: round(there[name] - here[name], 6) for name in there if name in here}

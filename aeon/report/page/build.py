@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from aeon.report.page.passes import PassView, find_fates, view_passes
 from aeon.report.page.why import explain_end
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
+from aeon.report.scores import given_scores
 from aeon.report.words import (
     CALLS,
     STATES,
@@ -179,7 +182,7 @@ def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
             {
                 "pass": one.number,
                 "call": one.assessed_by,
-                "scores": {name: said.scores[f"{name}_score"] for name in SCORE_CODES},
+                "scores": given_scores(said),
                 "criteria": [[criterion.name, criterion.met] for criterion in said.criteria],
                 "blocking": [issue["kind"] for issue in issues if issue["blocking"]],
                 "converged": said.converged,
@@ -217,7 +220,7 @@ def _count_issues(result: RunResult) -> dict[str, int]:
 
 def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
     by_name = {
-        name: {one.pass_number: one.scores[name] for one in patterns.assessed}
+        name: {one.pass_number: one.scores[name] for one in patterns.assessed if name in one.scores}
         for name in patterns.thresholds
     }
     given = [score for values in by_name.values() for score in values.values()]
@@ -280,8 +283,15 @@ def _provenance(record: Record) -> list[tuple[str, str]]:
         "saved": count_noun(result.parent.saved.model_calls, "call") if result.parent else "",
         "unpriced": ", ".join(result.usage.unpriced),
         "findings": " ".join(result.provider.findings),
+        "components of your own": "; ".join(_own_components(result)),
     }
     return [(name, text) for name, text in facts.items() if text]
+
+
+def _own_components(result: RunResult) -> Iterator[str]:
+    for name, own in (result.configuration.get("components") or {}).items():
+        if own is not None:
+            yield f"{name}: {own if isinstance(own, str) else json.dumps(own, ensure_ascii=False)}"
 
 
 def _hashes(record: Record) -> dict[str, str]:
