@@ -21,6 +21,7 @@ from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan
 from aeon.domain.result import RunResult, Timings
+from aeon.files.secret_forms import mask
 from aeon.files.text import IN_RUN, create_like_folder
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
@@ -79,8 +80,12 @@ class Run(Identity):
             create_store(folder, self._settings.store)
             # Last, since it marks what can be resumed.
             path = str(folder / origins.FILE)
+            data = origins.write_sealed(origin)
             with open(path, "wb", opener=create_like_folder) as file:
-                file.write(origins.write_sealed(origin))
+                # A resumed run needs it as it is, with what other files mask.
+                if mask(data) != data:
+                    Path(path).chmod(0o600)
+                file.write(data)
 
         artefacts.create_directory(directory, fill, private=self._settings.env == "prod")
         self._begun_in = directory

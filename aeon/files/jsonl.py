@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from aeon.files.secret_forms import mask
 from aeon.files.text import IN_RUN, create_like_folder, encode_json, load_json, unwritable_error
 
 
@@ -32,7 +33,7 @@ class JsonLines:
 
     def write(self, value: dict[str, Any]) -> None:
         """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is in the file."""
-        line = encode_json(value) + b"\n"
+        line = mask(encode_json(value)) + b"\n"
         with self._lock:
             if self._file.closed:
                 return

@@ -1,12 +1,17 @@
-"""The forms that a secret may have in a text."""
+"""The forms that a secret may have in a text, and the values that are masked in all files of a run."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
+from html import escape
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
+LEAST_LENGTH = 8
+"""Characters; a shorter value may be ordinary text, and is not looked for."""
+_masks: dict[bytes, bytes] = {}
 _LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
 
 
@@ -32,3 +37,45 @@ def _base64_forms(value: bytes) -> Iterator[str]:
             piece = whole[-(-before * 8 // 6) : (before + len(value)) * 8 // 6]
             if len(piece) >= _LEAST_BASE64:
                 yield piece
+
+
+def mask_value(name: str, value: str) -> None:
+    """Have files name a variable in place of its value from now on, whatever form the value has. Paths that there are
+    are not masked: files name them to be found."""
+    if len(value) < LEAST_LENGTH or _is_path(value):
+        return
+    in_html = escape(value)
+    for form in {
+        *secret_forms(value),
+        in_html,
+        in_html.replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
+    }:
+        _masks[form.encode("utf-8", "surrogatepass")] = f"[value of {name}]".encode()
+
+
+def unmask_all() -> None:
+    """Mask nothing any more."""
+    _masks.clear()
+
+
+def mask(data: bytes) -> bytes:
+    """The content of a file, masked."""
+    if not _masks:
+        return data
+    for form in sorted(_masks, key=len, reverse=True):
+        data = data.replace(form, _masks[form])
+    return data
+
+
+def mask_text(text: str) -> str:
+    """A text, masked."""
+    if not _masks:
+        return text
+    return mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def _is_path(value: str) -> bool:
+    try:
+        return Path(value).is_absolute() and Path(value).exists()
+    except (OSError, ValueError):
+        return False

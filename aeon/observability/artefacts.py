@@ -17,6 +17,7 @@ from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.explain import first_mistake
+from aeon.files.secret_forms import mask
 from aeon.files.text import IN_RUN, create_like_folder, encode_json, load_json, unwritable_error
 from aeon.observability.plan_delta import history_document, restore_document
 
@@ -121,12 +122,12 @@ def _explain_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def replace_file(path: Path, data: bytes, *hint: str) -> None:
-    """Put a whole file in the place of another: written beside it, on disk, then renamed. Raises ArtefactError."""
+    """Put a whole file in the place of another: masked, written beside it, on disk, renamed. Raises ArtefactError."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with as_artefact_error(path, *hint):
         try:
             with open(beside, "xb", opener=create_like_folder) as file:
-                file.write(data)
+                file.write(mask(data))
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(path)

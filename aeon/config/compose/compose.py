@@ -15,12 +15,14 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
+from aeon.config.compose.environment_values import mask_environment_values
 from aeon.config.compose.hydra_private import hydra_in
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.problems import HYDRA_ERRORS, NOT_A_KEY, composition_error
 from aeon.config.compose.reference import check_config_dir
 from aeon.domain.errors import ConfigError
 
+mask_environment_values()
 _OF_ALL_ENDPOINTS = ("fallbacks", "patience_seconds")
 _FALLBACK = "A fallback is a provider of a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
 

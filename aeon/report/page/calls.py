@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from aeon.files.secret_forms import mask
 from aeon.report.html import without_controls
 from aeon.report.items import Item
 from aeon.report.record import Call, Line
@@ -59,7 +60,7 @@ def pack(value: Any) -> str:
         text = to_json(value)
     except PydanticSerializationError:  # half of a surrogate pair
         text = json.dumps(value).encode()
-    return base64.b64encode(zlib.compress(text, _LEVEL)).decode()
+    return base64.b64encode(zlib.compress(mask(text), _LEVEL)).decode()
 
 
 def describe_items(

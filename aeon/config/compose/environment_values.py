@@ -1,0 +1,26 @@
+"""`${oc.env:NAME}` in a configuration: what it gives is masked in all files that a run leaves."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from omegaconf import Node, OmegaConf
+from omegaconf.resolvers import oc
+
+from aeon.files.secret_forms import mask_value
+
+# Which model answers, and where what runs leave is: they are shown everywhere, and are no secrets.
+_SHOWN = frozenset({"model", "name"})
+
+
+def mask_environment_values() -> None:
+    """Have OmegaConf's `oc.env` mask each value that it takes from the environment."""
+    OmegaConf.register_new_resolver("oc.env", _read_variable, replace=True)
+
+
+def _read_variable(name: str, *default: Any, _node_: Node) -> str | None:
+    key = str(_node_._get_full_key(None)).split(".")
+    if name in os.environ and key[0] != "hydra" and key[-1] not in _SHOWN:
+        mask_value(name, os.environ[name])
+    return oc.env(name, *default)
