@@ -140,11 +140,9 @@ def test_jobs_go_through_the_providers_batches_together(aeon: RunAeon, tmp_path:
         ended = aeon(*words, "store.sample=0,1,2")
         sizes = [made.size for made in server.batches]
     assert ended.status == 0
-    jobs = results(tmp_path).values()
-    assert sum(sizes) == sum(job["usage"]["total"]["requests"] for job in jobs)
-    assert len(sizes) <= max(
-        job["usage"]["total"]["requests"] for job in jobs
-    )  # and not as many for each
+    requests = sum(job["usage"]["total"]["requests"] for job in results(tmp_path).values())
+    assert sum(sizes) == requests
+    assert len(sizes) < requests / 2  # of one job, most batches would have a single request
 
 
 @pytest.mark.slow

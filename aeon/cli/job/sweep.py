@@ -4,7 +4,6 @@ of at its end."""
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import sys
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, r
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
-from aeon.config.compose.hydra_private import LAUNCHER, Composed, name_overrides
+from aeon.config.compose.hydra_private import LAUNCHER
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.load import settings_from
 from aeon.config.settings import SweepSettings
@@ -56,7 +55,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     os.environ[JOB_DIGITS] = str(len(str(max(len(planned) - 1, 0))) if planned else 2)
     if sys.stderr.isatty():
         say(f"Checking {count_noun(len(planned), 'job')} ...")
-    composed, added = _compose(given, planned, added, settings.sweep)
+    added |= _check(given, planned, settings.sweep)
     directory = (settings.sweep.resume or claim_sweep_directory(whole)).expanduser().absolute()
     overrides = config_compose.add_unknown_keys(given.overrides, added)
     of = given.with_overrides(
@@ -74,19 +73,19 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
             if len(sweep.done) == len(planned):
                 say("Every job is done: nothing is run.")
         seal_multirun(directory, of)
-        _carry_out(sweep, mark, of, composed if in_threads else None)
+        _carry_out(sweep, mark, of, Threads if in_threads else None)
         return _tell(sweep, directory, planned)
 
 
-def _carry_out(sweep: Sweep, mark: Path, of: Composition, composed: Composed | None) -> None:
-    """Let Hydra start the jobs: those `composed` in this process; `mark` is where it writes what they are, and is gone
+def _carry_out(sweep: Sweep, mark: Path, of: Composition, launcher: type[Threads] | None) -> None:
+    """Let Hydra start the jobs, in this process by its `launcher`; `mark` is where it writes what they are, and is gone
     when none can have begun. Raises ConfigError, and KeyboardInterrupt when none has."""
     try:
         with hydra_errors():
-            if composed is not None:
-                hydra_private.start_multirun(of, sweep.carry_out, Threads, composed)
-            else:
+            if launcher is None:
                 hydra_private.start_multirun(of, partial(sweep_job, list_pinned()))
+            else:
+                hydra_private.start_multirun(of, sweep.carry_out, launcher)
     except (KeyboardInterrupt, ConfigError) as error:
         if not (has_begun := mark.stat().st_size or read_jobs(mark.parent)):
             mark.unlink()
@@ -163,22 +162,18 @@ def _refuse(
         )
 
 
-def _compose(
-    given: Composition,
-    planned: Sequence[Sequence[str]],
-    added: frozenset[str],
-    sweep: SweepSettings,
-) -> tuple[Composed, frozenset[str]]:
-    """Each planned job composed, and checked as far as it can be without a call."""
-    composed = dict[tuple[str, ...], bytes]()
+def _check(
+    given: Composition, planned: Sequence[Sequence[str]], sweep: SweepSettings
+) -> frozenset[str]:
+    """Check each planned job as far as it can be without a call; the keys that the configuration did not have."""
+    added = frozenset[str]()
     for overrides in planned:
-        job, more = config_compose.compose(given.with_overrides(overrides), with_hydra=True)
+        job, more = config_compose.compose(given.with_overrides(overrides))
         aeon, _ = prepare_job(job)
         aeon.close()
         check_prices(price_book(aeon.settings.provider), sweep.max_cost, of="sweep")
-        composed[name_overrides(overrides)] = pickle.dumps(job)
         added |= more
-    return composed, added
+    return added
 
 
 def sweep_job(trusted: Sequence[Pinned], cfg: DictConfig) -> Any:

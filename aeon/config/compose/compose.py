@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from aeon.config.compose.environment_values import mask_environment_values
-from aeon.config.compose.hydra_private import hydra_in
+from aeon.config.compose.hydra_private import compose_values, hydra_in
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.problems import HYDRA_ERRORS, NOT_A_KEY, composition_error
 from aeon.config.compose.reference import check_config_dir
@@ -32,11 +32,15 @@ def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, f
     for validation to report, and Hydra itself wants them from `add_unknown_keys`. Raises ConfigError."""
     check_config_dir(of.config_dir, of.config_name)
     added: frozenset[str] = frozenset()
-    with hydra_in(of.config_dir):
+    with hydra_in(of.config_dir) as initialised:
         while True:
             given = add_unknown_keys(of.overrides, added)
             try:
-                made = hydra.compose(of.config_name, given, return_hydra_config=with_hydra)
+                made = (
+                    hydra.compose(of.config_name, given, return_hydra_config=True)
+                    if with_hydra
+                    else compose_values(of, given, initialised.config_loader)
+                )
                 return _with_endpoints(made, given), added
             except HYDRA_ERRORS as error:
                 unknown = NOT_A_KEY.match(str(error))
