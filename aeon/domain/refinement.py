@@ -72,6 +72,11 @@ class RefinementAction(Value):
         return ACTIONS[self.action_type]
 
     @property
+    def new_steps(self) -> tuple[PlanStep, ...]:
+        """The steps that it brings, if its type brings any."""
+        return (self.new_step,) if self.new_step and self.rule.needs_new_step else ()
+
+    @property
     def fragment(self) -> str:
         """The id of the step it is about: its target, or the step that it adds."""
         added = self.new_step.step_id if self.new_step else ""

@@ -27,7 +27,7 @@ class DeltaResult(Value):
 
     def changed_by(self, action: RefinementAction) -> frozenset[str]:
         """The ids of the steps that an action is about: its target, its new step, the steps of its subplan."""
-        about = {action.fragment, *((action.new_step.step_id,) if action.new_step else ())}
+        about = {action.fragment, *(step.step_id for step in action.new_steps)}
         if action.rule.decomposes:
             about |= {
                 step.step_id for step in self.plan.steps if step.parent_step_id == action.fragment
@@ -111,7 +111,7 @@ def _find_last_too_many(
     """The last action of those that empty the plan, make it too long, or take its one final step away."""
     last_first = list(accepted.items())[::-1]
     if not draft.steps:
-        emptying = [number for number, action in last_first if action.action_type == "REMOVE"]
+        emptying = [number for number, action in last_first if action.rule.retires]
         return {emptying[0]: "no step would be left: a plan needs at least one"}
     growing = [number for number, action in last_first if _is_growing(action, draft)]
     if growing and (excess := len(draft.steps) - max_steps) > 0:
@@ -143,23 +143,21 @@ def _is_growing(action: RefinementAction, draft: Draft) -> bool:
 def _rebuild_plan(
     plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]
 ) -> Plan:
-    """The plan of a draft; a step that replaces a parent takes its subplan over."""
+    """The plan of a draft; the subplan of a step that is gone is that of the step its substeps were handed to."""
+    steps = renumber_steps(topological(draft.result()))
+    if [id(step) for step in steps] == [id(step) for step in plan.steps]:
+        return plan
     subplans = {each.parent_step_id: each for each in plan.subplans}
     for action in actions:
-        step_id, new = action.fragment, action.new_step
         if action.rule.decomposes:
-            subplans[step_id] = made[step_id].origin
-        elif action.action_type == "REPLACE" and new is not None and step_id in subplans:
-            subplans[new.step_id] = subplans[step_id].model_copy(
-                update={"parent_step_id": new.step_id}
-            )
-    steps = renumber_steps(topological(draft.result()))
-    is_same = [id(step) for step in steps] == [id(step) for step in plan.steps]
-    return (
-        plan
-        if is_same
-        else plan.model_copy(update={"steps": steps, "subplans": tuple(subplans.values())})
-    )
+            subplans[action.fragment] = made[action.fragment].origin
+    for step_id, heir in draft.handed_over.items():
+        if heir is not None and heir not in subplans and step_id in subplans:
+            subplans[heir] = subplans[step_id].model_copy(update={"parent_step_id": heir})
+    # An executed substep is of the subplan that it was made for, even when that step is gone.
+    parents = {step.step_id for step in steps} | {step.parent_step_id for step in steps}
+    kept = tuple(each for parent, each in subplans.items() if parent in parents)
+    return plan.model_copy(update={"steps": steps, "subplans": kept})
 
 
 def _changes(plan: Plan, new_plan: Plan, draft: Draft) -> Iterator[StepChange]:

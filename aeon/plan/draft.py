@@ -40,8 +40,10 @@ def kind_of(action: RefinementAction) -> ActionType:
 
 
 class Draft:
-    """The steps with every action worked in that cannot be objected to; `refused` says why the others cannot. `heirs`
-    stand in for steps that are gone; `held` is what executed steps depend on, `declared` what actions say."""
+    """The steps with every action worked in that cannot be objected to; `refused` says why the others cannot.
+
+    `heirs` stand in for steps that are gone, `handed_over` says which step has their substeps. `held` is what executed
+    steps depend on, `declared` what actions say."""
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Draft:
         }
         self.refused: dict[int, str] = {}
         self.heirs: dict[str, tuple[str, ...]] = {}
+        self.handed_over: dict[str, str | None] = {}
         self.declared: list[tuple[int, str, str]] = []
         self.rewritten: set[str] = set()
         self.kinds: dict[str, list[str]] = {}
@@ -90,15 +93,11 @@ class Draft:
                 return f"there is no step '{action.fragment}' in the plan"
             if reason := self._object_to_target(action, target):
                 return reason
-        new = action.new_step
-        if rule.adds and new is not None and self._knows(new.step_id):
-            return f"the id '{new.step_id}' is taken: a new step needs a new id"
-        if (
-            rule.needs_new_step
-            and new is not None
-            and not (new.step_id.strip() and new.description.strip())
-        ):
-            return "the new step has no step_id or no description"
+        for new in action.new_steps:
+            if rule.adds and self._knows(new.step_id):
+                return f"the id '{new.step_id}' is taken: a new step needs a new id"
+            if not (new.step_id.strip() and new.description.strip()):
+                return "the new step has no step_id or no description"
         if rule.decomposes and target is not None:
             return self._object_to_subplan(target.step_id)
         return None
@@ -239,6 +238,7 @@ class Draft:
         self.steps[step_id] = self.steps[step_id].model_copy(update=fields)
 
     def _hand_over_substeps(self, parent_id: str, new_parent_id: str | None) -> None:
+        self.handed_over[parent_id] = new_parent_id
         for step_id, step in self.steps.items():
             if step.parent_step_id == parent_id and is_changeable(step):
                 self._change(step_id, parent_step_id=new_parent_id)

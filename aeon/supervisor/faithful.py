@@ -51,14 +51,24 @@ def find_foreign_tools(
     is_read = isinstance(found, Mapping | list)
     named = set(_texts(found)) if is_read else find_values(original, "tool")
     foreign = []
-    for index, entry in enumerate(repaired.get(LISTS[call]) or ()):
-        step, pointer = entry, f"/{LISTS[call]}/{index}"
-        if call == "refinement":
-            step, pointer = entry.get("new_step") or {}, f"{pointer}/new_step"
-        if (tool := step.get("tool")) and tool not in named:
+    for pointer, tool in _tools(repaired.get(LISTS[call]), f"/{LISTS[call]}"):
+        if tool not in named:
             message = f"the original does not name the tool {tool!r} here; a repair adds none: null, or the one it had"
-            foreign.append(FieldError(f"{pointer}/tool", message))
+            foreign.append(FieldError(pointer, message))
     return tuple(foreign)
+
+
+def _tools(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    """Every tool that a value names, wherever in it a step may stand, and the place of its name."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _tools(item, f"{pointer}/{index}")
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            if name == "tool" and isinstance(item, str) and item:
+                yield f"{pointer}/tool", item
+            elif name not in _OTHER_FIELDS:
+                yield from _tools(item, f"{pointer}/{name}")
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from aeon.domain.plan import PlanStep
+from aeon.domain.plan import Plan, PlanStep
 from aeon.plan.deltas import apply_actions
 from tests.plan.builders import (
     add,
@@ -163,6 +163,28 @@ def test_the_substeps_of_a_removed_step_move_up() -> None:
     result = apply_actions(plan, [remove("b")]).plan
     assert shape(result) == {"a": (), "b.x": ("a",), "c": ("a", "b.x")}
     assert result.step("b.x").parent_step_id is None
+
+
+def parents_of_subplans(plan: Plan) -> list[str]:
+    return [each.parent_step_id for each in plan.subplans]
+
+
+def test_the_subplan_of_a_removed_step_goes_with_it() -> None:
+    plan = apply_actions(chain(), [decompose("b")], subplans=subplan("b", step("x"))).plan
+    assert parents_of_subplans(plan) == ["b"]
+    assert parents_of_subplans(apply_actions(plan, [remove("b")]).plan) == []
+
+
+def test_the_subplan_of_a_replaced_pending_step_is_that_of_the_new_one() -> None:
+    plan = apply_actions(chain(), [decompose("b")], subplans=subplan("b", step("x"))).plan
+    assert parents_of_subplans(apply_actions(plan, [replace("b", "n", "a")]).plan) == ["n"]
+
+
+def test_the_subplan_of_a_removed_step_stays_while_an_executed_substep_is_of_it() -> None:
+    plan = plan_of(done("p.x", parent_step_id="p"), step("p", "p.x"), step("c", "p"))
+    origin = subplan("p", step("x"))["p"].origin
+    result = apply_actions(plan.model_copy(update={"subplans": (origin,)}), [remove("p")]).plan
+    assert parents_of_subplans(result) == ["p"]
 
 
 def test_the_substeps_of_a_replaced_pending_step_belong_to_the_new_one() -> None:

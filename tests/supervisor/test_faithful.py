@@ -152,6 +152,16 @@ def test_steps_of_subplans_and_refinements_are_held_too() -> None:
     )
 
 
+def test_every_step_that_an_action_holds_is_held_whatever_its_field_is_called() -> None:
+    """A new kind of action, whose steps stand elsewhere, is held without a word here."""
+    split = {
+        **action("SPLIT", "x"),
+        "parts": [planned("a"), {**planned("b", tool="danger"), "inner": {"tool": "worse"}}],
+    }
+    found = places(refinement(add("x")), refinement(split), call="refinement")
+    assert found == ["/actions/0/parts/1/tool", "/actions/0/parts/1/inner/tool"]
+
+
 def registry(called: list[str]) -> ToolRegistry:
     return ToolRegistry([a_tool(lambda _: called.append("danger"), name="danger")])
 
