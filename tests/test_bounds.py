@@ -1,10 +1,13 @@
-"""How knotted a function may be, so that one person can hold it in the head. No test counts lines or tokens of files.
+"""How knotted a function may be, so that one person can hold it in the head, and what functions and classes are called:
+a function by a verb and its object, a class by a noun of its own. No test counts lines or tokens of files.
 
 `make complexity` prints the functions that are more complex than one should aim for."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +53,140 @@ KNOTS = frozenset(
     }
 )
 """Functions that are more complex than that and are to be untied: a name may leave this set, none may join it."""
+
+WORDS_WITHOUT_AN_ACTOR = frozenset({"told", "said", "kept", "wanted", "wishes", "lent", "parting"})
+IRREGULAR_PARTICIPLES = re.compile(
+    "begun|built|chosen|done|drawn|found|given|gone|held|hidden|known|left|lost|made|met|paid|seen|sent|shown|spent"
+    "|taken|written"
+)
+NO_PARTICIPLES = re.compile(
+    "bring|embed|ending|everything|mapping|need|nesting|nothing|opening|planning|string"
+)
+
+PARTICIPLES = frozenset(
+    {
+        "app/aeon.py:prepared_run",
+        "app/parent.py:_changed_components",
+        "app/record.py:_lost_reviews",
+        "app/record.py:_missing_tool",
+        "app/record.py:_missing_tools",
+        "app/record.py:_named_files",
+        "app/verify.py:_verified",
+        "batch/batch.py:_written",
+        "batch/half_price.py:telling",
+        "batch/identity.py:differing_keys",
+        "batch/passing.py:passing_folder",
+        "batch/ray/answers.py:_sealed_here",
+        "batch/run.py:_configured_for",
+        "batch/run.py:capped_endpoints",
+        "batch/summary.py:shown",
+        "cli/commands/files.py:packaged_files",
+        "cli/job/arguments.py:_trusted_project",
+        "cli/job/arguments.py:trusted_by_asking",
+        "cli/job/attendance.py:_telling",
+        "cli/job/sweep_jobs.py:_pending",
+        "cli/progress/plain.py:stopping",
+        "cli/progress/words.py:stopping",
+        "config/compose/hydra_private.py:_reading_once",
+        "config/compose/hydra_private.py:_reading_pinned_files",
+        "config/compose/hydra_private.py:packaged_config_dir",
+        "config/compose/problems.py:_missing_option",
+        "config/compose/problems.py:known_paths",
+        "config/named_files.py:_imported",
+        "config/named_files.py:_named_directly",
+        "config/origin.py:changed_files",
+        "config/own_runs.py:unsealed_warnings",
+        "config/project_file.py:_named_folders",
+        "config/settings.py:named",
+        "config/settings.py:named_file",
+        "config/trusted_folders.py:given_hashes",
+        "config/trusted_folders.py:trusted_project",
+        "files/pinned.py:closed_folder",
+        "llm/dialects/downgrade.py:proved",
+        "llm/openai/adapter.py:_allowed_seconds",
+        "llm/openai/batches_journal.py:_begun",
+        "llm/openai/failures.py:_timed_out",
+        "llm/prices.py:named_endpoints",
+        "llm/prompts.py:packaged_prompts",
+        "llm/prompts.py:shown_path",
+        "llm/schemas.py:_packaged_document",
+        "llm/schemas.py:_packaged_path",
+        "llm/schemas.py:packaged_schemas",
+        "llm/stack/patience.py:_given_up",
+        "llm/stack/retry.py:_asked_seconds",
+        "llm/stack/stored.py:_stored_response",
+        "llm/stack/stored.py:shaping_settings",
+        "llm/template_work.py:_filtered",
+        "llm/template_work.py:_joined",
+        "llm/template_work.py:limited",
+        "observability/otel.py:guarded",
+        "report/compare/effects.py:known_values",
+        "report/compare/page.py:_drawn",
+        "report/compare/parting.py:_differing_fields",
+        "report/compare/rows.py:_asked",
+        "report/compare/rows.py:_differing",
+        "report/compare/rows.py:_missed",
+        "report/compare/rows.py:_unquoted",
+        "report/compare/sentences.py:_completed",
+        "report/compare/sentences.py:_converged",
+        "report/diagnosis/costs.py:_waited_within",
+        "report/diagnosis/judging.py:_disagreeing",
+        "report/ending.py:_raised_budget",
+        "report/ending.py:expected_cycles",
+        "report/ending.py:raised_limits",
+        "report/given.py:changed_settings",
+        "report/page/commands.py:typed_overrides",
+        "report/page/passes.py:_marked",
+        "report/page/passes.py:_shown",
+        "report/page/why.py:_held_against",
+        "report/runs.py:_listed",
+        "report/scores.py:assessed_passes",
+        "report/scores.py:given_scores",
+        "report/spending.py:_covered",
+    }
+)
+"""Functions that begin with a participle and are to be renamed: a name may leave this set, none may join it."""
+
+SHARED = frozenset(
+    {
+        "Answers",
+        "Batch",
+        "BoundedStream",
+        "Endpoint",
+        "Entry",
+        "Environment",
+        "Finding",
+        "Job",
+        "Journal",
+        "Member",
+        "Message",
+        "Outcome",
+        "Refused",
+        "Request",
+        "Row",
+        "Run",
+        "Threads",
+        "Waiting",
+        "Watched",
+        "Work",
+    }
+)
+"""Names that several classes have, of which all but one are to be renamed: a name may leave this set, none may join it."""
+
+
+WORDY = frozenset(
+    {
+        "app/many_endpoints.py:_Lent",
+        "batch/ray/limits.py:LentEndpoints",
+        "batch/ray/limits.py:LentMeter",
+        "batch/ray/limits.py:LentMinute",
+        "report/compare/parting.py:Parting",
+        "report/compare/parting.py:find_parting",
+        "report/compare/sentences.py:tell_parting",
+    }
+)
+"""Names with a word of WORDS_WITHOUT_AN_ACTOR that are to be renamed: a name may leave this set, none may join it."""
+
 
 BRANCHES = (
     ast.If,
@@ -110,6 +247,65 @@ def test_functions_are_simple():
     command = [sys.executable, "-m", "ruff", "check", "--select", "C901", str(ROOT)]
     done = subprocess.run(command, capture_output=True)
     assert done.returncode == 0, done.stdout.decode()
+
+
+def definitions() -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.ClassDef, *FUNCTIONS)):
+                yield path.relative_to(ROOT).as_posix(), node
+
+
+def words_of(name: str) -> list[str]:
+    return re.findall(r"[a-z]+", re.sub(r"([A-Z])", r"_\1", name).lower())
+
+
+def is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(ast.unparse(decorator).endswith("property") for decorator in node.decorator_list)
+
+
+def begins_with_participle(name: str) -> bool:
+    first = next(iter(words_of(name)), "")
+    if NO_PARTICIPLES.fullmatch(first):
+        return False
+    return first.endswith(("ed", "ing")) or bool(IRREGULAR_PARTICIPLES.fullmatch(first))
+
+
+def test_a_function_begins_with_no_participle() -> None:
+    found = {
+        f"{file}:{node.name}"
+        for file, node in definitions()
+        if isinstance(node, FUNCTIONS)
+        and begins_with_participle(node.name)
+        and not is_property(node)
+    }
+    assert found - PARTICIPLES == set(), "name these by a verb and its object"
+    assert PARTICIPLES - found == set(), "these are renamed: take them out of PARTICIPLES"
+
+
+def test_no_name_has_a_word_without_an_actor() -> None:
+    found = {
+        f"{file}:{node.name}"
+        for file, node in definitions()
+        if WORDS_WITHOUT_AN_ACTOR & set(words_of(node.name))
+    }
+    assert found - WORDY == set(), "say who does what"
+    assert WORDY - found == set(), "these are renamed: take them out of WORDY"
+
+
+def test_no_two_classes_have_one_name() -> None:
+    files = defaultdict(list)
+    for file, node in definitions():
+        if isinstance(node, ast.ClassDef):
+            files[node.name.lstrip("_")].append(file)
+    shared = {name: where for name, where in files.items() if len(where) > 1}
+    assert {name: shared[name] for name in shared.keys() - SHARED} == {}
+    assert SHARED - shared.keys() == set(), "these stand once: take them out of SHARED"
+
+
+def test_a_participle_is_recognised() -> None:
+    assert all(map(begins_with_participle, ["_listed", "given_hashes", "telling"]))
+    assert not any(map(begins_with_participle, ["embed_schema", "read_file", "_needs"]))
 
 
 def print_complex_functions() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from aeon.adaptive.table import packaged_table
+from aeon.adaptive.table import load_packaged_table
 from aeon.domain.history import RunState
 from aeon.domain.profile import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
 from aeon.domain.report import ValidationIssue
@@ -40,7 +40,7 @@ class AdaptiveDepth:
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
-        self.table = table or packaged_table()
+        self.table = table or load_packaged_table()
         caps = (
             global_ttl_limit,
             table.limit if table else None,
@@ -111,7 +111,7 @@ def configure_depth(
     profile: TaskProfile, allocated_ttl: int, table: TTLTable | None, *heuristics: str
 ) -> AdaptiveDepthConfiguration:
     """What a profile comes to (FR-030, FR-078), by `heuristics` and the `table`, None where it was not used."""
-    levels, depth = table or packaged_table(), profile.reasoning_depth
+    levels, depth = table or load_packaged_table(), profile.reasoning_depth
     return AdaptiveDepthConfiguration(
         detected_complexity=levels.complexity[depth],
         ambiguity_score=profile.ambiguity_level,

@@ -10,18 +10,18 @@ from aeon.domain.profile import TTLTable
 from aeon.files.resources import resource_root
 
 
-def packaged_table(**changes: Any) -> TTLTable:
+def load_packaged_table(**changes: Any) -> TTLTable:
     """The packaged table, with these changes."""
     return TTLTable.model_validate(complete_table(changes))
 
 
 def complete_table(given: Any) -> Any:
     """A table as it was given, what it leaves out taken from the packaged one."""
-    return {**_packaged_values(), **given} if isinstance(given, Mapping) else given
+    return {**_read_packaged_values(), **given} if isinstance(given, Mapping) else given
 
 
 @cache
-def _packaged_values() -> Mapping[str, Any]:
+def _read_packaged_values() -> Mapping[str, Any]:
     from aeon.files.fast_yaml import read_yaml  # a library that not every engine needs
 
     values: dict[str, Any] = read_yaml(resource_root() / "conf" / "ttl" / "default.yaml")

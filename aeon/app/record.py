@@ -38,7 +38,7 @@ from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.ledger import Ledger
-from aeon.store.opening import describe_place, shared_store, store_in
+from aeon.store.opening import describe_place, locate_shared_store, store_in
 from aeon.store.session import Session
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
@@ -315,7 +315,7 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
     if parent is not None:
         path, run_id = str(parent.path), parent.origin.run_id
     elif store.mode in ("cache", "replay"):
-        path = describe_place(store.path or shared_store(store))
+        path = describe_place(store.path or locate_shared_store(store))
     elif of_multirun is not None and store.mode == "record" and store.share_in_multirun:
         path = str(store_in(of_multirun, store.own_backend))
     else:

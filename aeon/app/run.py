@@ -36,7 +36,7 @@ from aeon.observability import artefacts
 from aeon.observability.ledger import Ledger
 from aeon.observability.sinks import QueuedObserver, open_sinks
 from aeon.store.opening import check_own_store, create_store, open_session, open_source
-from aeon.store.session import Session, stored_memory
+from aeon.store.session import Session, store_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +206,7 @@ class Run(Identity):
             memory = opened.enter_context(closing(open_memory(self._settings.memory, self.run_id)))
         begins_empty = self.memory is None and isinstance(memory, InMemory)
         read = None if begins_empty else partial(GuardedMemory(memory, report).search, "")
-        of_run = RunMemory(memory, stored_memory(read, session))
+        of_run = RunMemory(memory, store_memory(read, session))
         for key, value in self._settings.memory.entries.items():
             GuardedMemory(of_run, report).write(key, value)
         return of_run

@@ -89,7 +89,7 @@ def build_run_registry(
     from aeon.tools.builtin.memory import memory_tools  # takes time to import
 
     return ToolRegistry(
-        [made for made in memory_tools(memory) if _is_wanted(made.name, offered)], parent=registry
+        [made for made in memory_tools(memory) if _is_selected(made.name, offered)], parent=registry
     )
 
 
@@ -149,7 +149,7 @@ def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
     if unknown := [name for name in settings.only or () if name not in known]:
         problem = f"tools.builtin.only: there is no built-in tool {unknown[0]!r}"
         raise ConfigError(problem, hint=f"Name some of {', '.join(known)}.")
-    wanted = [name for name in BUILTIN if _is_wanted(name, settings)]
+    wanted = [name for name in BUILTIN if _is_selected(name, settings)]
     modules = [
         import_module(f"aeon.tools.builtin.{module}")
         for module in {BUILTIN[name] for name in wanted}
@@ -160,7 +160,7 @@ def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
     return [made[name] for name in wanted if name in made]
 
 
-def _is_wanted(name: str, settings: BuiltinSettings) -> bool:
+def _is_selected(name: str, settings: BuiltinSettings) -> bool:
     return settings.only is None or name in settings.only
 
 

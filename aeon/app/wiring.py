@@ -26,7 +26,7 @@ from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
-from aeon.store.session import Keep, Session, stored_ask
+from aeon.store.session import Keep, Session, store_answers_of
 from aeon.tools.registry import Approve
 from aeon.tools.stored import StoredInvoker
 
@@ -90,7 +90,7 @@ def build_kernel(
         settings.refinement,
         max_steps=settings.execution.max_steps,
         one_final_step=settings.answer.json_schema is not None,
-        ask=stored_ask(around.ask, session, stop) if around.ask else None,
+        ask=store_answers_of(around.ask, session, stop) if around.ask else None,
     )
     return Orchestrator(
         llm,

@@ -9,7 +9,7 @@ from aeon.config.load import find_recorded_origin
 from aeon.config.origin import ProviderOrigin
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import shown_address
+from aeon.domain.values import show_address
 from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
     NO_NAME,
@@ -92,7 +92,7 @@ def _refuse_withheld_addresses(
             sent = f"the key {key} from {origin}" if environ.get(key) else "your task"
             raise ConfigError(
                 f"{name} of {environ.file}, which you have not trusted, would have {sent} sent to "
-                f"{shown_address(address)!a}; nothing was sent",
+                f"{show_address(address)!a}; nothing was sent",
                 hint=f"`aeon trust {environ.file.parent}` shows the file and asks; or give the address "
                 f"yourself: {name}=URL in the environment, or provider.base_url=URL.",
             )

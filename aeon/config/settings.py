@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
 
-from aeon.adaptive.table import complete_table, packaged_table
+from aeon.adaptive.table import complete_table, load_packaged_table
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.profile import TTLTable
 from aeon.domain.values import FromOthers, StartsCode, Taken, Unneeded, Value
@@ -157,7 +157,7 @@ class Settings(Value):
     mode: Taken[ModeSettings] = ModeSettings.model_construct()
     convergence: Taken[ConvergenceSettings] = Field(default_factory=ConvergenceSettings)
     ttl: Annotated[Taken[TTLTable], BeforeValidator(complete_table)] = Field(
-        default_factory=packaged_table
+        default_factory=load_packaged_table
     )
     limits: Taken[LimitSettings] = LimitSettings.model_construct()
     refinement: Taken[RefinementSettings] = RefinementSettings.model_construct()

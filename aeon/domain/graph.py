@@ -95,10 +95,10 @@ def is_live(step: PlanStep) -> bool:
 def ready_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """The pending steps whose dependencies are all complete, or left to a person, in plan order (FR-065, FR-087)."""
     settled = {step.step_id for step in plan.steps if step.status == "complete" or step.unfinished}
-    return tuple(step for step in pending_steps(plan) if settled.issuperset(step.dependencies))
+    return tuple(step for step in find_pending_steps(plan) if settled.issuperset(step.dependencies))
 
 
-def pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
+def find_pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """The steps still to be executed, ready or not, in plan order."""
     return tuple(step for step in plan.steps if step.status == "pending")
 
@@ -139,7 +139,7 @@ def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
         parent = steps[parent].parent_step_id if parent in steps else None
 
 
-def expected_calls(plan: Plan) -> int:
+def count_expected_calls(plan: Plan) -> int:
     """About how many LLM cycles a plan needs: n + 4L + 2 for n steps in L layers (FR-029). PlanError on a cycle."""
     by_layer = EVALUATION_CYCLES + 2  # and its refinement, with the validation of the changes
     return len(plan.steps) + by_layer * len(layers(plan)) + 2

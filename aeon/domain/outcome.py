@@ -186,7 +186,7 @@ def _with_whole_last_pass(state: RunState) -> RunState:
     return state.model_copy(update={"passes": (*state.passes[:-1], whole)})
 
 
-def finished_event(ended: history.Outcome) -> RunFinished:
+def make_finished_event(ended: history.Outcome) -> RunFinished:
     """The event that tells of a run's end."""
     return RunFinished(
         termination_reason=ended.termination_reason,

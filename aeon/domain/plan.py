@@ -156,7 +156,7 @@ class Plan(Value):
     subplans: tuple[SubplanOrigin, ...] = ()
 
     @model_validator(mode="after")
-    def _numbered(self) -> Plan:
+    def _number_steps(self) -> Plan:
         ids, total = Counter(step.step_id for step in self.steps), len(self.steps)
         if len(ids) < total:
             repeated = sorted(step_id for step_id, count in ids.items() if count > 1)

@@ -31,7 +31,7 @@ class Usage:
     @classmethod
     def of_unanswered(cls, request: LLMRequest) -> Usage:
         """What a request that was sent and not answered has used at least, estimated by the length of its texts."""
-        return cls(input_tokens=estimated_tokens(request), requests=1)
+        return cls(input_tokens=estimate_tokens(request), requests=1)
 
     @property
     def total_tokens(self) -> int:
@@ -119,7 +119,7 @@ class LLMRequest:
     variables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-def estimated_tokens(request: LLMRequest) -> int:
+def estimate_tokens(request: LLMRequest) -> int:
     """About how many tokens a request's texts are."""
     size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     return size // BYTES_PER_TOKEN

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-def shown_address(address: str) -> str:
+def show_address(address: str) -> str:
     """An address as it may be shown and written down: without a user, and without its query, where a key may be."""
     try:
         url = urlsplit(address)
@@ -54,7 +54,7 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
+Address = Annotated[str, PlainSerializer(show_address, when_used="json")]
 """An address; what is written of it as JSON is what may be shown."""
 
 

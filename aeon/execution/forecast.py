@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aeon.domain.errors import PlanError
-from aeon.domain.graph import expected_calls
+from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import Plan, PlanStep
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
@@ -33,4 +33,4 @@ def forecast(plan: Plan, cost: Callable[[PlanStep], int], *, core: bool) -> int:
     """About how many LLM cycles a plan takes, given what each step does; in core mode nothing comes on top. Repairs,
     and what a refined plan adds, are not foreseen. Raises PlanError when the dependencies form a cycle."""
     by_model = sum(cost(step) for step in plan.steps)
-    return by_model if core else expected_calls(plan) - len(plan.steps) + by_model
+    return by_model if core else count_expected_calls(plan) - len(plan.steps) + by_model

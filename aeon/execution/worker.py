@@ -99,14 +99,14 @@ class StepWorker:
             step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results)
         )
 
-    def missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
+    def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
         """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step id, what is wrong),
         in plan order (FR-058)."""
         for step in plan.steps:
-            if step.status == "pending" and (missing := self._missing_of(step)):
+            if step.status == "pending" and (missing := self._describe_missing(step)):
                 yield step.step_id, missing
 
-    def _missing_of(self, step: PlanStep) -> str:
+    def _describe_missing(self, step: PlanStep) -> str:
         if step.tool is not None:
             known = self._registry.get(step.tool) is not None
             return "" if known else self._registry.describe_missing(step.tool)
@@ -229,7 +229,7 @@ class StepWorker:
         )
 
     def _replace_tool(self, step: PlanStep, situation: Situation) -> Worked:
-        missing = self._missing_of(step) or self._registry.describe_missing(step.tool or "")
+        missing = self._describe_missing(step) or self._registry.describe_missing(step.tool or "")
         step = with_error(step, missing)
         remarks: list[tuple[AdvisoryKind, str]] = [
             ("unknown_tool", f"Step {step.step_id}: {missing}")

@@ -64,7 +64,7 @@ def add_core_schema(resolver: Any) -> None:
         resolver.add_implicit_resolver(_TAG + name, re.compile(f"^(?:{pattern})$"), list(first))
 
 
-class _Loader(yaml.SafeLoader):
+class _PositionLoader(yaml.SafeLoader):
     """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers. What is
     too much of is refused as soon as it is read, since reading on is what takes long."""
 
@@ -104,12 +104,12 @@ class _Loader(yaml.SafeLoader):
         return int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
 
 
-_Loader.yaml_implicit_resolvers = {}
-add_core_schema(_Loader)
+_PositionLoader.yaml_implicit_resolvers = {}
+add_core_schema(_PositionLoader)
 _KNOWN = ("bool", "float", "null", "str", "seq", "map")
-_Loader.yaml_constructors = {
+_PositionLoader.yaml_constructors = {
     **{f"{_TAG}{name}": getattr(yaml.SafeLoader, f"construct_yaml_{name}") for name in _KNOWN},
-    f"{_TAG}int": _Loader.construct_whole_number,
+    f"{_TAG}int": _PositionLoader.construct_whole_number,
     None: yaml.SafeLoader.construct_undefined,
 }
 
@@ -154,12 +154,12 @@ class LocatedYaml:
             ) from error
         with suppress(yaml.YAMLError):  # what YAML cannot read of JSON has no positions
             # JSON has tabs only between its tokens, where YAML wants blanks.
-            self._compose(_Loader(self.path, text.replace("\t", " "), self._longest))
+            self._compose(_PositionLoader(self.path, text.replace("\t", " "), self._longest))
         return value
 
     def _yaml(self, text: str) -> Any:
         try:
-            loader = _Loader(self.path, text, self._longest)
+            loader = _PositionLoader(self.path, text, self._longest)
             node = self._compose(loader)
             return None if node is None else loader.construct_document(node)
         except (yaml.YAMLError, ValueError, KeyError) as error:
@@ -168,7 +168,7 @@ class LocatedYaml:
             problem = getattr(error, "problem", None) or f"not YAML: {' '.join(str(error).split())}"
             raise UnreadableFile(self.path, problem, position, hint=_HINT) from error
 
-    def _compose(self, loader: _Loader) -> yaml.Node | None:
+    def _compose(self, loader: _PositionLoader) -> yaml.Node | None:
         node: yaml.Node | None = loader.get_single_node()
         if node is not None:
             self._locate(node, ())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from aeon.domain.events import StepFinished, StepStarted
-from aeon.domain.graph import pending_steps, ready_steps
+from aeon.domain.graph import find_pending_steps, ready_steps
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
 from aeon.execution.recorder import OpenPass
@@ -16,7 +16,7 @@ from aeon.execution.worker import Situation
 from aeon.kernel.budget import batch_size
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
-from aeon.plan.transitions import abandon_step, incoming_context, start_step
+from aeon.plan.transitions import abandon_step, collect_incoming_context, start_step
 from aeon.plan.views import step_key
 
 
@@ -29,7 +29,7 @@ class Batches:
 
     def runnable(self, plan: Plan) -> Sequence[PlanStep]:
         """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
-        return pending_steps(plan)[:1] if self._core else ready_steps(plan)
+        return find_pending_steps(plan)[:1] if self._core else ready_steps(plan)
 
     def carry_out(self, this: OpenPass) -> None:
         """The batch of a pass, from its charge to its records; what a stop leaves unfinished is abandoned (FR-064).
@@ -74,7 +74,7 @@ class Batches:
                 allowed -= cost
                 context = ""
                 if not self._core:
-                    context = worker.context(incoming_context(plan, step, results))
+                    context = worker.context(collect_incoming_context(plan, step, results))
                 chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
         plan = plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)

@@ -19,9 +19,9 @@ from typing import Any
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, Unexpected
-from aeon.domain.graph import final_steps, layers, pending_steps
+from aeon.domain.graph import final_steps, find_pending_steps, layers
 from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
-from aeon.domain.outcome import build_outcome, finished_event
+from aeon.domain.outcome import build_outcome, make_finished_event
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
@@ -104,7 +104,7 @@ class Loop:
         ended = build_outcome(
             run_id, task, self._options.configuration, self.state, reason, error, seconds
         )
-        run.stream.emit(finished_event(ended))
+        run.stream.emit(make_finished_event(ended))
         return ended
 
     def plan(self, task: str, context: dict[str, Any] | None) -> Plan:
@@ -160,7 +160,7 @@ class Loop:
     def _step_done(self, this: OpenPass) -> TerminationReason | None:
         plan = self._run.plan
         this.complete = True
-        if not pending_steps(plan):
+        if not find_pending_steps(plan):
             return (
                 "completed"
                 if all(step.status == "complete" for step in plan.steps)
@@ -202,7 +202,7 @@ class Loop:
         return self._run.call("plan", lambda: generate_plan(self._planner, task, context, **limits))
 
     def _look_for_tools(self, plan: Plan) -> Plan:
-        missing = dict(self._batches.worker.missing_tools(plan))
+        missing = dict(self._batches.worker.find_missing_tools(plan))
         for step_id, message in missing.items():
             self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)
         return with_errors(plan, missing)

@@ -22,7 +22,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import WHOLE
-from aeon.refinement.models import Refined
+from aeon.refinement.models import RefinementOutcome
 
 T = TypeVar("T")
 
@@ -88,14 +88,14 @@ class OpenRun:
             self.update(advisories=(*self.state.advisories, advisory))
             self.stream.emit(events.AdvisoryRaised(advisory=advisory))
 
-    def take(self, refined: Refined) -> None:
+    def take(self, refined: RefinementOutcome) -> None:
         """Go on with the plan of a refinement; what it left to a person is not refined again (FR-065)."""
         self.attempts = refined.attempts
         self.refinement_error = refined.error
         self.update(**refined.changes_of(self.state))
         for remark in refined.remarks:
             self.advise(remark.kind, remark.message, remark.step_id)
-        for fragment, message in refined.left_to_person():
+        for fragment, message in refined.list_fragments_for_person():
             if fragment not in self.state.manual_intervention:
                 self.update(manual_intervention=(*self.state.manual_intervention, fragment))
                 self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)

@@ -33,12 +33,12 @@ from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.protocols import CALL_HEADERS
 from aeon.llm.settings import ProviderSettings
-from aeon.observability.otel_export import ABANDONED, Call, Telemetry, open_telemetry
+from aeon.observability.otel_export import ABANDONED, Telemetry, TracedCall, open_telemetry
 
 _SPANS_OF_PHASES = {"PLAN": "plan", "REFINE": "plan", "EVALUATE": "evaluate"}
 _LONGEST = 300
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_call: ContextVar[Call | None] = ContextVar("traced_call", default=None)
+_call: ContextVar[TracedCall | None] = ContextVar("traced_call", default=None)
 
 
 def _harmless(method: _Method) -> _Method:
@@ -83,7 +83,7 @@ class Tracing:
         self._thought: Span | None = None
         self._steps: dict[str, Span] = {}
         self._tools: dict[int, tuple[ToolInvocation, Any]] = {}
-        self._calls: set[Call] = set()
+        self._calls: set[TracedCall] = set()
         self._latest: dict[
             int, SpanContext
         ] = {}  # of each dispatch, the call that a repair belongs to
@@ -227,10 +227,10 @@ class Tracing:
                 self._telemetry.emit("gen_ai.evaluation.result", result, self._pass.span)
 
     @_harmless
-    def start_call(self, request: LLMRequest, provider: ProviderSettings) -> Call | None:
+    def start_call(self, request: LLMRequest, provider: ProviderSettings) -> TracedCall | None:
         """Open the span of a request, current in this thread; a repair is linked to what it repairs."""
         site = request.site
-        call = Call(self._telemetry, request, provider, self._parent(site.step_id))
+        call = TracedCall(self._telemetry, request, provider, self._parent(site.step_id))
         if site.attempt and site.sequence in self._latest:
             call.span.add_link(self._latest[site.sequence], {"aeon.link": "repair"})
         self._latest[site.sequence] = call.span.get_span_context()
@@ -238,7 +238,7 @@ class Tracing:
         return call
 
     @_harmless
-    def end_call(self, call: Call, outcome: LLMResponse | BaseException) -> None:
+    def end_call(self, call: TracedCall, outcome: LLMResponse | BaseException) -> None:
         """End the span of a request with what came of it."""
         if call in self._calls:
             self._calls.remove(call)

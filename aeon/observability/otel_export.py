@@ -93,7 +93,7 @@ class Telemetry:
                 counter.add(count, attributes)
 
 
-class Call:
+class TracedCall:
     """A request to a model. The span of its attempt under way is current in the thread that makes it."""
 
     def __init__(

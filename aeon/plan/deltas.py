@@ -25,7 +25,7 @@ class DeltaResult(Value):
     refused: tuple[RefusedAction, ...] = ()
     changes: tuple[StepChange, ...] = ()
 
-    def changed_by(self, action: RefinementAction) -> frozenset[str]:
+    def find_changed_steps(self, action: RefinementAction) -> frozenset[str]:
         """The ids of the steps that an action is about: its target, its new step, the steps of its subplan."""
         about = {action.fragment, *(step.step_id for step in action.new_steps)}
         if action.rule.decomposes:

@@ -148,7 +148,7 @@ class Draft:
         target, new = self.steps[action.fragment], _new_step(action)
         self._change(
             target.step_id,
-            **_planned_fields(new),
+            **_select_planned_fields(new),
             **(_RETRIED if target.blocked else {"errors": ()}),
         )
         self._set_dependencies(number, target.step_id, new.dependencies)
@@ -218,7 +218,7 @@ class Draft:
     def _insert(self, number: int, new: PlanStep, place: int, parent: str | None = None) -> None:
         step = PlanStep(step_id=new.step_id, description=new.description, parent_step_id=parent)
         items = list(self.steps.items())
-        items.insert(place, (new.step_id, step.model_copy(update=_planned_fields(new))))
+        items.insert(place, (new.step_id, step.model_copy(update=_select_planned_fields(new))))
         self.steps = dict(items)
         self.kinds[new.step_id] = ["ADD"]
         self._set_dependencies(number, new.step_id, new.dependencies)
@@ -257,7 +257,7 @@ def _new_step(action: RefinementAction) -> PlanStep:
     return cast(PlanStep, action.new_step)  # there where the action needs it
 
 
-def _planned_fields(new: PlanStep) -> dict[str, object]:
+def _select_planned_fields(new: PlanStep) -> dict[str, object]:
     return {name: getattr(new, name) for name in _PLANNED}
 
 

@@ -95,7 +95,7 @@ def everything_before(
     return tuple(parts)
 
 
-def incoming_context(
+def collect_incoming_context(
     plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
 ) -> tuple[ContextPart, ...]:
     """Outputs and hand-offs of a step's dependencies, in step order (FR-090)."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aeon.domain.graph import answer_steps, answer_text, by_id, is_live, pending_steps
+from aeon.domain.graph import answer_steps, answer_text, by_id, find_pending_steps, is_live
 from aeon.domain.plan import Plan, PlanStep
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
@@ -80,7 +80,7 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
         }
         for action in delta.accepted
     ]
-    about = [delta.changed_by(action) for action in delta.accepted]
+    about = [delta.find_changed_steps(action) for action in delta.accepted]
     return [
         {
             "step_id": change.step_id,
@@ -173,7 +173,7 @@ def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
         "text": answer_text(plan),
         "steps": steps,
         "is_shown": all(step_id in outputs for step_id in steps),
-        "pending": [step.step_id for step in pending_steps(plan)],
+        "pending": [step.step_id for step in find_pending_steps(plan)],
         "blocked": [
             step.step_id for step in plan.steps if step.blocked and not step.manual_intervention
         ],

@@ -53,7 +53,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Refined:
+class RefinementOutcome:
     """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067). `handed_over` are the
     fragments that a person must look at from now on, `conflicts` the contradictions, `error` is why it could not be had
     or used: the model's failure, no judgement of what it proposed."""
@@ -76,7 +76,7 @@ class Refined:
             "conflicts": (*state.conflicts, *self.conflicts),
         }
 
-    def left_to_person(self) -> Iterator[tuple[str, str]]:
+    def list_fragments_for_person(self) -> Iterator[tuple[str, str]]:
         """The fragments that a person must look at, each with what to tell."""
         for step_id in self.handed_over:
             yield step_id, f"Step {step_id} needs a person's attention."

@@ -49,7 +49,7 @@ from aeon.refinement.components import (
     WithNestingDepth,
 )
 from aeon.refinement.conflicts import find_conflicts
-from aeon.refinement.models import Ask, Budget, Occasion, Proposer, Refined, Remark
+from aeon.refinement.models import Ask, Budget, Occasion, Proposer, RefinementOutcome, Remark
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
 
@@ -110,7 +110,7 @@ class Refiner:
 
     def refine(
         self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget
-    ) -> Refined:
+    ) -> RefinementOutcome:
         """Refine a plan. Raises what `budget.call` raises to end the run."""
         asks, proposal = self.asks_model(plan, occasion), Refinement()
         try:
@@ -154,7 +154,7 @@ class Refiner:
             ),
             model_asked=asks,
         )
-        return Refined(
+        return RefinementOutcome(
             refined,
             attempts,
             record,
@@ -166,12 +166,12 @@ class Refiner:
 
     def give_up(
         self, plan: Plan, triggers: Sequence[Trigger], attempts: RefinementAttempts
-    ) -> Refined:
+    ) -> RefinementOutcome:
         """The plan at the limit of a run's refinements: its steps that are not complete are left to a person, as at the
         limit of a fragment, so that what depends on them goes on with the best there is (FR-066)."""
         steps = by_id(plan.steps)
         left = tuple(trigger.about for trigger in triggers if trigger.about in steps)
-        return Refined(leave_to_person(plan, left), attempts, handed_over=left)
+        return RefinementOutcome(leave_to_person(plan, left), attempts, handed_over=left)
 
     def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
         issues = list(open_issues(occasion.issues, occasion.closed))
@@ -280,9 +280,9 @@ class Refiner:
         )
 
 
-def _without(plan: Plan, attempts: RefinementAttempts, error: AeonError) -> Refined:
+def _without(plan: Plan, attempts: RefinementAttempts, error: AeonError) -> RefinementOutcome:
     remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
-    return Refined(plan, counting.count_failure(attempts), remarks=(remark,), error=error)
+    return RefinementOutcome(plan, counting.count_failure(attempts), remarks=(remark,), error=error)
 
 
 def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:
@@ -314,7 +314,7 @@ def _reject_actions(
     grave = {i.step_id: i for i in report.issues if reaches(i.severity, reject_severity)}
     refused = []
     for action in draft.accepted:
-        about = draft.changed_by(action)
+        about = draft.find_changed_steps(action)
         concerned = {None, *about, *_dependents(plan, about), *_dependents(draft.plan, about)}
         issue = next((issue for step_id, issue in grave.items() if step_id in concerned), None)
         if issue is not None:

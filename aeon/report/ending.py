@@ -11,7 +11,7 @@ from typing import Literal
 from aeon.adaptive.heuristics import count_units
 from aeon.adaptive.table import complete_table
 from aeon.domain.assessment import SCORE_CODES
-from aeon.domain.graph import expected_calls
+from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.result import RunResult, Saved, UsageReport
@@ -364,7 +364,7 @@ def expected_cycles(result: RunResult) -> int:
     """What the plan was expected to take when it was made; a little more, where steps are tools with arguments."""
     steps = result.history.passes[0].steps
     plan = Plan(goal="", steps=steps)
-    return len(steps) if _is_core(result) else expected_calls(plan)
+    return len(steps) if _is_core(result) else count_expected_calls(plan)
 
 
 def _base_for(result: RunResult, needed: int) -> int:

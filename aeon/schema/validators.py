@@ -20,8 +20,8 @@ from aeon.schema.visits import (
     VISITS_A_VALUE,
     TooManyVisits,
     Visits,
-    counted,
-    limited_visits,
+    count_visits,
+    limit_visits,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class SchemaValidator:
         TooManyVisits where finding the rest would take too many visits."""
         if self._visits.are_too_many(value):
             raise TooManyVisits
-        with limited_visits(value):
+        with limit_visits(value):
             yield from self._detailed_validator.iter_errors(value)
 
     @cached_property
@@ -89,7 +89,7 @@ class SchemaValidator:
             "uniqueItems": _unique_items,
         }
         bounded = extend(  # type: ignore[no-untyped-call]
-            kind, validators={name: counted(check) for name, check in checks.items()}
+            kind, validators={name: count_visits(check) for name, check in checks.items()}
         )
         made: Validator = bounded(self.schema, registry=Registry())
         return made

@@ -54,12 +54,12 @@ class Visits:
         if self._weight * values <= _QUICK:
             return False
         try:
-            self._visit(self._schema, value, Budget(values))
+            self._visit(self._schema, value, VisitBudget(values))
         except (TooManyVisits, RecursionError):
             return True
         return False
 
-    def _visit(self, schema: Any, value: Any, budget: Budget) -> None:
+    def _visit(self, schema: Any, value: Any, budget: VisitBudget) -> None:
         budget.spend()
         if not isinstance(schema, Mapping):
             return
@@ -80,7 +80,7 @@ class Visits:
             if isinstance(reference := schema.get(keyword), str):
                 yield self._follow(reference)
         for keyword in _IN_PLACE_LISTS:
-            yield from _listed(schema.get(keyword))
+            yield from _to_sequence(schema.get(keyword))
         yield from (schema[keyword] for keyword in _IN_PLACE if keyword in schema)
         for keyword in ("dependentSchemas", "dependencies"):
             parts = schema.get(keyword)
@@ -91,7 +91,7 @@ class Visits:
         for keyword in ("properties", "patternProperties"):
             parts = schema.get(keyword)
             yield from parts.values() if isinstance(parts, Mapping) else ()
-        yield from _listed(schema.get("prefixItems"))
+        yield from _to_sequence(schema.get("prefixItems"))
         for keyword in (*_OTHER_MEMBERS, *_OTHER_ITEMS, "propertyNames"):
             part = schema.get(keyword, ())
             yield from part if isinstance(part, list | tuple) else (part,)
@@ -109,7 +109,7 @@ class Visits:
         raise ValueError(f"the reference {reference!r} cannot be followed; use #/$defs/NAME")
 
 
-class Budget:
+class VisitBudget:
     """The visits that are left to a check of a value."""
 
     def __init__(self, values: int) -> None:
@@ -122,20 +122,20 @@ class Budget:
             raise TooManyVisits
 
 
-_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_budget: ContextVar[VisitBudget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def limited_visits(value: Any) -> Iterator[None]:
-    """Within it, functions made by `counted` raise TooManyVisits once a check of `value` has taken too many."""
-    token = _budget.set(Budget(_count_values(value)))
+def limit_visits(value: Any) -> Iterator[None]:
+    """Within it, functions made by `count_visits` raise TooManyVisits once a check of `value` has taken too many."""
+    token = _budget.set(VisitBudget(_count_values(value)))
     try:
         yield
     finally:
         _budget.reset(token)
 
 
-def counted(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+def count_visits(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     """A keyword's function of jsonschema, each call of which is a visit."""
 
     def check_counted(validator: Any, keyword: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -201,7 +201,7 @@ def _find_item_schemas(schema: Mapping[str, Any], place: int) -> Iterator[Any]:
             yield part[place]
 
 
-def _listed(parts: Any) -> Sequence[Any]:
+def _to_sequence(parts: Any) -> Sequence[Any]:
     return parts if isinstance(parts, list) else ()
 
 

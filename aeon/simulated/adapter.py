@@ -16,9 +16,9 @@ from aeon.llm.watching import tell_slowly
 from aeon.schema.examples import NOTHING, NoExample, complete_value, make_example
 from aeon.simulated import plan_answers, work_answers
 from aeon.simulated.scenario import Script, load_scenario
-from aeon.simulated.situation import CALM, MARK, Situation, character
+from aeon.simulated.situation import CALM, MARK, SimulatedCall, character
 
-_WISHES: Mapping[str, Callable[[Situation], Any]] = {
+_WISHES: Mapping[str, Callable[[SimulatedCall], Any]] = {
     "task_profile": work_answers.task_profile,
     "plan": plan_answers.plan,
     "subplan": plan_answers.subplan,
@@ -62,9 +62,9 @@ class SimulatedAdapter:
         if rule is not None and rule.text is not None:
             text = rule.text
         elif rule is not None and "answer" in rule.model_fields_set:
-            text = _to_json(_complete_answer(rule.answer, Situation(request, CALM, self._seed)))
+            text = _to_json(_complete_answer(rule.answer, SimulatedCall(request, CALM, self._seed)))
         else:
-            text = _simulate(Situation(request, self._character, self._seed))
+            text = _simulate(SimulatedCall(request, self._character, self._seed))
         tell_slowly(request, text, latency)
         return LLMResponse(
             text,
@@ -75,7 +75,7 @@ class SimulatedAdapter:
         )
 
 
-def _simulate(situation: Situation) -> str:
+def _simulate(situation: SimulatedCall) -> str:
     call, seed = situation.request.call, situation.seed
     if "tool_arguments" in (call, situation.variables.get("call")):
         raise NotSimulated(
@@ -96,7 +96,7 @@ def _simulate(situation: Situation) -> str:
     return _spoil(value, situation) if situation.character.malformed else _to_json(value)
 
 
-def _answer(situation: Situation, call: str) -> Any:
+def _answer(situation: SimulatedCall, call: str) -> Any:
     return _fit(situation.request.schema, _WISHES[call](situation) if call in _WISHES else NOTHING)
 
 
@@ -112,7 +112,7 @@ def _fit(schema: Mapping[str, Any], wish: Any) -> Any:
     )
 
 
-def _repair(situation: Situation) -> Any:
+def _repair(situation: SimulatedCall) -> Any:
     schema = situation.request.schema
     properties = schema.get("properties", {})
     try:
@@ -128,7 +128,7 @@ def _repair(situation: Situation) -> Any:
     return _fit(schema, complete_value(schema, {**original, **no_tool}, _free_text))
 
 
-def _spoil(value: Any, situation: Situation) -> str:
+def _spoil(value: Any, situation: SimulatedCall) -> str:
     call, text = situation.request.call, _to_json(value)
     if call in ("repair", "subplan") or (call != "plan" and situation.rng.random() > 0.3):
         return text
@@ -138,7 +138,7 @@ def _spoil(value: Any, situation: Situation) -> str:
     return _to_json({name: member for name, member in value.items() if name != forgotten})
 
 
-def _complete_answer(answer: Any, situation: Situation) -> Any:
+def _complete_answer(answer: Any, situation: SimulatedCall) -> Any:
     schema = situation.request.schema
     if isinstance(answer, dict) and situation.request.call in _WISHES:
         calm = _WISHES[situation.request.call](situation)

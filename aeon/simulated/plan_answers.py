@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from aeon.simulated.situation import MARK, ShownStep, Situation, excerpt
+from aeon.simulated.situation import MARK, ShownStep, SimulatedCall, excerpt
 
 CLARIFIED = "clarified:"
 SPECIFIC = "made specific:"
@@ -37,7 +37,7 @@ _SHAPES: tuple[dict[str, tuple[str, ...]], ...] = (
 )
 
 
-def plan(situation: Situation) -> dict[str, Any]:
+def plan(situation: SimulatedCall) -> dict[str, Any]:
     """A plan of three to six steps in two to four layers that ends with one step and names the task."""
     shape = situation.draw("plan", situation.task).choice(_SHAPES)
     steps = []
@@ -47,7 +47,7 @@ def plan(situation: Situation) -> dict[str, Any]:
     return {"goal": f"{MARK} A complete answer to: {situation.task}", "steps": steps}
 
 
-def subplan(situation: Situation) -> dict[str, Any]:
+def subplan(situation: SimulatedCall) -> dict[str, Any]:
     """Two substeps that prepare the step that is to be decomposed, and one that needs both."""
     parent = situation.variables.get("parent") or {}
     subject = excerpt((parent.get("description") or situation.task).removeprefix(MARK).strip(), 80)
@@ -63,7 +63,7 @@ def subplan(situation: Situation) -> dict[str, Any]:
     return {"subplan_goal": f"{MARK} What is needed for: {subject}", "substeps": steps}
 
 
-def refinement(situation: Situation) -> dict[str, Any]:
+def refinement(situation: SimulatedCall) -> dict[str, Any]:
     """Changes to the steps of the plan, and a reason for each grave issue that no change answers."""
     character, changes = situation.character, []
     if situation.is_started or character.reviews:
@@ -90,7 +90,7 @@ def refinement(situation: Situation) -> dict[str, Any]:
     }
 
 
-def _change_step(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
+def _change_step(situation: SimulatedCall, step: ShownStep) -> list[dict[str, Any]]:
     character, is_named = situation.character, step.step_id in situation.issues
     if step.status == "BLOCKED" and character.on_blocked == "SUBPLAN_CREATE":
         return [
@@ -140,7 +140,7 @@ def _change_step(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
 
 
 def _add_cross_check(
-    situation: Situation, changes: Sequence[dict[str, Any]]
+    situation: SimulatedCall, changes: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     changed = {change["target_step_id"] for change in changes}
     final = [
@@ -159,7 +159,7 @@ def _add_cross_check(
     ]
 
 
-def _extend(situation: Situation) -> list[dict[str, Any]]:
+def _extend(situation: SimulatedCall) -> list[dict[str, Any]]:
     number = situation.count_steps("more-") + 1
     needs = [step.step_id for step in situation.final]
     added = _step(
@@ -172,7 +172,7 @@ def _extend(situation: Situation) -> list[dict[str, Any]]:
     )
 
 
-def _ask_questions(situation: Situation) -> list[dict[str, Any]]:
+def _ask_questions(situation: SimulatedCall) -> list[dict[str, Any]]:
     blocked = [step.step_id for step in situation.select("BLOCKED")]
     character = situation.character
     asks = (character.refuses and not situation.is_started) or (
@@ -191,7 +191,11 @@ def _ask_questions(situation: Situation) -> list[dict[str, Any]]:
 
 
 def _change(
-    situation: Situation, action: str, target: str | None, step: dict[str, Any] | None, reason: str
+    situation: SimulatedCall,
+    action: str,
+    target: str | None,
+    step: dict[str, Any] | None,
+    reason: str,
 ) -> dict[str, Any]:
     return {
         "action_type": action,

@@ -111,7 +111,7 @@ class ShownStep:
         self.is_live = not raw.get("replaced_by") and self.status != "invalid"
 
 
-class Situation:
+class SimulatedCall:
     """A request, the character of the run, its seed, and what the request's variables say of the work. `live` are the
     steps that are still part of the work, `final` those of them that none depends on, `share` the part of them that is
     complete (1 without a plan). `issues`: the ids of the review's issues by the step they are about. `rng` is chance

@@ -8,14 +8,14 @@ from typing import Any
 
 from aeon.schema.json_schema import enum_of
 from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
-from aeon.simulated.situation import MARK, Situation, excerpt
+from aeon.simulated.situation import MARK, SimulatedCall, excerpt
 
 _ATTEMPT = re.compile(r"attempt (\d{1,3})")
 _OPENING = re.compile(r'^<(\w+)-[a-z2-7]{12} step="([^"\n]*)">$', re.MULTILINE)
 _CLOSING = re.compile(r"^</\w+-[a-z2-7]{12}>$", re.MULTILINE)
 
 
-def task_profile(situation: Situation) -> dict[str, Any]:
+def task_profile(situation: SimulatedCall) -> dict[str, Any]:
     """A profile that affords the simulated plans; a small one for a character whose TTL is to expire."""
     if observed := situation.variables.get("observed"):
         before = observed["profile"]  # one tier deeper, for an update (FR-NEW-003)
@@ -42,7 +42,7 @@ def task_profile(situation: Situation) -> dict[str, Any]:
     }
 
 
-def step(situation: Situation) -> dict[str, Any]:
+def step(situation: SimulatedCall) -> dict[str, Any]:
     """An output that names its step and what came in; BLOCKED where the seed's character says so."""
     shown, character = situation.step, situation.character
     index, total = shown.get("step_index", 0), shown.get("total_steps", 0)
@@ -80,7 +80,7 @@ def _without_tags(context: str) -> str:
     return _CLOSING.sub("", opened)
 
 
-def semantic_validation(situation: Situation) -> dict[str, Any]:
+def semantic_validation(situation: SimulatedCall) -> dict[str, Any]:
     """The issues of a review: of changed steps, of a plan that has not run, or of the work so far."""
     if situation.variables.get("artifact_type") == "step":
         changed = [change["step_id"] for change in situation.variables.get("changed", ())]
@@ -99,7 +99,7 @@ def semantic_validation(situation: Situation) -> dict[str, Any]:
     }
 
 
-def _review_plan(situation: Situation) -> list[dict[str, Any]]:
+def _review_plan(situation: SimulatedCall) -> list[dict[str, Any]]:
     candidates = [
         s
         for s in situation.live
@@ -118,7 +118,7 @@ def _review_plan(situation: Situation) -> list[dict[str, Any]]:
     ]
 
 
-def _review_work(situation: Situation) -> list[dict[str, Any]]:
+def _review_work(situation: SimulatedCall) -> list[dict[str, Any]]:
     found = [
         _issue("specificity", "HIGH", step.step_id, "could not be carried out as it is worded")
         for step in situation.select("BLOCKED")
@@ -144,7 +144,7 @@ def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
     }
 
 
-def convergence(situation: Situation) -> dict[str, Any]:
+def convergence(situation: SimulatedCall) -> dict[str, Any]:
     """Scores that follow the share of finished steps, every criterion answered, every pair of artefacts judged."""
     character, live = situation.character, situation.live
     is_done = situation.share == 1 and not character.never_enough
@@ -172,7 +172,7 @@ def convergence(situation: Situation) -> dict[str, Any]:
     }
 
 
-def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
+def _scores(situation: SimulatedCall, is_done: bool) -> tuple[float, float, float]:
     if is_done:
         score = min(1.0, round(0.97 + 0.01 * situation.count_steps("more-"), 2))
         return score, score, score
@@ -183,7 +183,7 @@ def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
     return round(0.9 * situation.share, 2), round(0.95 - shaken, 2), round(0.92 - shaken, 2)
 
 
-def _compare_pairs(situation: Situation, is_done: bool) -> list[dict[str, Any]]:
+def _compare_pairs(situation: SimulatedCall, is_done: bool) -> list[dict[str, Any]]:
     statuses: dict[str, str] = dict.fromkeys(
         enum_of(situation.request.schema, "artifacts"), "consistent"
     )

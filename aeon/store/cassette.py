@@ -177,7 +177,7 @@ def _show_text(text: str) -> dict[str, Any]:
     return {"text": text}
 
 
-class _Message(BaseModel):
+class _RecordedMessage(BaseModel):
     role: str
     content: InstanceOf[str]
 
@@ -186,7 +186,7 @@ class _Checked(BaseModel):
     """What the program relies on in a model's request and answer, since a cassette may hold anything."""
 
     model_config = ConfigDict(strict=True, protected_namespaces=())
-    messages: list[_Message]
+    messages: list[_RecordedMessage]
     model: str = ""
     usage: dict[str, int] = {}
     text: InstanceOf[str] | None = None

@@ -31,23 +31,23 @@ _SCALARS: Mapping[str, Any] = {
 }
 
 
-class _Loader(FastLoader):
+class _CassetteLoader(FastLoader):
     """Plain values are those of JSON: YAML's own are also dates, other bases and numbers to the base 60."""
 
 
-_Loader.yaml_implicit_resolvers = {}
-_Loader.add_implicit_resolver(f"{_TAG}null", re.compile(r"(?:~|null|)\Z"), ["~", "n", ""])
-_Loader.add_implicit_resolver(f"{_TAG}bool", re.compile(r"(?:true|false)\Z"), ["t", "f"])
-_Loader.add_implicit_resolver(
+_CassetteLoader.yaml_implicit_resolvers = {}
+_CassetteLoader.add_implicit_resolver(f"{_TAG}null", re.compile(r"(?:~|null|)\Z"), ["~", "n", ""])
+_CassetteLoader.add_implicit_resolver(f"{_TAG}bool", re.compile(r"(?:true|false)\Z"), ["t", "f"])
+_CassetteLoader.add_implicit_resolver(
     f"{_TAG}int", re.compile(r"-?(?:0|[1-9][0-9]*)\Z"), list("-0123456789")
 )
-_Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
+_CassetteLoader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
 
 
 def load(text: str) -> Any:
     """The value of a text. Raises StoreFailed for a text that is no YAML, or is too large or too deep."""
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=_CassetteLoader)
         return None if node is None else _read(node, {})[0]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise StoreFailed(f"this is not YAML: {' '.join(str(error).split())}") from None

@@ -60,13 +60,13 @@ def store_in(directory: Path, backend: OwnObject = SQLITE) -> Path:
     return directory / ("store.sqlite" if is_packaged(backend) else "store")
 
 
-def shared_store(settings: StoreSettings) -> Place:
+def locate_shared_store(settings: StoreSettings) -> Place:
     """The place of the store that runs share with `store.mode=cache`: in the working directory unless given."""
     default = store_in(Path(".aeon"), settings.backend)
-    return _named_store(settings.path or default, settings.backend)
+    return _locate_store(settings.path or default, settings.backend)
 
 
-def _named_store(place: Place, backend: OwnObject) -> Place:
+def _locate_store(place: Place, backend: OwnObject) -> Place:
     if isinstance(place, str):
         return place
     path = place.expanduser()
@@ -88,7 +88,7 @@ def open_source(place: Place, backend: OwnObject = SQLITE) -> AnswerSource:
         from aeon.store.cassette import CassetteSource, read
 
         return CassetteSource(read(place.expanduser()))
-    return open_store(_named_store(place, backend), backend=backend, read_only=True)
+    return open_store(_locate_store(place, backend), backend=backend, read_only=True)
 
 
 def create_store(directory: Path, settings: StoreSettings) -> None:
@@ -105,7 +105,7 @@ def check_store(settings: StoreSettings) -> None:
         if settings.mode == "replay":
             _open_recording(settings).close()
         if settings.mode == "cache":
-            place = shared_store(settings)
+            place = locate_shared_store(settings)
             _refuse_recorded_run(place, settings.backend)
             open_store(place, backend=settings.backend).close()
     except StoreFailed as error:
@@ -176,7 +176,7 @@ def _open_own(settings: StoreSettings, directory: Path | None) -> AnswerStore | 
         own = settings.own_backend
         return open_store(store_in(directory, own), backend=own)
     if settings.mode == "record" and settings.path is not None:
-        return open_store(_named_store(settings.path, settings.backend), backend=settings.backend)
+        return open_store(_locate_store(settings.path, settings.backend), backend=settings.backend)
     return None
 
 
@@ -186,7 +186,7 @@ def _open_shared(
     """The store that this run shares with others, if there is one, and how answers are found in it."""
     place: Place
     if settings.mode == "cache":
-        place, backend = shared_store(settings), settings.backend
+        place, backend = locate_shared_store(settings), settings.backend
     elif of_multirun is not None and settings.share_in_multirun:
         place, backend = store_in(of_multirun, settings.own_backend), settings.own_backend
     else:

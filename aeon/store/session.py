@@ -29,7 +29,7 @@ _USAGE = TypeAdapter(Usage)
 _STOPPED = "the run stops, since what it asks now would have to be paid for again (store.on_error=go_on goes on)"
 
 
-def stored_usage(answer: Answer) -> Usage:
+def read_stored_usage(answer: Answer) -> Usage:
     """The usage that a stored answer reports. Raises StoreFailed for counts that are not whole numbers."""
     try:
         return _USAGE.validate_python(answer.get("usage") or {})
@@ -151,7 +151,7 @@ class Session:
         with self._lock:
             if kind == "model":
                 model = str(answer.get("model") or "")
-                self.saved_usage[model] = self.saved_usage.get(model, Usage()) + stored_usage(
+                self.saved_usage[model] = self.saved_usage.get(model, Usage()) + read_stored_usage(
                     answer
                 )
             self.saved[kind] += 1
@@ -188,7 +188,7 @@ class _NotStored(Exception):
     """There is no answer to store."""
 
 
-def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session) -> dict[str, Any]:
+def store_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session) -> dict[str, Any]:
     """The contents of memory at the beginning of a run, stored in its session, and given again from there; without
     `read` the memory begins with the run, and nothing is stored. Raises StoreFailed."""
 
@@ -206,7 +206,7 @@ def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session
         return dict(read()) if read else {}
 
 
-def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: False) -> Ask:
+def store_answers_of(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: False) -> Ask:
     """`ask` with its answers stored in a run's session and given again from there; None is stored, too, unless `stop`
     says that the run is asked to stop while the question is open. Raises StoreMiss and StoreFailed."""
 

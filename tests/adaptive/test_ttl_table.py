@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from aeon.adaptive.heuristics import AdaptiveDepth, configure_depth
-from aeon.adaptive.table import packaged_table
+from aeon.adaptive.table import load_packaged_table
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.domain.profile import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage
 from tests.support.scripted_model import ScriptedModel
@@ -137,7 +137,7 @@ def test_the_limit_given_is_the_limit_where_there_is_no_table_of_ones_own():
 
 def test_the_smallest_of_all_limits_holds():
     model = ScriptedModel()
-    table = packaged_table(limit=9)
+    table = load_packaged_table(limit=9)
     assert AdaptiveDepth(model, 50, table=table).allocate_ttl(profile(5)) == 9
     assert AdaptiveDepth(model, 8, table=table).allocate_ttl(profile(5)) == 8
     assert AdaptiveDepth(model, 50, {"max_llm_calls": 7}, table=table).allocate_ttl(profile(5)) == 7
@@ -170,7 +170,7 @@ def test_the_smallest_of_all_limits_holds():
 )
 def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
     with pytest.raises(ValidationError):
-        packaged_table(**table)
+        load_packaged_table(**table)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
 )
 def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str, mode: str):
     made = configure_depth(
-        profile(depth, ambiguity_level=0.3, raw_inference="because"), 12, packaged_table()
+        profile(depth, ambiguity_level=0.3, raw_inference="because"), 12, load_packaged_table()
     )
     assert (made.detected_complexity, made.reasoning_mode) == (complexity, mode)
     assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (
@@ -196,7 +196,7 @@ def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str
 
 
 def test_another_table_gives_another_mode_and_complexity():
-    table = packaged_table(
+    table = load_packaged_table(
         reasoning_mode=dict.fromkeys(range(1, 6), "deep"),
         complexity=dict.fromkeys(range(1, 6), "high"),
     )
@@ -250,7 +250,7 @@ def tenths(amount: float) -> int:
 
 
 def test_halves_are_rounded_up():
-    table = packaged_table(depth=dict.fromkeys(range(1, 6), 0.1))
+    table = load_packaged_table(depth=dict.fromkeys(range(1, 6), 0.1))
     allocated = [
         AdaptiveDepth(ScriptedModel(), table=table).allocate_ttl(profile(1), base)
         for base in (15, 25, 35)
@@ -259,7 +259,7 @@ def test_halves_are_rounded_up():
 
 
 def test_a_band_and_a_level_of_ones_own_add_their_share():
-    table = packaged_table(
+    table = load_packaged_table(
         sufficiency={
             "high": Band(at_least=0.8, add=0),
             "low": Band(at_least=0.2, add=1),

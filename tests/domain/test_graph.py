@@ -80,7 +80,7 @@ def test_layers_of_an_empty_plan_are_none() -> None:
 
 
 def test_expected_calls_are_steps_plus_four_a_layer_plus_two() -> None:
-    assert graph.expected_calls(diamond()) == 4 + 4 * 3 + 2
+    assert graph.count_expected_calls(diamond()) == 4 + 4 * 3 + 2
 
 
 def test_final_steps_ignore_what_is_invalid_for_good_and_what_was_replaced() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.adaptive.table import packaged_table
+from aeon.adaptive.table import load_packaged_table
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain import events
 from aeon.domain.history import Outcome
@@ -57,7 +57,7 @@ def kernel(
         ConvergenceEngine(model, structured=structured),
         validator,
         planner,
-        AdaptiveDepth(model, structured=structured, table=packaged_table(), **limit),
+        AdaptiveDepth(model, structured=structured, table=load_packaged_table(), **limit),
         executor=StepExecutor(
             StepWorker(
                 model,

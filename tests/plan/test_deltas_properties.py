@@ -201,4 +201,4 @@ def test_a_pending_step_never_waits_for_one_that_was_replaced(data: st.DataObjec
         actions, subplans = refinement(data.draw, plan)
         plan = apply_actions(plan, actions, subplans=subplans).plan
         replaced = {one.step_id for one in plan.steps if one.replaced_by}
-        assert all(replaced.isdisjoint(one.dependencies) for one in graph.pending_steps(plan))
+        assert all(replaced.isdisjoint(one.dependencies) for one in graph.find_pending_steps(plan))

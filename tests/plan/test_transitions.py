@@ -8,10 +8,10 @@ from aeon.domain.history import StepResult
 from aeon.plan.transitions import (
     ContextPart,
     abandon_step,
+    collect_incoming_context,
     cut_off,
     fail_step,
     finish_step,
-    incoming_context,
     start_step,
 )
 from tests.plan.builders import blocked, done, plan_of, step
@@ -88,7 +88,7 @@ def test_the_context_is_outputs_and_hand_offs_of_the_dependencies_in_step_order(
         "b": StepResult(step_id="b", step_output="milk"),
         "x": StepResult(step_id="x", step_output="unrelated"),
     }
-    assert incoming_context(plan, plan.step("c"), results) == (
+    assert collect_incoming_context(plan, plan.step("c"), results) == (
         ContextPart("output", "a", "tea"),
         ContextPart("handoff", "a", "hot"),
         ContextPart("output", "b", "milk"),
@@ -97,8 +97,8 @@ def test_the_context_is_outputs_and_hand_offs_of_the_dependencies_in_step_order(
 
 def test_there_is_no_context_without_dependencies_or_before_their_results():
     plan = plan_of(step("a"), step("b", "a"))
-    assert incoming_context(plan, plan.step("a"), {}) == ()
-    assert incoming_context(plan, plan.step("b"), {}) == ()
+    assert collect_incoming_context(plan, plan.step("a"), {}) == ()
+    assert collect_incoming_context(plan, plan.step("b"), {}) == ()
 
 
 def test_no_transition_changes_the_step_it_is_given():

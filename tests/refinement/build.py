@@ -12,7 +12,7 @@ from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.refinement.models import Occasion, Refined
+from aeon.refinement.models import Occasion, RefinementOutcome
 from aeon.refinement.refiner import Refiner
 from aeon.validation.semantic import SemanticValidator
 from tests.support.scripted_model import ScriptedModel
@@ -50,7 +50,7 @@ def refine(
     planner: Any = None,
     validator: Any = None,
     **options: Any,
-) -> Refined:
+) -> RefinementOutcome:
     refiner = Refiner(
         planner or RecursivePlanner(model),
         validator or SemanticValidator(model),
@@ -61,12 +61,12 @@ def refine(
     return refiner.refine(plan, occasion, attempts or RefinementAttempts(), budget or Calls())
 
 
-def refusals(refined: Refined) -> dict[str, str]:
+def refusals(refined: RefinementOutcome) -> dict[str, str]:
     """The reason of each refused action, by kind and fragment."""
     assert refined.record is not None
     return {f"{r.action.action_type} {r.action.fragment}": r.reason for r in refined.record.refused}
 
 
-def accepted(refined: Refined) -> list[str]:
+def accepted(refined: RefinementOutcome) -> list[str]:
     assert refined.record is not None
     return [f"{a.action_type} {a.fragment}" for a in refined.record.accepted]

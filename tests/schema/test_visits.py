@@ -10,7 +10,7 @@ import pytest
 from aeon.domain.errors import ConfigError, SchemaFileError
 from aeon.schema.examples import NoExample, make_example
 from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
-from aeon.schema.visits import MOST_IN_ALL, Budget, Visits
+from aeon.schema.visits import MOST_IN_ALL, VisitBudget, Visits
 from aeon.tools.registry import Tool, ToolRegistry
 
 Wrap = Callable[[dict[str, Any]], dict[str, Any]]
@@ -105,13 +105,13 @@ def test_no_check_goes_through_more_schemas_than_there_are_in_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spent: list[int] = []
-    spend = Budget.spend
+    spend = VisitBudget.spend
 
-    def count(self: Budget, characters: int = 0) -> None:
+    def count(self: VisitBudget, characters: int = 0) -> None:
         spent.append(1)
         spend(self, characters)
 
-    monkeypatch.setattr(Budget, "spend", count)
+    monkeypatch.setattr(VisitBudget, "spend", count)
     numbers = {"anyOf": [{"type": "string", "maxLength": n} for n in range(18)]}
     unused = {str(n): {} for n in range(1_100)}
     validator = compile_schema({"items": numbers, "properties": unused}, "s")

@@ -10,7 +10,7 @@ from aeon.domain.request import CallSite, at_site
 from aeon.domain.tool_result import ToolResult
 from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.opening import open_session, open_source
-from aeon.store.session import Session, stored_ask
+from aeon.store.session import Session, store_answers_of
 from aeon.store.settings import StoreSettings
 from aeon.store.sqlite_store import SqliteStore
 from aeon.tools.registry import ApprovalRequest, ToolRegistry
@@ -189,19 +189,19 @@ def test_what_a_person_answered_or_left_open_is_not_asked_again(
         asked.append(put)
         return said
 
-    assert [stored_ask(ask, opened(mode))(question()) for mode in ("record", "replay")] == [
+    assert [store_answers_of(ask, opened(mode))(question()) for mode in ("record", "replay")] == [
         said,
         said,
     ]
     assert asked == [question()]
     with pytest.raises(StoreMiss):
-        stored_ask(ask, opened("replay"))(question("How few?"))
+        store_answers_of(ask, opened("replay"))(question("How few?"))
 
 
 def test_a_person_who_is_interrupted_has_not_answered(opened: Opened) -> None:
-    assert stored_ask(lambda _: None, opened(), lambda: True)(question()) is None
+    assert store_answers_of(lambda _: None, opened(), lambda: True)(question()) is None
     with pytest.raises(StoreMiss):
-        stored_ask(lambda _: "four", opened("replay"))(question())
+        store_answers_of(lambda _: "four", opened("replay"))(question())
 
 
 def test_a_tool_with_effects_that_was_under_way_at_a_kill_is_named_when_it_is_called_again(

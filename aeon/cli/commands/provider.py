@@ -15,7 +15,7 @@ from aeon.config.environment import environment
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import shown_address
+from aeon.domain.values import show_address
 from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider
 from aeon.llm.stack import build as stack
 from aeon.report.ending import why_cost_is_unknown
@@ -76,7 +76,7 @@ def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
         return f"Provider: {provider.kind}, {provider.adapter}"
     address = getattr(provider, "base_url", None)
     text = f"Provider: {getattr(provider, 'name', provider.kind)}"
-    text += f" at {shown_address(address)}" if address else ""
+    text += f" at {show_address(address)}" if address else ""
     if isinstance(provider, EndpointSettings):
         # A key that is not needed is sent all the same.
         is_sent = bool(environ.get(provider.api_key_env, "").strip())

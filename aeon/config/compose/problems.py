@@ -16,7 +16,7 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.config.compose.literal import key_of
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import shown_address
+from aeon.domain.values import show_address
 from aeon.files.explain import Mistake, explain, models_in
 
 _LONGEST_VALUE = 80
@@ -96,7 +96,7 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
 
 
 def _shorten_addresses(text: str) -> str:
-    return _ADDRESS.sub(lambda found: shown_address(found[0]), text)
+    return _ADDRESS.sub(lambda found: show_address(found[0]), text)
 
 
 def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -130,5 +130,5 @@ def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
 def _format(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, str) and "://" in value:
-        text = shown_address(value)
+        text = show_address(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

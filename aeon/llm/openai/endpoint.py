@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import shown_address
+from aeon.domain.values import show_address
 from aeon.files.secret_forms import secret_forms
 from aeon.llm.settings import EndpointSettings
 
@@ -51,7 +51,7 @@ class Endpoint:
         self.base_url = settings.base_url or DEFAULT_BASE_URL
         if client is not None:
             self.base_url = str(client.base_url).rstrip("/")
-        self.address = shown_address(self.base_url)
+        self.address = show_address(self.base_url)
         self.key = key
         self.key_sent = bool(key or settings.token_provider or client) or any(
             name.lower() in _KEY_HEADERS for name in given
@@ -145,7 +145,7 @@ def _check_address(address: str) -> None:
         is_address = False
     if not is_address or "@" in address:
         raise ConfigError(
-            f"provider.base_url is no http address, or holds a user or a password: {shown_address(address)}",
+            f"provider.base_url is no http address, or holds a user or a password: {show_address(address)}",
             hint="Write it whole, for example http://localhost:8000/v1; a password goes into a header, for which "
             "provider.extra_headers_env.Authorization=NAME names a variable.",
         )

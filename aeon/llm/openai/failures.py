@@ -11,7 +11,7 @@ import httpx2
 from openai import APIConnectionError, APITimeoutError, OpenAIError
 
 from aeon.domain.errors import AuthenticationFailed, ConnectionFailed, LLMError, RequestRefused
-from aeon.domain.values import is_loopback_name, shown_address
+from aeon.domain.values import is_loopback_name, show_address
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import not_an_api
 
@@ -93,7 +93,7 @@ def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed
     elif proxy := find_proxy(endpoint.base_url):
         failed += ": its proxy"
         hint = (
-            f"Requests go through the proxy {shown_address(proxy)} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "
+            f"Requests go through the proxy {show_address(proxy)} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "
             f"check it, or set NO_PROXY={urlsplit(endpoint.base_url).hostname} to go around it."
         )
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aeon.domain.errors import LLMError, RateLimited
-from aeon.domain.request import LLMRequest, LLMResponse, estimated_tokens
+from aeon.domain.request import LLMRequest, LLMResponse, estimate_tokens
 
 PERIOD_SECONDS = (
     61.0  # a minute, and a second, since requests that were sent on time may arrive late
@@ -120,7 +120,7 @@ class Limiter:
         """Wait for the request's turn. `check` is called after each moment of waiting, and raises to leave; `tell` is
         told before it how many seconds the wait takes yet, `POLL_SECONDS` where that depends on others, and 0.0 when it
         is over."""
-        turn = Turn(estimated_tokens(request) + self._average_output if self._tokens else 0)
+        turn = Turn(estimate_tokens(request) + self._average_output if self._tokens else 0)
         with self._lock:
             self._waiting.append(turn)
         try:

@@ -19,7 +19,7 @@ from aeon.llm.stack.retry import sleep_until_stopped
 from aeon.store.chain import when_unusable
 from aeon.store.lookup import ReuseScope
 from aeon.store.models import FOUND_OUT, CallPath, StoreRequest
-from aeon.store.session import Session, stored_usage
+from aeon.store.session import Session, read_stored_usage
 from aeon.store.settings import StoreSettings
 
 _ERRORS: dict[str, type[LLMError]] = {
@@ -185,14 +185,16 @@ def response(answer: dict[str, Any]) -> LLMResponse:
     try:
         if "error" not in answer:
             known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
-            return _RESPONSE.validate_python({**known, "usage": stored_usage(answer)})
+            return _RESPONSE.validate_python({**known, "usage": read_stored_usage(answer)})
         more = {
             name: answer[name]
             for name in ("status", "retry_after", "model", "usage_reported")
             if name in answer
         }
         kind = _ERRORS[str(answer["error"])]
-        error = kind(answer["message"], hint=answer["hint"], usage=stored_usage(answer), **more)
+        error = kind(
+            answer["message"], hint=answer["hint"], usage=read_stored_usage(answer), **more
+        )
     except (TypeError, KeyError, ValueError) as failure:
         raise StoreFailed(f"an answer in the store cannot be read: {failure}") from failure
     if answer.get("endpoint"):

@@ -96,7 +96,7 @@ class _Checker:
         given = self.checks.get("input_names")
         for name in self.inputs or ():
             if given is not None and name not in given:
-                self.add(("inputs", str(name)), _missing_input(name))
+                self.add(("inputs", str(name)), _report_missing_input(name))
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             for field in ("description", "arguments"):
                 for place, text in find_texts(raw.get(field), ("steps", index, field)):
@@ -115,7 +115,7 @@ class _Checker:
             if self.inputs is not None and name not in self.inputs:
                 return f"{text}: `inputs` has no '{name}'{_suggest(name, self.inputs)}"
             return (
-                _missing_input(name)
+                _report_missing_input(name)
                 if self.inputs is None and given is not None and name not in given
                 else ""
             )
@@ -194,7 +194,7 @@ def _read_step(index: int, raw: Mapping[str, Any]) -> PlanStep:
     )
 
 
-def _missing_input(name: str) -> str:
+def _report_missing_input(name: str) -> str:
     return f"the input '{name}' is not given: inputs.{name}=\"...\" or input_files.{name}=path"
 
 

@@ -14,11 +14,11 @@ from aeon.files.located_yaml import add_core_schema
 from aeon.plan.workflow.references import Reference, change_texts, escape_references
 
 
-class _Row(list[str]):
+class _OneLineList(list[str]):
     """A list on one line."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _WorkflowDumper(yaml.SafeDumper):
     """Writes every value in full: YAML would refer to one that occurs again by an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
@@ -26,20 +26,20 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: _Dumper, text: str) -> yaml.Node:
+def _text(dumper: _WorkflowDumper, text: str) -> yaml.Node:
     style = None if text.replace("\n", "").isprintable() else '"'
     if style is None and "\n" in text and text.strip() == text:
         style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_WorkflowDumper.add_representer(str, _text)
 _SEQUENCE = "tag:yaml.org,2002:seq"
-_Dumper.add_representer(
-    _Row, lambda dumper, row: dumper.represent_sequence(_SEQUENCE, row, flow_style=True)
+_WorkflowDumper.add_representer(
+    _OneLineList, lambda dumper, row: dumper.represent_sequence(_SEQUENCE, row, flow_style=True)
 )
 # What is text to the one version of YAML and a number or a truth value to the other is quoted.
-add_core_schema(_Dumper)
+add_core_schema(_WorkflowDumper)
 
 
 def workflow_text(
@@ -76,8 +76,8 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
     entry = {
         "id": step.step_id,
         "description": _escape(step.description, inputs, ()),
-        "depends_on": _Row(step.dependencies),
-        "provides": _Row(step.provides),
+        "depends_on": _OneLineList(step.dependencies),
+        "provides": _OneLineList(step.provides),
         "handoff": step.handoff_to_next,
         "tool": step.tool,
         "agent": None if step.tool else step.agent,
@@ -93,11 +93,13 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
 def _escape(value: Any, inputs: Collection[str], before: Collection[str]) -> Any:
     """A value whose texts are read back as they are, but for references to these inputs and steps."""
 
-    def is_kept(found: Reference) -> bool:
+    def is_known(found: Reference) -> bool:
         return found.name in (inputs if found.kind == "input" else before)
 
-    return change_texts(value, lambda _, text: escape_references(text, is_kept))
+    return change_texts(value, lambda _, text: escape_references(text, is_known))
 
 
 def _dump(value: Any) -> str:
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
+    return str(
+        yaml.dump(value, Dumper=_WorkflowDumper, sort_keys=False, allow_unicode=True, width=110)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aeon.domain.values import shown_address
+from aeon.domain.values import show_address
 from aeon.report.diagnosis.finding import Remedy
 from aeon.report.ending import (
     Points,
@@ -97,7 +97,7 @@ def typed_overrides(record: Record) -> list[str]:
         if key.startswith(_TEXTS) and value[:1] == value[-1:] == "'" and len(value) > 1:
             key, value = key.removeprefix("++"), value[1:-1].replace("\\'", "'")
         if key.endswith("base_url") and value:
-            value = shown_address(value)
+            value = show_address(value)
         if "observability.sinks" in key:
             value = "..."  # which may be an address with a key in it
         typed.append(f"{key}{sign}{record.result.task if key == 'task' else value}")

@@ -109,12 +109,12 @@ class _Series:
 
     def functions(self) -> dict[str, Callable[..., Decimal]]:
         return {
-            "exp": self._counted(Decimal.exp),
-            "log": self._counted(_log),
-            "log10": self._counted(Decimal.log10),
+            "exp": self._count_calls_of(Decimal.exp),
+            "log": self._count_calls_of(_log),
+            "log10": self._count_calls_of(Decimal.log10),
         }
 
-    def _counted(self, function: Callable[..., Decimal]) -> Callable[..., Decimal]:
+    def _count_calls_of(self, function: Callable[..., Decimal]) -> Callable[..., Decimal]:
         def work_out(*values: Decimal) -> Decimal:
             self._add()
             return function(*values)

@@ -37,7 +37,7 @@ _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
-class Entry(Value):
+class FolderEntry(Value):
     """A file, folder, link or something else; its path from the tools' folder; its size in bytes, of files only."""
 
     path: str
@@ -48,7 +48,7 @@ class Entry(Value):
 class Listing(Value):
     """What is in a folder, sorted by path; `complete` is false when there is more than is listed."""
 
-    entries: list[Entry]
+    entries: list[FolderEntry]
     complete: bool
 
 
@@ -138,7 +138,7 @@ class _Folder:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
 
-    def walk(self, path: str, recursive: bool) -> Iterator[Entry]:
+    def walk(self, path: str, recursive: bool) -> Iterator[FolderEntry]:
         start = self._locate(path)
         with self._open(path, _FOLDER, "there is no such folder") as top:
             for within, folders, files, descriptor in os.fwalk(".", dir_fd=top):
@@ -186,14 +186,16 @@ class _Folder:
                 os.close(descriptor)
 
 
-def _describe(path: Path, name: str, folder: int) -> Entry:
+def _describe(path: Path, name: str, folder: int) -> FolderEntry:
     shown = os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
-        return Entry(path=shown, kind="other", size=None)
+        return FolderEntry(path=shown, kind="other", size=None)
     if stat.S_ISREG(found.st_mode):
-        return Entry(path=shown, kind="file", size=found.st_size)
+        return FolderEntry(path=shown, kind="file", size=found.st_size)
     if stat.S_ISDIR(found.st_mode):
-        return Entry(path=shown, kind="folder", size=None)
-    return Entry(path=shown, kind="link" if stat.S_ISLNK(found.st_mode) else "other", size=None)
+        return FolderEntry(path=shown, kind="folder", size=None)
+    return FolderEntry(
+        path=shown, kind="link" if stat.S_ISLNK(found.st_mode) else "other", size=None
+    )

@@ -28,7 +28,7 @@ def tool_name(prefix: str, name: str) -> str:
     return f"{clean[: NAME_LIMIT - _DIGEST_LENGTH - 1]}-{digest}"
 
 
-def is_wanted(name: str, server: McpServer) -> bool:
+def is_selected(name: str, server: McpServer) -> bool:
     """Whether the server's own name of a tool matches a pattern of `allow` and none of `deny` (`*`, `?`, `[...]`)."""
     return _matches(name, server.allow) and not _matches(name, server.deny)
 
@@ -45,13 +45,13 @@ def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
     for key in sorted(servers, key=lambda key: -len(prefixes[key])):
         prefix, server = prefixes[key], servers[key]
         if prefix and name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in _JOINERS:
-            return key if is_wanted(name[len(prefix) + 1 :], server) else None
+            return key if is_selected(name[len(prefix) + 1 :], server) else None
         if not prefix and _matches(name, [pattern for pattern in server.allow if pattern != "*"]):
-            return key if is_wanted(name, server) else None
+            return key if is_selected(name, server) else None
     return None
 
 
-def unmatched_patterns(names: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
+def find_unmatched_patterns(names: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
     """The patterns that match none of the names, most likely misspelt; never `*`."""
     known = tuple(names)
     return tuple(

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aeon.domain.errors import AeonError, ConfigError
-from aeon.tools.mcp.names import find_owner, is_wanted, tool_name, unmatched_patterns
+from aeon.tools.mcp.names import find_owner, find_unmatched_patterns, is_selected, tool_name
 from aeon.tools.mcp.session import ServerSession, ServerUnavailable, ToolFailed
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import McpServer, McpSettings
@@ -125,7 +125,7 @@ class McpTools:
                     f"MCP server {name!r} is not available, and neither are its tools: {error}"
                 )
                 continue
-            missing = unmatched_patterns((each.name for each in listed), server.allow)
+            missing = find_unmatched_patterns((each.name for each in listed), server.allow)
             self._problems += [
                 f"MCP server {name!r} has no tool like {one!r}, which `allow` names"
                 for one in missing
@@ -146,7 +146,7 @@ class McpTools:
         """Its wanted tools as the registry has them; only one that is declared read-only has no side effects."""
         known: set[str] = set()
         for each in listed:
-            if not is_wanted(each.name, server) or each.name in known:
+            if not is_selected(each.name, server) or each.name in known:
                 continue
             known.add(each.name)
             tool = Tool(

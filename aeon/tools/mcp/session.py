@@ -59,12 +59,12 @@ class ServerSession:
     ) -> None:
         self._server, self._environ, self._portal = server, environ, portal
         self._lock = threading.Lock()
-        self._connection: _Connection | None = None
+        self._connection: _ServerLife | None = None
         self._restarts = 0
         self._closed = False
         self._process = os.getpid()
 
-    def connect(self) -> _Connection:
+    def connect(self) -> _ServerLife:
         """The present connection, which may still be starting; a new one where that is lost.
 
         Raises ServerUnavailable when there may be no other.
@@ -86,7 +86,7 @@ class ServerSession:
                     )
                 self._restarts += 1
                 futures.wait([before.close()], _END_SECONDS)
-            self._connection = _Connection(self._server, self._environ, self._portal)
+            self._connection = _ServerLife(self._server, self._environ, self._portal)
             return self._connection
 
     def list_tools(self) -> tuple[ListedTool, ...]:
@@ -128,7 +128,7 @@ class ServerSession:
             return None if self._connection is None else self._connection.close()
 
 
-class _Connection:
+class _ServerLife:
     """One life of a server, from construction until it is lost.
 
     The SDK's client must be left by the task that entered it, so each connection has a task of its own in the portal.

@@ -18,7 +18,7 @@ from aeon.domain.errors import (
     ServerFailed,
     Truncated,
 )
-from aeon.domain.request import Message, Usage, estimated_tokens
+from aeon.domain.request import Message, Usage, estimate_tokens
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.settings import OpenAIProvider
 from tests.llm.openai.conftest import KEY, Connect
@@ -385,7 +385,7 @@ def test_what_was_sent_and_not_answered_is_counted_as_an_estimate(
     openai_server.script["plan"] = failure
     with pytest.raises(ConnectionFailed) as raised:
         connect(timeout_seconds=0.15).complete(request())
-    assert raised.value.usage == Usage(input_tokens=estimated_tokens(request()), requests=1)
+    assert raised.value.usage == Usage(input_tokens=estimate_tokens(request()), requests=1)
     assert raised.value.usage.input_tokens > 0
     assert not raised.value.usage_reported
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aeon.tools.mcp.names import find_owner, is_wanted, tool_name, unmatched_patterns
+from aeon.tools.mcp.names import find_owner, find_unmatched_patterns, is_selected, tool_name
 from aeon.tools.settings import McpServer
 
 SERVER = McpServer(command=("x",))
@@ -29,13 +29,13 @@ def test_long_names_that_differ_at_the_end_stay_different() -> None:
 
 
 def test_all_tools_are_wanted_unless_it_is_said_otherwise() -> None:
-    assert is_wanted("anything", SERVER)
+    assert is_selected("anything", SERVER)
 
 
 def test_allow_narrows_and_deny_wins() -> None:
     server = McpServer(command=("x",), allow=("read_*", "list"), deny=("read_secret",))
     assert [
-        name for name in ("read_a", "read_secret", "list", "lists") if is_wanted(name, server)
+        name for name in ("read_a", "read_secret", "list", "lists") if is_selected(name, server)
     ] == [
         "read_a",
         "list",
@@ -43,12 +43,12 @@ def test_allow_narrows_and_deny_wins() -> None:
 
 
 def test_patterns_tell_upper_from_lower_case() -> None:
-    assert not is_wanted("READ", McpServer(command=("x",), allow=("read",)))
+    assert not is_selected("READ", McpServer(command=("x",), allow=("read",)))
 
 
 def test_a_pattern_that_matches_nothing_is_found() -> None:
-    assert unmatched_patterns(["read", "write"], ["re*", "wrote", "*"]) == ("wrote",)
-    assert unmatched_patterns([], ["*"]) == ()
+    assert find_unmatched_patterns(["read", "write"], ["re*", "wrote", "*"]) == ("wrote",)
+    assert find_unmatched_patterns([], ["*"]) == ()
 
 
 def servers(**options: dict[str, object]) -> dict[str, McpServer]:
