@@ -10,8 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from aeon import Aeon
+from aeon.report.compare.divergence import find_divergence
 from aeon.report.compare.page import write_comparison
-from aeon.report.compare.parting import find_parting
 from aeon.report.compare.rows import FIGURES, Comparison, Run, compare_runs
 from tests.browser.conftest import Opened
 from tests.browser.test_report import GRAVE, HOSTILE, LONG
@@ -33,7 +33,9 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pair(several: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     comparison = compare_runs([several.parent / "0", several.parent / "1"])
-    return write_comparison(comparison, tmp_path_factory.mktemp("pair"), find_parting(comparison))
+    return write_comparison(
+        comparison, tmp_path_factory.mktemp("pair"), find_divergence(comparison)
+    )
 
 
 def names(tab: Opened) -> list[str]:
@@ -111,10 +113,10 @@ def test_axe_finds_nothing_grave(
 
 
 def test_two_runs_show_what_differs_in_their_plans(pair: Path, opened: Show) -> None:
-    parting = opened(pair).page.locator("#parting")
-    assert "They part at event 6 (of 120 and 165)." in parting.inner_text()
-    assert parting.locator("details[open]").count() == 3
-    assert "examples" in parting.locator("del").all_inner_texts()
+    divergence = opened(pair).page.locator("#divergence")
+    assert "They diverge at event 6 (of 120 and 165)." in divergence.inner_text()
+    assert divergence.locator("details[open]").count() == 3
+    assert "examples" in divergence.locator("del").all_inner_texts()
 
 
 def test_three_swept_parameters_and_a_cause_fit_a_wide_window(tmp_path: Path, opened: Show) -> None:
@@ -167,7 +169,7 @@ def test_no_text_of_a_run_does_anything(
         for number, run in enumerate((*runs, *runs)[:count])
     ]
     comparison = Comparison(tuple(hostile), (HOSTILE, "task"))
-    tab = opened(write_comparison(comparison, tmp_path, find_parting(comparison)), width=360)
+    tab = opened(write_comparison(comparison, tmp_path, find_divergence(comparison)), width=360)
     if count > 2:
         tab.page.fill("#words", "<script>")
         tab.page.get_by_role("button", name="tokens").click()

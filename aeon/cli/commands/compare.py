@@ -12,9 +12,9 @@ from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say, stdout
 from aeon.domain.errors import ConfigError
 from aeon.report.compare import sentences
+from aeon.report.compare.divergence import Divergence, Line, find_divergence
 from aeon.report.compare.effects import effects
 from aeon.report.compare.forms import csv_text, format_change, format_figure, json_text
-from aeon.report.compare.parting import Line, Parting, find_parting
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, compare_runs, show
 from aeon.report.words import count_noun, escape_controls, list_names, one_line, relative_to_here
 
@@ -49,15 +49,19 @@ def compare(arguments: Sequence[str]) -> int:
             f"{' '.join(map(str, paths))}: {count_noun(len(comparison.runs), 'run')} found, two are needed",
             hint="`aeon compare RUN RUN`, or a folder with runs under it, such as a multirun's",
         )
-    parting = find_parting(comparison)
+    divergence = find_divergence(comparison)
     if options.get("output", "table") != "table":
-        put(csv_text(comparison) if options["output"] == "csv" else json_text(comparison, parting))
+        put(
+            csv_text(comparison)
+            if options["output"] == "csv"
+            else json_text(comparison, divergence)
+        )
         return DONE
-    put(_table_text(comparison, parting))
+    put(_table_text(comparison, divergence))
     from aeon.report.compare.page import write_comparison  # slow to load
 
     folder = Path(options.get("out", paths[0] if len(paths) == 1 else ""))
-    page = write_comparison(comparison, folder, parting)
+    page = write_comparison(comparison, folder, divergence)
     say(str(relative_to_here(page)))
     if "--open" in arguments and not webbrowser.open(page.absolute().as_uri()):
         say(f"No browser was found. Open it yourself: {page.absolute().as_uri()}")
@@ -82,7 +86,7 @@ def _check(paths: Sequence[Path], options: dict[str, str]) -> None:
             )
 
 
-def _table_text(comparison: Comparison, parting: Parting | None) -> str:
+def _table_text(comparison: Comparison, divergence: Divergence | None) -> str:
     """The table for standard output: as wide as the terminal, or of its natural width in a pipe."""
     from rich.console import Console  # slow to load
 
@@ -90,7 +94,7 @@ def _table_text(comparison: Comparison, parting: Parting | None) -> str:
     width = shutil.get_terminal_size().columns if is_terminal else _ANY_WIDTH
     console = Console(width=width, force_terminal=is_terminal, highlight=False)
     with console.capture() as captured:
-        for part in _pair(comparison, parting) if parting else _several(comparison, console):
+        for part in _pair(comparison, divergence) if divergence else _several(comparison, console):
             console.print(part, soft_wrap=not is_terminal)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
@@ -120,12 +124,12 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
             yield Text("  ".join((one_line(run.name), *swept)), style="bold")
             yield Text.from_ansi(line)
     yield _text("")
-    yield _text(f"{sentences.tell_ends(runs)}. Scores: {', '.join(SCORES)}.")
+    yield _text(f"{sentences.describe_ends(runs)}. Scores: {', '.join(SCORES)}.")
     notes = (
-        sentences.tell_best(runs),
-        sentences.tell_fallbacks(runs),
-        sentences.tell_saved(runs),
-        sentences.tell_parameters(comparison),
+        sentences.describe_best(runs),
+        sentences.describe_fallbacks(runs),
+        sentences.describe_saved(runs),
+        sentences.describe_parameters(comparison),
     )
     yield from (_text(note) for note in notes if note)
     yield from _causes(runs)
@@ -192,14 +196,14 @@ def _effects(comparison: Comparison) -> Iterator[RenderableType]:
     if len(comparison.runs) < 3:
         return
     for effect in effects(comparison):
-        if said := sentences.tell_effect(effect):
+        if said := sentences.describe_effect(effect):
             yield _text(f"{', '.join(effect.keys)}: {said[0].lower()}{said[1:]}")
 
 
-def _pair(comparison: Comparison, parting: Parting) -> Iterator[RenderableType]:
-    """Two runs: a sentence, a line for each parameter and figure, then where they part."""
+def _pair(comparison: Comparison, divergence: Divergence) -> Iterator[RenderableType]:
+    """Two runs: a sentence, a line for each parameter and figure, then where they diverge."""
     first, second = comparison.runs
-    yield _text(f"{sentences.tell_two(comparison)}\n")
+    yield _text(f"{sentences.describe_two(comparison)}\n")
     table = _new_table("", one_line(first.name), one_line(second.name), "change")
     for key in comparison.parameters:
         table.add_row(*map(_text, (key, _value(first, key), _value(second, key))))
@@ -209,13 +213,13 @@ def _pair(comparison: Comparison, parting: Parting) -> Iterator[RenderableType]:
         table.add_row(name, *cells, format_change(name, first, second))
     yield table
     yield from _causes(comparison.runs)
-    yield _text(f"\n{sentences.tell_parting(parting)}")
-    if parting.fields:
-        parted = _new_table("", one_line(first.name), one_line(second.name))
-        for row in (("event", *parting.places), *parting.fields):
-            parted.add_row(*(_text(one_line(cell, _LONGEST)) for cell in row))
-        yield parted
-    for title, lines in parting.differences.items():
+    yield _text(f"\n{sentences.describe_divergence(divergence)}")
+    if divergence.fields:
+        fields = _new_table("", one_line(first.name), one_line(second.name))
+        for row in (("event", *divergence.places), *divergence.fields):
+            fields.add_row(*(_text(one_line(cell, _LONGEST)) for cell in row))
+        yield fields
+    for title, lines in divergence.differences.items():
         yield _text(f"\n{title}{'' if lines else ': the same'}")
         yield from _difference(lines)
 

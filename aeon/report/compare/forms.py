@@ -8,7 +8,7 @@ from dataclasses import asdict
 from io import StringIO
 from typing import Any
 
-from aeon.report.compare.parting import Parting
+from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
 from aeon.report.words import escape_controls, round_down
 
@@ -43,19 +43,19 @@ def csv_text(comparison: Comparison) -> str:
     return text.getvalue()
 
 
-def json_text(comparison: Comparison, parting: Parting | None = None) -> str:
+def json_text(comparison: Comparison, divergence: Divergence | None = None) -> str:
     """The comparison as JSON; the lines of differences begin with their marks."""
     runs = [
         {**asdict(run), "directory": str(run.directory) if run.directory else None}
         for run in comparison.runs
     ]
     whole: dict[str, Any] = {"parameters": comparison.parameters, "runs": runs}
-    if parting is not None:
+    if divergence is not None:
         texts = {
             name: [line.mark + "".join(text for _, text in line.parts) for line in lines]
-            for name, lines in parting.differences.items()
+            for name, lines in divergence.differences.items()
         }
-        whole["parting"] = {**asdict(parting), "differences": texts}
+        whole["divergence"] = {**asdict(divergence), "differences": texts}
     return json.dumps(whole)
 
 

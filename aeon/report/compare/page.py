@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from aeon.observability.artefacts import ANSWER, as_artefact_error, replace_file
 from aeon.report.compare import sentences
+from aeon.report.compare.divergence import Divergence, find_divergence
 from aeon.report.compare.drawings import draw_bar, draw_scatter, draw_strip
 from aeon.report.compare.effects import effects, known_values
 from aeon.report.compare.forms import csv_text, format_change, format_figure
-from aeon.report.compare.parting import Parting, find_parting
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, compare_runs, show
 from aeon.report.html import render_markdown, render_page
 from aeon.report.words import relative_to_here
@@ -31,7 +31,7 @@ def compare_jobs(directory: Path, say: Callable[[str], None], warn: Callable[[st
     """Write the page of a multirun's directory and say where it is; what goes wrong with it is a warning."""
     try:
         comparison = compare_runs([directory])
-        page = write_comparison(comparison, directory, find_parting(comparison))
+        page = write_comparison(comparison, directory, find_divergence(comparison))
         say(f"Side by side: {relative_to_here(page)}")
     except Exception as error:
         warn(
@@ -39,17 +39,21 @@ def compare_jobs(directory: Path, say: Callable[[str], None], warn: Callable[[st
         )
 
 
-def write_comparison(comparison: Comparison, folder: Path, parting: Parting | None = None) -> Path:
+def write_comparison(
+    comparison: Comparison, folder: Path, divergence: Divergence | None = None
+) -> Path:
     """Write the page and `compare.csv` into a folder, which is made; the page's path. Raises ArtefactError."""
     with as_artefact_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / "compare.csv", csv_text(comparison).encode("utf-8", "backslashreplace"))
-    replace_file(folder / "compare.html", render_comparison(comparison, folder, parting))
+    replace_file(folder / "compare.html", render_comparison(comparison, folder, divergence))
     return folder / "compare.html"
 
 
-def render_comparison(comparison: Comparison, place: Path, parting: Parting | None = None) -> bytes:
-    """The page for a folder `place`, to which its links are relative; `parting` is for two runs."""
+def render_comparison(
+    comparison: Comparison, place: Path, divergence: Divergence | None = None
+) -> bytes:
+    """The page for a folder `place`, to which its links are relative; `divergence` is for two runs."""
     runs = comparison.runs
     tasks = sorted({show(run.parameters.get("task")) for run in runs} - {""})
     return render_page(
@@ -59,7 +63,7 @@ def render_comparison(comparison: Comparison, place: Path, parting: Parting | No
         task=tasks[0] if len(tasks) == 1 else "",
         parameters=comparison.parameters,
         figures=_SHOWN,
-        parting=parting,
+        divergence=divergence,
         links={run.name: _link(run, place) for run in runs},
         answers=_answers(runs),
         scatter=draw_scatter(runs) if len(runs) > 2 else Markup(),
@@ -67,7 +71,7 @@ def render_comparison(comparison: Comparison, place: Path, parting: Parting | No
         figure=format_figure,
         change=format_change,
         **_states(runs),
-        **_sentences(comparison, parting),
+        **_sentences(comparison, divergence),
         **_drawn(comparison),
     )
 
@@ -82,20 +86,20 @@ def _states(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _sentences(comparison: Comparison, parting: Parting | None) -> dict[str, Any]:
+def _sentences(comparison: Comparison, divergence: Divergence | None) -> dict[str, Any]:
     """What the page says in words."""
     runs = comparison.runs
     return {
-        "headline": sentences.tell_ends(runs),
-        "two": sentences.tell_two(comparison) if len(runs) == 2 else "",
-        "best": sentences.tell_best(runs),
+        "headline": sentences.describe_ends(runs),
+        "two": sentences.describe_two(comparison) if len(runs) == 2 else "",
+        "best": sentences.describe_best(runs),
         "notes": [
-            sentences.tell_fallbacks(runs),
-            sentences.tell_saved(runs),
-            sentences.tell_parameters(comparison) if len(runs) > 2 else "",
+            sentences.describe_fallbacks(runs),
+            sentences.describe_saved(runs),
+            sentences.describe_parameters(comparison) if len(runs) > 2 else "",
         ],
         "thresholds": sentences.name_thresholds(runs),
-        "where_they_part": sentences.tell_parting(parting) if parting else "",
+        "where_they_diverge": sentences.describe_divergence(divergence) if divergence else "",
     }
 
 
@@ -108,15 +112,15 @@ def _drawn(comparison: Comparison) -> dict[str, Any]:
     rows = [
         (
             effect.keys,
-            sentences.tell_effect(effect),
+            sentences.describe_effect(effect),
             [_effect_row(*group, varying, top) for group in effect.groups],
         )
         for effect in drawn
     ]
     return {
         "effects": rows,
-        "undrawn": sentences.tell_undrawn(comparison, drawn),
-        "same": sentences.tell_same(runs, _SHOWN) if drawn else "",
+        "undrawn": sentences.describe_undrawn(comparison, drawn),
+        "same": sentences.describe_same(runs, _SHOWN) if drawn else "",
         "varying": varying,
         "bar": lambda run, name: draw_bar(run.figures[name], top[name], run.thresholds.get(name)),
     }

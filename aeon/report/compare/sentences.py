@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.effects import Effect, known_values
 from aeon.report.compare.forms import format_figure
-from aeon.report.compare.parting import Parting
 from aeon.report.compare.rows import GOOD, SCORES, Comparison, Run, show
 from aeon.report.scores import NOTICEABLE
 from aeon.report.words import count_noun, list_names, one_line
@@ -31,7 +31,7 @@ class Best:
     value: str
 
 
-def tell_ends(runs: Sequence[Run]) -> str:
+def describe_ends(runs: Sequence[Run]) -> str:
     """How many runs converged, of those that could; how many completed in core mode; how many have no result."""
     judged = [run for run in runs if run.has_result and not run.is_core]
     core = [run for run in runs if run.has_result and run.is_core]
@@ -60,7 +60,7 @@ def _without_result(runs: Sequence[Run]) -> Iterator[str]:
         yield f"{count_noun(ends.total(), 'run')} without a result ({each})"
 
 
-def tell_fallbacks(runs: Sequence[Run]) -> str:
+def describe_fallbacks(runs: Sequence[Run]) -> str:
     """That runs with a good end did without a tool, a server or a review."""
     number = sum(run.ended in GOOD and run.without > 0 for run in runs)
     if not number:
@@ -68,7 +68,7 @@ def tell_fallbacks(runs: Sequence[Run]) -> str:
     return f"{count_noun(number, 'run')} with a good end did without a tool, a server or a review."
 
 
-def tell_parameters(comparison: Comparison) -> str:
+def describe_parameters(comparison: Comparison) -> str:
     """That no parameter differs, where the parameters of two runs at least are known."""
     known = [run for run in comparison.runs if run.parameters]
     if comparison.parameters:
@@ -83,15 +83,19 @@ def tell_parameters(comparison: Comparison) -> str:
 def find_best(runs: Sequence[Run]) -> list[Best]:
     """Which of the runs with the best end (converged, else completed) took least; all that did, where several do. A
     figure that is not known of each of them, or is the same, has no best, nor do seconds where answers were reused."""
-    good = [run for run in runs if run.converged] or [
-        run for run in runs if run.ended == "completed"
-    ]
+    good = [run for run in runs if run.converged]
+    good = good or [run for run in runs if run.ended == "completed"]
     if len(good) < 2:
         return []
-    reused = any(run.figures["saved"] for run in good)
-    named = {name: title for name, title in _LEAST.items() if name != "seconds" or not reused}
-    found = (_best_of(name, title, good) for name, title in named.items())
-    return [best for best in found if best is not None]
+    is_reused = any(run.figures["saved"] for run in good)
+    found = []
+    for name, title in _LEAST.items():
+        if name == "seconds" and is_reused:
+            continue
+        best = _best_of(name, title, good)
+        if best is not None:
+            found.append(best)
+    return found
 
 
 def _best_of(figure: str, title: str, runs: Sequence[Run]) -> Best | None:
@@ -105,7 +109,7 @@ def _best_of(figure: str, title: str, runs: Sequence[Run]) -> Best | None:
     return Best(title, names, f"{format_figure(figure, least)}{unit}")
 
 
-def tell_best(runs: Sequence[Run]) -> str:
+def describe_best(runs: Sequence[Run]) -> str:
     """Which runs took least, as a sentence; runs that took the same are named together."""
     best = find_best(runs)
     if not best:
@@ -119,22 +123,28 @@ def tell_best(runs: Sequence[Run]) -> str:
     return f"Of those that {end}: {', '.join(each)}."
 
 
-def tell_same(runs: Sequence[Run], figures: Sequence[str]) -> str:
+def describe_same(runs: Sequence[Run], figures: Sequence[str]) -> str:
     """The figures that are known of every run that came to its end, and are the same."""
     ended = [run for run in runs if not run.error]
-    known = {name: known_values(name, ended) for name in figures}
-    same = [
-        name
-        for name, values in known.items()
-        if len(ended) > 1 and len(values) == len(ended) and len(set(values)) == 1
-    ]
-    unknown = [name for name, values in known.items() if ended and not values]
-    said = [f"The same in every run: {', '.join(same)}."] if same else []
-    said += [f"Not known of any run: {', '.join(unknown)}."] if unknown else []
-    return " ".join(said)
+    if not ended:
+        return ""
+    same: list[str] = []
+    unknown: list[str] = []
+    for name in figures:
+        values = known_values(name, ended)
+        if not values:
+            unknown.append(name)
+        elif len(values) == len(ended) > 1 and len(set(values)) == 1:
+            same.append(name)
+    return _list_after({"The same in every run": same, "Not known of any run": unknown})
 
 
-def tell_saved(runs: Sequence[Run]) -> str:
+def _list_after(named: Mapping[str, Sequence[str]]) -> str:
+    """A sentence for each list of names that is not empty."""
+    return " ".join(f"{text}: {', '.join(names)}." for text, names in named.items() if names)
+
+
+def describe_saved(runs: Sequence[Run]) -> str:
     """That seconds are no measure where answers were reused."""
     if not any(run.figures["saved"] for run in runs):
         return ""
@@ -153,7 +163,7 @@ def name_thresholds(runs: Sequence[Run]) -> str:
     )
 
 
-def tell_effect(effect: Effect) -> str:
+def describe_effect(effect: Effect) -> str:
     """What a parameter moves most: a score, the share that converged, or else tokens."""
     if all(len(runs) == 1 for _, runs in effect.groups):
         return ""
@@ -175,27 +185,30 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     return min(values, default=0.0), max(values, default=0.0)
 
 
-def tell_undrawn(comparison: Comparison, drawn: Sequence[Effect]) -> list[str]:
+def describe_undrawn(comparison: Comparison, drawn: Sequence[Effect]) -> str:
     """Why a parameter is not drawn: it has too many values, or one alone among the runs that began."""
     runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
     if len(comparison.runs) < 3 or not runs:
-        return []
+        return ""
     shown = {key for effect in drawn for key in effect.keys}
-    undrawn = [key for key in comparison.parameters if key not in shown]
-    many = [key for key in undrawn if _count_values(key, runs) > 1]
-    alone = [key for key in undrawn if key not in many]
-    texts = {
-        "Not drawn, for they have too many values": many,
-        "Not drawn, for they do not differ among the runs that began": alone,
-    }
-    return [f"{text}: {', '.join(keys)}." for text, keys in texts.items() if keys]
+    many: list[str] = []
+    alone: list[str] = []
+    for key in comparison.parameters:
+        if key not in shown:
+            (many if _count_values(key, runs) > 1 else alone).append(key)
+    return _list_after(
+        {
+            "Not drawn, for they have too many values": many,
+            "Not drawn, for they do not differ among the runs that began": alone,
+        }
+    )
 
 
 def _count_values(key: str, runs: Sequence[Run]) -> int:
     return len({show(run.parameters.get(key)) for run in runs})
 
 
-def tell_two(comparison: Comparison) -> str:
+def describe_two(comparison: Comparison) -> str:
     """Two runs in a sentence: in what they differ, how they ended, and what the second took and reached."""
     first, second = comparison.runs
     parts: list[str] = []
@@ -209,7 +222,7 @@ def tell_two(comparison: Comparison) -> str:
 def _in_what(comparison: Comparison) -> Iterator[str]:
     keys = comparison.parameters
     if not keys:
-        yield tell_parameters(comparison)
+        yield describe_parameters(comparison)
     elif len(keys) == 1:
         first, second = (
             one_line(show(run.parameters.get(keys[0])), _LONGEST) or "not set"
@@ -245,38 +258,43 @@ def _tokens(first: Run, second: Run) -> str:
 
 def _scores(first: Run, second: Run) -> str:
     """The score that differs most, and who has more."""
-    known = {
-        name: (before, after)
-        for name in SCORES
-        if (before := first.figures[name]) is not None
-        and (after := second.figures[name]) is not None
-    }
-    if not known:
+    changes = {}
+    for name in SCORES:
+        before, after = first.figures[name], second.figures[name]
+        if before is not None and after is not None:
+            changes[name] = after - before
+    if not changes:
         return ""
-    name = max(known, key=lambda one: abs(known[one][1] - known[one][0]))
-    before, after = known[name]
-    if before == after:
-        return "Their scores are the same." if len(known) == len(SCORES) else ""
-    if round(abs(after - before), 6) < NOTICEABLE:
+    name = max(changes, key=lambda one: abs(changes[one]))
+    change = changes[name]
+    if not change:
+        return "Their scores are the same." if len(changes) == len(SCORES) else ""
+    if round(abs(change), 6) < NOTICEABLE:
         return f"No score differs by {NOTICEABLE:g}."
-    better = second if after > before else first
-    values = (max(before, after), min(before, after))
-    high, low = (format_figure(name, value) for value in values)
+    better, other = (second, first) if change > 0 else (first, second)
+    high = format_figure(name, better.figures[name])
+    low = format_figure(name, other.figures[name])
     return f"Run {better.name} has the higher {name}: {high}, not {low}."
 
 
-def tell_parting(parting: Parting) -> str:
-    """Where two runs part, or why that cannot be told."""
-    first, second = parting.counts
-    if not first and not second:
-        return "Where they part is not known: neither has a journal of its events."
+def describe_divergence(divergence: Divergence) -> str:
+    """Where two runs diverge, or why that cannot be told."""
+    first, second = divergence.counts
     if not first or not second:
-        which = "first" if not first else "second"
-        return f"Where they part is not known: the {which} has no journal of its events."
-    if parting.number is None:
-        return f"They do not part: all {count_noun(first, 'event')} are the same, but for times."
-    differing = [name for name, is_same in parting.asked.items() if not is_same]
-    said = f"They part at event {parting.number} (of {first} and {second})."
+        return f"Where they diverge is not known: {_name_without_journal(first, second)}."
+    if divergence.number is None:
+        return f"They do not diverge: all {count_noun(first, 'event')} are the same, but for times."
+    place = f"They diverge at event {divergence.number} (of {first} and {second})."
+    if not divergence.asked:
+        return place
+    differing = [name for name, is_same in divergence.asked.items() if not is_same]
     if differing:
-        return f"{said} They were asked differently: {', '.join(differing)}."
-    return f"{said} Both were asked the same." if parting.asked else said
+        return f"{place} They were asked differently: {', '.join(differing)}."
+    return f"{place} Both were asked the same."
+
+
+def _name_without_journal(first: int, second: int) -> str:
+    if not first and not second:
+        return "neither has a journal of its events"
+    which = "second" if first else "first"
+    return f"the {which} has no journal of its events"

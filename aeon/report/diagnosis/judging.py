@@ -304,7 +304,7 @@ def _extremes(values: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], t
 
 def _quote_judge(evidence: Evidence, one: _Difference) -> str:
     numbers = (one.first[0], one.last[0])
-    lines = [_tell_changes(evidence, *numbers)]
+    lines = [_describe_changes(evidence, *numbers)]
     words = {number: _words_on(evidence.assessments[number], one.name) for number in numbers}
     for number, text in words.items():
         if any(words.values()):
@@ -318,7 +318,7 @@ def _words_on(said: ConvergenceAssessment, name: str) -> str:
     return " ".join(reasons or (*said.detected_issues, said.explanation)).strip()
 
 
-def _tell_changes(evidence: Evidence, first: int, last: int) -> str:
+def _describe_changes(evidence: Evidence, first: int, last: int) -> str:
     """What in plan and outputs differs between two passes with the same answer."""
     before, after = (
         {step.step_id: step for step in steps_carried_out(evidence.passes[number])}

@@ -73,14 +73,14 @@ def test_on_a_terminal_the_table_is_no_wider_than_it(
         assert max(map(cell_len, lines)) <= 80
 
 
-def test_two_runs_are_told_with_where_they_part(
+def test_two_runs_are_told_with_where_they_diverge(
     aeon: RunAeon, multirun: Path, tmp_path: Path
 ) -> None:
     ended = aeon("compare", "sweep/0", "sweep/1", "out=pair")
-    assert "They part at event 6 (of 120 and 165). They were asked differently" in ended.out
+    assert "They diverge at event 6 (of 120 and 165). They were asked differently" in ended.out
     assert ended.out.startswith("They differ in provider.seed: 1 and 2. Both converged.")
     assert "The plan that execution started with" in ended.out
-    assert "Where they part" in (tmp_path / "pair" / "compare.html").read_text(encoding="utf-8")
+    assert "Where they diverge" in (tmp_path / "pair" / "compare.html").read_text(encoding="utf-8")
 
 
 def test_json_and_csv_are_printed_and_nothing_is_written(
@@ -88,7 +88,7 @@ def test_json_and_csv_are_printed_and_nothing_is_written(
 ) -> None:
     whole = json.loads(aeon("compare", "sweep/0", "sweep/1", "output=json").out)
     assert whole["parameters"] == ["provider.seed"]
-    assert whole["parting"]["number"] == 6
+    assert whole["divergence"]["number"] == 6
     assert whole["runs"][0]["figures"]["passes"] == 4
     assert aeon("compare", "sweep", "output=csv").out.startswith(
         "run,provider.scenario,provider.seed,ended,converged,"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from aeon.report.compare import sentences
+from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.effects import effects
-from aeon.report.compare.parting import Parting
 from aeon.report.compare.rows import FIGURES, Comparison, Run
 
 
@@ -69,7 +69,7 @@ def compared(*runs: Run, keys: tuple[str, ...] = ()) -> Comparison:
 def test_only_runs_that_could_converge_are_counted_among_those_that_did(
     runs: tuple[Run, ...], sentence: str
 ) -> None:
-    assert sentences.tell_ends(runs) == sentence
+    assert sentences.describe_ends(runs) == sentence
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_only_runs_that_could_converge_are_counted_among_those_that_did(
     ],
 )
 def test_fallbacks_are_told_of_good_ends_alone(runs: tuple[Run, ...], sentence: str) -> None:
-    assert sentences.tell_fallbacks(runs) == sentence
+    assert sentences.describe_fallbacks(runs) == sentence
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_fallbacks_are_told_of_good_ends_alone(runs: tuple[Run, ...], sentence: 
 def test_that_no_setting_differs_is_said_only_of_what_is_known(
     comparison: Comparison, sentence: str
 ) -> None:
-    assert sentences.tell_parameters(comparison) == sentence
+    assert sentences.describe_parameters(comparison) == sentence
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_that_no_setting_differs_is_said_only_of_what_is_known(
 def test_the_best_are_named_where_all_are_known_and_ties_are_named_together(
     runs: tuple[Run, ...], sentence: str
 ) -> None:
-    assert sentences.tell_best(runs) == sentence
+    assert sentences.describe_best(runs) == sentence
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def test_the_best_are_named_where_all_are_known_and_ties_are_named_together(
 def test_what_is_not_known_is_never_the_same(
     runs: tuple[Run, ...], figures: tuple[str, ...], sentence: str
 ) -> None:
-    assert sentences.tell_same(runs, figures) == sentence
+    assert sentences.describe_same(runs, figures) == sentence
 
 
 @pytest.mark.parametrize(("saved", "is_said"), [(None, False), (0, False), (3, True)])
 def test_that_seconds_say_little_is_said_where_answers_were_reused(
     saved: int | None, is_said: bool
 ) -> None:
-    assert bool(sentences.tell_saved((taking("a", saved=saved), taking("b")))) is is_said
+    assert bool(sentences.describe_saved((taking("a", saved=saved), taking("b")))) is is_said
 
 
 def swept(*rows: tuple[Any, dict[str, float]], ends: tuple[str, ...] = ()) -> Comparison:
@@ -212,7 +212,7 @@ def test_what_a_parameter_moves_is_the_largest_difference_of_means(
     comparison: Comparison, sentence: str
 ) -> None:
     (effect,) = effects(comparison)
-    assert sentences.tell_effect(effect) == sentence
+    assert sentences.describe_effect(effect) == sentence
 
 
 def test_parameters_are_ordered_by_their_effect() -> None:
@@ -229,29 +229,27 @@ def test_parameters_are_ordered_by_their_effect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "sentences_said"),
+    ("runs", "sentence"),
     [
         (
             tuple(run(str(n), parameters={"key": f"text {n}"}) for n in range(20)),
-            ["Not drawn, for they have too many values: key."],
+            "Not drawn, for they have too many values: key.",
         ),
         (
             (
                 *(run(str(n), parameters={"key": 1}) for n in range(3)),
                 run("x", "failed", figures={"seconds": None}, parameters={"key": 2}),
             ),
-            ["Not drawn, for they do not differ among the runs that began: key."],
+            "Not drawn, for they do not differ among the runs that began: key.",
         ),
-        ((run("a", parameters={"key": 1}), run("b", parameters={"key": 2})), []),
-        (tuple(run(str(n), parameters={"key": n}) for n in range(3)), []),
+        ((run("a", parameters={"key": 1}), run("b", parameters={"key": 2})), ""),
+        (tuple(run(str(n), parameters={"key": n}) for n in range(3)), ""),
     ],
 )
-def test_a_parameter_that_is_not_drawn_has_its_reason(
-    runs: tuple[Run, ...], sentences_said: list[str]
-) -> None:
+def test_a_parameter_that_is_not_drawn_has_its_reason(runs: tuple[Run, ...], sentence: str) -> None:
     comparison = Comparison(runs, ("key",))
     drawn = effects(comparison) if len(runs) > 2 else []
-    assert sentences.tell_undrawn(comparison, drawn) == sentences_said
+    assert sentences.describe_undrawn(comparison, drawn) == sentence
 
 
 FULL = {"completeness": 0.9, "coherence": 0.9, "consistency": 0.9}
@@ -305,11 +303,11 @@ FULL = {"completeness": 0.9, "coherence": 0.9, "consistency": 0.9}
 def test_two_runs_are_told_in_sentences_of_what_is_known_of_both(
     first: Run, second: Run, keys: tuple[str, ...], sentence: str
 ) -> None:
-    assert sentences.tell_two(Comparison((first, second), keys)) == sentence
+    assert sentences.describe_two(Comparison((first, second), keys)) == sentence
 
 
-def parting(number: int | None, counts: tuple[int, int], **asked: bool) -> Parting:
-    return Parting(
+def divergence(number: int | None, counts: tuple[int, int], **asked: bool) -> Divergence:
+    return Divergence(
         number=number, counts=counts, places=("x", "y"), fields=(), asked=asked, differences={}
     )
 
@@ -318,31 +316,33 @@ def parting(number: int | None, counts: tuple[int, int], **asked: bool) -> Parti
     ("found", "sentence"),
     [
         (
-            parting(None, (0, 0)),
-            "Where they part is not known: neither has a journal of its events.",
+            divergence(None, (0, 0)),
+            "Where they diverge is not known: neither has a journal of its events.",
         ),
         (
-            parting(1, (0, 9)),
-            "Where they part is not known: the first has no journal of its events.",
+            divergence(1, (0, 9)),
+            "Where they diverge is not known: the first has no journal of its events.",
         ),
         (
-            parting(1, (9, 0)),
-            "Where they part is not known: the second has no journal of its events.",
+            divergence(1, (9, 0)),
+            "Where they diverge is not known: the second has no journal of its events.",
         ),
         (
-            parting(None, (9, 9), task=True),
-            "They do not part: all 9 events are the same, but for times.",
+            divergence(None, (9, 9), task=True),
+            "They do not diverge: all 9 events are the same, but for times.",
         ),
-        (parting(3, (9, 8)), "They part at event 3 (of 9 and 8)."),
+        (divergence(3, (9, 8)), "They diverge at event 3 (of 9 and 8)."),
         (
-            parting(3, (9, 8), task=True, prompts=True),
-            "They part at event 3 (of 9 and 8). Both were asked the same.",
+            divergence(3, (9, 8), task=True, prompts=True),
+            "They diverge at event 3 (of 9 and 8). Both were asked the same.",
         ),
         (
-            parting(3, (9, 8), task=True, prompts=False),
-            "They part at event 3 (of 9 and 8). They were asked differently: prompts.",
+            divergence(3, (9, 8), task=True, prompts=False),
+            "They diverge at event 3 (of 9 and 8). They were asked differently: prompts.",
         ),
     ],
 )
-def test_where_two_runs_part_is_told_as_far_as_it_is_known(found: Parting, sentence: str) -> None:
-    assert sentences.tell_parting(found) == sentence
+def test_where_two_runs_part_is_told_as_far_as_it_is_known(
+    found: Divergence, sentence: str
+) -> None:
+    assert sentences.describe_divergence(found) == sentence

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon
-from aeon.report.compare.parting import Parting, compare_texts, find_parting
+from aeon.report.compare.divergence import Divergence, compare_texts, find_divergence
 from aeon.report.compare.rows import compare_runs
 
 
@@ -19,14 +19,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def parting_of(*directories: Path) -> Parting:
-    found = find_parting(compare_runs(directories))
+def divergence_of(*directories: Path) -> Divergence:
+    found = find_divergence(compare_runs(directories))
     assert found is not None
     return found
 
 
 def test_two_runs_of_the_same_do_not_part(runs: Path) -> None:
-    found = parting_of(runs / "a", runs / "again")
+    found = divergence_of(runs / "a", runs / "again")
     assert found.number is None
     assert found.fields == ()
     assert all(found.asked.values())
@@ -34,7 +34,7 @@ def test_two_runs_of_the_same_do_not_part(runs: Path) -> None:
 
 
 def test_the_first_event_that_differs_is_told_with_its_fields(runs: Path) -> None:
-    found = parting_of(runs / "a", runs / "b")
+    found = divergence_of(runs / "a", runs / "b")
     assert found.number == 6
     assert found.places == ("profile_inferred", "profile_inferred")
     assert ("profile.reasoning_depth", "3", "4") in found.fields
@@ -50,14 +50,14 @@ def test_a_run_that_was_cut_off_parts_where_its_journal_ends(runs: Path, tmp_pat
     (cut / "history.json").unlink()
     lines = (cut / "events.jsonl").read_bytes().splitlines(keepends=True)
     (cut / "events.jsonl").write_bytes(b"".join(lines[:40]))
-    found = parting_of(runs / "a", cut)
+    found = divergence_of(runs / "a", cut)
     assert (found.number, found.counts) == (41, (len(lines), 40))
     assert found.places[1].startswith("no event")
     assert found.differences == {"The plan that execution started with": ()}
 
 
 def test_three_runs_do_not_part(runs: Path) -> None:
-    assert find_parting(compare_runs([runs])) is None
+    assert find_divergence(compare_runs([runs])) is None
 
 
 def test_words_that_changed_are_marked() -> None:

@@ -1,4 +1,4 @@
-"""Two runs held against each other: the first event at which they part, their plans and answers as differences."""
+"""Two runs held against each other: the first event at which they diverge, their plans and answers as differences."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parting:
-    """Where two runs part. `number` counts events from 1, and is None where they tell the same; `counts` is how many
+class Divergence:
+    """Where two runs diverge. `number` counts events from 1, and is None where they tell the same; `counts` is how many
     each has. `places` says what the two events are, `fields` what differs in them. `asked` says of each hash
     that both have whether it is the same. `differences` are by name, of what both have; one without lines is of equal
     texts."""
@@ -49,7 +49,7 @@ class Parting:
     differences: Mapping[str, tuple[Line, ...]]
 
 
-def find_parting(comparison: Comparison) -> Parting | None:
+def find_divergence(comparison: Comparison) -> Divergence | None:
     """Hold two runs that can be read against each other; else None."""
     places = [
         run.directory
@@ -61,7 +61,7 @@ def find_parting(comparison: Comparison) -> Parting | None:
     first, second = places
     events = [[_without_clock(event) for event in read_events(place)] for place in places]
     number, pair = _first_difference(*events)
-    return Parting(
+    return Divergence(
         number=number,
         counts=(len(events[0]), len(events[1])),
         places=(_place(pair[0]), _place(pair[1])),
