@@ -87,7 +87,6 @@ PARTICIPLES = frozenset(
         "cli/job/sweep_jobs.py:_pending",
         "cli/progress/plain.py:stopping",
         "cli/progress/words.py:stopping",
-        "config/compose/hydra_private.py:_reading_once",
         "config/compose/hydra_private.py:_reading_pinned_files",
         "config/compose/hydra_private.py:packaged_config_dir",
         "config/compose/problems.py:_missing_option",
