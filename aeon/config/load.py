@@ -22,6 +22,7 @@ from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.files.explain import first_mistake
 from aeon.files.located_yaml import LocatedYaml
+from aeon.files.pinned import read_named
 from aeon.files.text import decode_utf8, load_json, require_unicode
 from aeon.memory.settings import MemorySettings
 
@@ -174,7 +175,7 @@ def read_inputs(settings: Settings) -> dict[str, str]:
 
 def _read_text(path: Path, key: str) -> str:
     try:
-        return decode_utf8(path.expanduser().read_bytes(), f"{key} {path}")
+        return decode_utf8(read_named(path), f"{key} {path}")
     except OSError as error:
         raise ConfigError(f"{key}={path}: cannot be read: {error.strerror or error}") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -77,14 +77,16 @@ def find_named_files(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
             found += [each for each in _imported(path, folder) if each not in found]
 
 
-def _named_directly(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
+def _named_directly(texts: Sequence[Text], folder: Path) -> Iterator[Path]:
+    of_programs = [_below(folder, text) for keys, text in texts if keys[-1:] == ("cwd",)]
+    starts = [folder, *(place for place in of_programs if place is not None)]
     for keys, text in texts:
         if _OBJECT.fullmatch(text):
             yield from module_files(text.partition(":")[0], folder)
         if _OF_DATA.intersection(keys):
             continue
         if _OF_COMMANDS.intersection(keys):
-            places = words_as_files([text], [folder])
+            places = words_as_files([text], starts)
             yield from (path for path in places if path.is_relative_to(folder))
         path = _below(folder, text)
         if path is not None and path.is_file():

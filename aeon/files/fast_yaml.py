@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from aeon.files.text import MAX_DEPTH, TOO_DEEP
+from aeon.files.text import MAX_DEPTH, MAX_VALUES, TOO_DEEP
 
 _Fast: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -26,6 +26,28 @@ class FastLoader(_Fast):  # type: ignore[misc]
     def ascend_resolver(self) -> None:
         """Count the levels; PyYAML calls this when it comes up again."""
         self._depth -= 1
+
+
+def refuse_excess(text: str) -> None:
+    """Raise YAMLError for a text of more than MAX_DEPTH levels or MAX_VALUES values, aliases followed, and for none
+    that is YAML: most readers would run out of memory, or never be done."""
+    node = yaml.compose(text, Loader=FastLoader)
+    if node is not None:
+        _count_values(node, {}, MAX_VALUES)
+
+
+def _count_values(node: yaml.Node, known: dict[int, int], most: int) -> int:
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = most + 1  # until it is counted: a value within itself has no end
+    total = 1
+    for item in node.value if isinstance(node, yaml.CollectionNode) else ():
+        for part in item if isinstance(item, tuple) else (item,):
+            total += _count_values(part, known, most)
+            if total > most:
+                raise yaml.YAMLError(f"more than {most:,} values, once aliases are followed")
+    known[id(node)] = total
+    return total
 
 
 def read_yaml(path: Path) -> Any:

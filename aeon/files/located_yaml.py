@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from aeon.domain.errors import ConfigError
-from aeon.files.text import MAX_DEPTH, TOO_DEEP, Place
-
-MAX_VALUES = 100_000
-"""How many values a file may hold once its aliases and merge keys are followed."""
+from aeon.files.pinned import read_named
+from aeon.files.text import MAX_DEPTH, MAX_VALUES, TOO_DEEP, Place
 
 MAX_CHARACTERS = 2_000_000
 """How long a file may be."""
@@ -201,7 +199,7 @@ def _position(node: Any) -> Position:
 
 def _read_text(path: Path, data: bytes | None) -> str:
     try:
-        content = path.expanduser().read_bytes() if data is None else data
+        content = read_named(path) if data is None else data
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         before = error.object[: error.start]

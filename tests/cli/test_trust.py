@@ -379,6 +379,14 @@ NAMED = {
         "conf/tools/mine.yaml": "mcp: {servers: {x: {command: sh, args: ['-c', 'cd . && ./run.sh;']}}}\n",
         "run.sh": "exec true\n",
     },
+    "a program in its folder": {
+        "conf/tools/mine.yaml": "mcp: {servers: {x: {command: [./run.sh], cwd: bin}}}\n",
+        "bin/run.sh": "exec true\n",
+    },
+    "a module of a package without __init__": {
+        "conf/tools/mine.yaml": "functions: &all {price: 'shop.prices:price'}\nother: *all\n",
+        "shop/prices.py": "def price(): ...\n",
+    },
     "a plan": {"conf/experiment/mine.yaml": "plan_file: plan.yaml\n", "plan.yaml": "steps: []\n"},
 }
 
@@ -539,3 +547,37 @@ def test_what_changes_while_the_person_reads_is_asked_about_again(
 
     monkeypatch.setattr("aeon.cli.terminal.questions._answer", change_and_agree)
     assert "it has changed since you trusted it" in aeon(*SHOW).err
+
+
+def test_a_module_in_another_encoding_and_names_that_steer_a_terminal_are_shown(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    project(tmp_path, "tools.functions.x: 'odd:x'")
+    (tmp_path / "odd.py").write_bytes(b"# coding: latin-1\nx = '\xe9'; evil()\n")
+    shown = aeon("trust", ".").out
+    assert "evil()" in shown
+    write(tmp_path / "conf" / "ttl" / "a\n--- \x1b[2Jb.yaml", "base: 3\n")
+    project(tmp_path, more="config_dir: conf\n")
+    shown = aeon("trust", ".").out
+    assert "a\\n--- \\x1b[2Jb.yaml" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_file_named_by_a_key_is_used_as_it_was_trusted(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    criteria = tmp_path / "criteria.yaml"
+    write(criteria, "short: as before\n")
+    project(tmp_path, "convergence.criteria_file: criteria.yaml")
+    trust(aeon, monkeypatch, tmp_path)
+    checked = trusted_folders.require_trust
+
+    def check_then_change(content: Content) -> None:
+        checked(content)
+        write(criteria, "short: as later\n")
+
+    monkeypatch.setattr(trusted_folders, "require_trust", check_then_change)
+    assert aeon(*RUN, "hydra.run.dir=run").status in (0, 3)
+    text = (tmp_path / "run" / "result.json").read_text(encoding="utf-8")
+    assert "as before" in text
+    assert "as later" not in text

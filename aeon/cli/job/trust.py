@@ -63,10 +63,10 @@ def _find_packaged(content: Content, name: str) -> bytes | None:
 def _text(name: str, data: bytes) -> str:
     if name == DOTENV:
         return "\n".join(_describe_variables(data))
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
+    if b"\0" in data:
         return f"({len(data)} bytes that are no text)"
+    # A Python module may be in another encoding.
+    return data.decode("utf-8", "backslashreplace")
 
 
 def _describe_variables(data: bytes) -> Iterator[str]:

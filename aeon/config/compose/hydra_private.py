@@ -37,6 +37,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.config.compose.literal import Composition
 from aeon.config.compose.problems import HYDRA_ERRORS, composition_error
+from aeon.files.fast_yaml import refuse_excess
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.pinned import list_pinned, pin, read_file
 from aeon.files.resources import resource_root
@@ -115,6 +116,8 @@ class _FileSource(FileConfigSource):
             return super().load_config(config_path)
         try:
             text = read_file(path, folder).decode("utf-8")
+            if not folder.is_relative_to(packaged_config_dir()):
+                refuse_excess(text)
             config = OmegaConf.create(text)
         except (OSError, ValueError, yaml.YAMLError):
             LocatedYaml(path)  # raises ConfigError with the line
