@@ -37,12 +37,11 @@ class Attack:
     files: dict[str, str]
     words: tuple[str, ...]
     message: str
-    status: int = 2
 
 
-def template(text: str) -> Attack:
+def template(text: str, message: str) -> Attack:
     files = {"prompts/default/plan.user.j2": text}
-    return Attack(files, (*RUN, "prompts.dir=prompts"), "plan.user.j2")
+    return Attack(files, (*RUN, "prompts.dir=prompts"), message)
 
 
 ATTACKS = {
@@ -71,7 +70,7 @@ ATTACKS = {
         {"run/run.json": "[" * LEVELS}, ("resume=run", *RUN), "run.json"
     ),
     "a result nested deeply": Attack(
-        {"run/run.json": "{}", "run/result.json": "[" * LEVELS}, ("inspect", "run"), "", 1
+        {"run/run.json": "{}", "run/result.json": "[" * LEVELS}, ("inspect", "run"), "levels deep"
     ),
     "a plan of 100,000 steps": Attack(
         {"plan.yaml": "steps:\n" + "".join(f"- {{id: s{n}, do: x}}\n" for n in range(LEVELS))},
@@ -81,11 +80,14 @@ ATTACKS = {
     "a schema that doubles its work": Attack(
         {"schema.json": json.dumps(DOUBLING)}, (*RUN, "answer.schema=schema.json"), "schema.json"
     ),
-    "a template of loops": template(f"{TURNS}{TURNS}{{% endfor %}}{{% endfor %}}"),
-    "a template that doubles a text": template(
-        "{% set n = namespace(x='ab') %}{% for i in range(64) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
+    "a template of loops": template(
+        f"{TURNS}{TURNS}{{% endfor %}}{{% endfor %}}", "1,000,000 steps"
     ),
-    "a template that repeats a text": template("{{ 'a' * 5000000000 }}"),
+    "a template that doubles a text": template(
+        "{% set n = namespace(x='ab') %}{% for i in range(64) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+        "20,000,000 characters",
+    ),
+    "a template that repeats a text": template("{{ 'a' * 5000000000 }}", "20,000,000 characters"),
 }
 
 
@@ -105,7 +107,7 @@ def test_what_would_take_for_ever_is_refused_with_a_message(tmp_path: Path, atta
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert ended.returncode == attack.status, ended.stderr[-2000:]
+    assert ended.returncode == 2, ended.stderr[-2000:]
     assert ended.stderr.startswith("Error: ")
     assert attack.message in ended.stderr
     assert "Traceback" not in ended.stderr
