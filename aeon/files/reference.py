@@ -13,7 +13,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, JsonValue, model_serializer, model_validator
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.values import Value
@@ -36,6 +44,13 @@ class OwnObject(Value):
     @classmethod
     def _from_reference(cls, given: Any) -> Any:
         return {"factory": given} if isinstance(given, str) else given
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of both forms, for editors."""
+        return {"anyOf": [{"type": "string"}, handler(core_schema)]}
 
     @model_serializer
     def _as_written(self) -> str | dict[str, JsonValue]:

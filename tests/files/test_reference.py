@@ -129,6 +129,11 @@ def test_options_are_given_by_name():
     assert call_factory("key", dict, options={"threshold": 0.5}) == {"threshold": 0.5}
 
 
+def test_an_editor_takes_both_forms():
+    schema = OwnObject.model_json_schema(mode="validation")
+    assert [each["type"] for each in schema["anyOf"]] == ["string", "object"]
+
+
 def test_an_object_without_options_is_written_as_its_factory():
     assert OwnObject.model_validate("own:thing").model_dump() == "own:thing"
     with_options = {"factory": "own:thing", "options": {"url": "x"}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from aeon.domain.errors import ArtefactError
 from aeon.files.reference import OwnObject
 from aeon.observability.artefacts import create_directory
 from aeon.store.models import Entry, StoreRequest
-from aeon.store.opening import open_store, store_in
+from aeon.store.opening import is_packaged, open_store, store_in
 from aeon.store.settings import SQLITE
 
 _SECONDS = 60.0  # the batch before may have been killed a moment ago
@@ -95,15 +96,26 @@ class Answers:
         if _ORIGIN not in entries:
             return
 
-        def fill(directory: Path) -> None:
-            (directory / FILE).write_text(entries.pop(_ORIGIN), encoding="utf-8")
-            place = store_in(directory, self._backend)
-            with closing(open_store(place, backend=self._backend)) as store:
-                for text in entries.values():
-                    store.put(_read(text))
+        origin = entries.pop(_ORIGIN)
+        answers = [_read(text) for text in entries.values()]
 
-        create_directory(self._running.directories(name)[0], fill)
+        def fill(directory: Path) -> None:
+            (directory / FILE).write_text(origin, encoding="utf-8")
+            if is_packaged(self._backend):
+                self._store(directory, answers)
+
+        directory = self._running.directories(name)[0]
+        create_directory(directory, fill)
+        if not is_packaged(self._backend):
+            # It may know a run by the place of its directory, which `fill` is not given.
+            self._store(directory, answers)
         self.forget(name)
+
+    def _store(self, directory: Path, answers: Sequence[Entry]) -> None:
+        place = store_in(directory, self._backend)
+        with closing(open_store(place, backend=self._backend)) as store:
+            for answer in answers:
+                store.put(answer)
 
 
 def _sealed_here(origin: str) -> str:

@@ -9,8 +9,10 @@ import pytest
 from aeon.batch.ray.answers import Answers, write_entry
 from aeon.batch.records import Running
 from aeon.domain.errors import ArtefactError
+from aeon.files.reference import OwnObject
 from aeon.store.opening import open_source
 from tests.store.entries import entry
+from tests.support.dict_store import STORES
 
 
 def opened(folder: Path) -> Answers:
@@ -37,6 +39,20 @@ def test_what_a_killed_batch_was_answered_is_a_run_to_go_on_with(tmp_path: Path)
             assert found is not None
             assert found.answer["text"] == "one"
     assert not (tmp_path / "out.answers").exists()
+
+
+def test_a_store_of_ones_own_gets_what_a_killed_batch_was_answered(tmp_path: Path) -> None:
+    backend = OwnObject(factory="tests.support.dict_store:DictStore")
+    answers = Answers(tmp_path / "out.running", backend)
+    answers.open()
+    assert put(answers, "seven", 0, "one", "{}")
+    answers.begin_again("seven", 1)
+    answers.close()
+    directory = tmp_path / "out.running" / "seven-0"
+    assert not (directory / "store.sqlite").exists()
+    with closing(open_source(directory, backend)) as source:
+        assert source.get(entry(text="one").request.key) is not None
+    STORES.clear()
 
 
 def test_an_attempt_that_was_given_up_can_keep_nothing_more(tmp_path: Path) -> None:
