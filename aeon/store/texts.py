@@ -39,23 +39,30 @@ def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
     """The request with null where a long text was, the paths of those places with the names of their rows, the rows."""
     places: Places = []
     rows: Rows = {}
+    short = {name: _take_texts(value, [name], places, rows) for name, value in request.items()}
+    return short, places, rows
 
-    def replace(value: Any, path: list[str | int]) -> Any:
-        is_long = isinstance(value, str) and _MOST_OF_A_CHARACTER * len(value) + 2 >= SHORTEST
-        if is_long or (isinstance(value, dict) and len(path) == 1):
-            text = _schema_text(value) if path == ["schema"] else json_text(value)
-            if len(text) >= SHORTEST:
-                name, added = cut_text(text)
-                rows.update(added)
-                places.append((path, name))
-                return None
-        if isinstance(value, dict):
-            return {name: replace(inner, [*path, name]) for name, inner in value.items()}
-        if isinstance(value, list | tuple):
-            return [replace(inner, [*path, index]) for index, inner in enumerate(value)]
-        return value
 
-    return {name: replace(value, [name]) for name, value in request.items()}, places, rows
+# A function inside `condense` that calls itself would hold the rows until the next full garbage collection.
+def _take_texts(value: Any, path: list[str | int], places: Places, rows: Rows) -> Any:
+    """The value with null where a long text was; its place goes into `places`, its rows into `rows`."""
+    is_long = isinstance(value, str) and _MOST_OF_A_CHARACTER * len(value) + 2 >= SHORTEST
+    if is_long or (isinstance(value, dict) and len(path) == 1):
+        text = _schema_text(value) if path == ["schema"] else json_text(value)
+        if len(text) >= SHORTEST:
+            name, added = cut_text(text)
+            rows.update(added)
+            places.append((path, name))
+            return None
+    if isinstance(value, dict):
+        return {
+            name: _take_texts(inner, [*path, name], places, rows) for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [
+            _take_texts(inner, [*path, index], places, rows) for index, inner in enumerate(value)
+        ]
+    return value
 
 
 def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) -> dict[str, Any]:
