@@ -19,7 +19,8 @@ from aeon.config.recompose import find_held_back, find_left_out
 from aeon.config.settings import Settings, named_file
 from aeon.config.trusted_folders import pin_project_of_run
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.files.reference import OwnObject, search_for_modules
+from aeon.domain.values import OwnObject
+from aeon.files.reference import search_for_modules
 from aeon.report.runs import read_document
 from aeon.store.opening import open_source
 

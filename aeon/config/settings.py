@@ -12,9 +12,8 @@ from pydantic import BeforeValidator, Field, JsonValue
 from aeon.adaptive.table import complete_table, load_packaged_table
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.profile import TTLTable
-from aeon.domain.values import FromOthers, StartsCode, Taken, Unneeded, Value
+from aeon.domain.values import FromOthers, OwnObject, StartsCode, Taken, Unneeded, Value
 from aeon.execution.settings import AnswerSettings, ExecutionSettings
-from aeon.files.reference import OwnObject
 from aeon.kernel.settings import ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
 from aeon.llm.settings import (

@@ -11,7 +11,18 @@ from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    PlainSerializer,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from aeon.domain.errors import ConfigError
 
@@ -52,6 +63,30 @@ class Value(BaseModel):
 
     # Deferred: a process needs few of the validators and serializers that all models would make when imported.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+class OwnObject(Value):
+    """Something of a person's own: `factory` is `package.module:object` or a registered name, called with `options` as
+    keyword arguments. Written as the factory alone where there are no options."""
+
+    factory: str
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_reference(cls, given: Any) -> Any:
+        return {"factory": given} if isinstance(given, str) else given
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of both forms, for editors."""
+        return {"anyOf": [{"type": "string"}, handler(core_schema)]}
+
+    @model_serializer
+    def _as_written(self) -> str | dict[str, JsonValue]:
+        return {"factory": self.factory, "options": self.options} if self.options else self.factory
 
 
 Address = Annotated[str, PlainSerializer(show_address, when_used="json")]

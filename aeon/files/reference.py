@@ -13,48 +13,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pydantic import (
-    Field,
-    GetJsonSchemaHandler,
-    JsonValue,
-    model_serializer,
-    model_validator,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
-
 from aeon.domain.errors import AeonError, ConfigError
-from aeon.domain.values import Value
 from aeon.files.pinned import UNTRUSTED_HINT
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.files.trusted_modules import UntrustedModule, search_trusted_modules
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-
-class OwnObject(Value):
-    """Something of a person's own: `factory` is `package.module:object` or a registered name, called with `options` as
-    keyword arguments. Written as the factory alone where there are no options."""
-
-    factory: str
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_reference(cls, given: Any) -> Any:
-        return {"factory": given} if isinstance(given, str) else given
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """The schema of both forms, for editors."""
-        return {"anyOf": [{"type": "string"}, handler(core_schema)]}
-
-    @model_serializer
-    def _as_written(self) -> str | dict[str, JsonValue]:
-        return {"factory": self.factory, "options": self.options} if self.options else self.factory
 
 
 def load_object(key: str, reference: str, kind: str, group: str = "") -> Any:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from aeon.domain.errors import ConfigError
-from aeon.files.reference import OwnObject, call_factory, load_object
+from aeon.domain.values import OwnObject
+from aeon.files.reference import call_factory, load_object
 from aeon.memory.interface import Memory
 from aeon.refinement.components import Depth, Engine, Planner, Validator
 from aeon.supervisor.own import Repairs

@@ -18,10 +18,9 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
 from aeon.domain.result import RunResult, TokenUsage, UsageReport
-from aeon.domain.values import Frame, as_frame
+from aeon.domain.values import Frame, OwnObject, as_frame
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.jsonl import read_lines
-from aeon.files.reference import OwnObject
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
 from aeon.report.partial import PartialResult, read_partial

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.files.reference import OwnObject, call_factory, load_object
+from aeon.domain.values import OwnObject
+from aeon.files.reference import call_factory, load_object
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, Shared
 from aeon.store.session import Keep, Session

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 
-from aeon.domain.values import StartsCode, Taken, Value
-from aeon.files.reference import OwnObject
+from aeon.domain.values import OwnObject, StartsCode, Taken, Value
 
 CASSETTE_SUFFIX = ".aeon"
 """How the name of a recording in one file ends."""

@@ -146,3 +146,9 @@ def test_a_folder_that_the_program_is_started_in_registers_nothing(site: Path):
     )
     assert done.returncode == 2
     assert "checked" not in done.stdout
+
+
+def test_looking_for_commands_loads_nothing_slow():
+    code = "import sys, aeon.cli.main; sys.exit(bool({'pydantic', 'hydra'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 0

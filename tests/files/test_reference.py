@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.files.reference import OwnObject, call_factory, find_registered, load_object
+from aeon.domain.values import OwnObject
+from aeon.files.reference import call_factory, find_registered, load_object
 
 KEY = "components.convergence"
 

@@ -14,7 +14,7 @@ from aeon.batch.records import Running
 from aeon.config.origin import FILE, seal_again
 from aeon.config.state import VARIABLE as STATE
 from aeon.domain.errors import ArtefactError
-from aeon.files.reference import OwnObject
+from aeon.domain.values import OwnObject
 from aeon.observability.artefacts import create_directory
 from aeon.store.models import Entry, StoreRequest
 from aeon.store.opening import is_packaged, open_store, store_in

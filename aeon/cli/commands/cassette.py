@@ -17,8 +17,8 @@ from aeon.config import recompose
 from aeon.config.environment import environment
 from aeon.config.origin import is_own_run
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.domain.values import OwnObject
 from aeon.files.fast_yaml import read_yaml
-from aeon.files.reference import OwnObject
 from aeon.files.text import load_json
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import CassetteSource, read, write

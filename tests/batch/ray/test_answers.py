@@ -9,7 +9,7 @@ import pytest
 from aeon.batch.ray.answers import Answers, write_entry
 from aeon.batch.records import Running
 from aeon.domain.errors import ArtefactError
-from aeon.files.reference import OwnObject
+from aeon.domain.values import OwnObject
 from aeon.store.opening import open_source
 from tests.store.entries import entry
 from tests.support.dict_store import STORES
