@@ -30,7 +30,8 @@ Points = list[tuple[str, str]]
 _Way = tuple[str, list[str]]
 REPORT = "report.html"
 """The page of a run, in its directory."""
-_MOST, _LONGEST = 8, 300
+_MOST = 8
+_LONGEST = 300
 SMALL_GAP = 0.05
 """How far below its threshold a score may be for what there is to be offered as good enough."""
 _VERDICTS = {
@@ -160,33 +161,47 @@ def _of_steps(number: int, total: int) -> str:
 
 def describe_spent(result: RunResult) -> str:
     """Passes, TTL, calls, tokens and cost, and what the answers of an earlier run saved."""
-    total, parent = result.usage.total, result.parent
+    total = result.usage.total
     head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
     if is_replay(result):
-        differing = parent.differing if parent else 0
-        changed = (
-            f" Requests that are not those that had been recorded: {differing}."
-            if differing
-            else ""
-        )
-        return f"{head}, {count_noun(total.requests, 'answer')} from a recording.{changed}"
-    kept = parent.saved if parent else Saved()
-    saved = (
-        [count_noun(kept.model_calls, "call"), f"{kept.total_tokens} tokens"]
-        if kept.model_calls
-        else []
-    )
-    saved += [f"cost {kept.cost:.4f}"] if kept.cost else []
-    saved += [count_noun(kept.tool_calls, "tool call")] if kept.tool_calls else []
-    cost = f", cost unknown ({unknown})" if (unknown := why_cost_is_unknown([result.usage])) else ""
-    cost = cost if total.cost is None else f", cost {total.cost:.4f}"
+        differing = result.parent.differing if result.parent else 0
+        replayed = f"{head}, {count_noun(total.requests, 'answer')} from a recording."
+        if not differing:
+            return replayed
+        return f"{replayed} Requests that are not those that had been recorded: {differing}."
+    spent = f"{head}, {count_noun(total.requests, 'call')}, {total.total_tokens} tokens"
+    sentences = [f"{spent}{_describe_cost(result)}", *_describe_endpoints(result)]
+    saved = _describe_saved(result.parent.saved) if result.parent else ""
+    if saved:
+        sentences.append(f"Saved: {saved}")
+    return " ".join(f"{sentence}." for sentence in sentences)
+
+
+def _describe_cost(result: RunResult) -> str:
+    if result.usage.total.cost is not None:
+        return f", cost {result.usage.total.cost:.4f}"
+    unknown = why_cost_is_unknown([result.usage])
+    return f", cost unknown ({unknown})" if unknown else ""
+
+
+def _describe_endpoints(result: RunResult) -> Iterator[str]:
+    """How many requests each endpoint answered, where another one than the first did."""
     endpoints = result.provider.endpoints
-    if set(endpoints) - {result.configuration["provider"].get("name", result.provider.kind)}:
-        cost += (
-            f". Answered by: {', '.join(f'{name} {number}' for name, number in endpoints.items())}"
-        )
-    spent = f"{head}, {count_noun(total.requests, 'call')}, {total.total_tokens} tokens{cost}."
-    return f"{spent} Saved: {', '.join(saved)}." if saved else spent
+    first = result.configuration["provider"].get("name", result.provider.kind)
+    if set(endpoints) - {first}:
+        counted = ", ".join(f"{name} {number}" for name, number in endpoints.items())
+        yield f"Answered by: {counted}"
+
+
+def _describe_saved(saved: Saved) -> str:
+    parts = []
+    if saved.model_calls:
+        parts += [count_noun(saved.model_calls, "call"), f"{saved.total_tokens} tokens"]
+    if saved.cost:
+        parts.append(f"cost {saved.cost:.4f}")
+    if saved.tool_calls:
+        parts.append(count_noun(saved.tool_calls, "tool call"))
+    return ", ".join(parts)
 
 
 def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:

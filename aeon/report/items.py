@@ -37,25 +37,16 @@ def list_items(record: Record) -> list[Item]:
 
 
 def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
-    first = {
-        (call.pass_number, call.phase, call.cycle, call.step_id): call.call
-        for call in calls
-        if not call.attempt
-    }
+    first = {_cycle_of(call): call.call for call in calls if not call.attempt}
     for call in calls:
-        repairs = (
-            first.get((call.pass_number, call.phase, call.cycle, call.step_id), "")
-            if call.attempt
-            else ""
-        )
-        name = repairs or call.call
+        repairs = first.get(_cycle_of(call), "") if call.attempt else ""
+        step = f" {call.step_id}" if call.step_id else ""
+        repair = " (repair)" if call.attempt else ""
         start = (datetime.fromisoformat(call.started) - began).total_seconds()
         yield Item(
             key=f"call-{call.number}",
-            kind=call.call if call.attempt == 0 else "repair",
-            label=name
-            + (f" {call.step_id}" if call.step_id else "")
-            + (" (repair)" if call.attempt else ""),
+            kind="repair" if call.attempt else call.call,
+            label=f"{repairs or call.call}{step}{repair}",
             pass_number=call.pass_number,
             phase=call.phase,
             step_id=call.step_id,
@@ -67,29 +58,56 @@ def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
         )
 
 
+def _cycle_of(call: Call) -> tuple[int, str, int, str | None]:
+    """What a call and its repairs have in common."""
+    return call.pass_number, call.phase, call.cycle, call.step_id
+
+
 def _tools_and_waits(events: Sequence[Line], began: datetime) -> Iterator[Item]:
     number = 0
     for line in events:
-        if line["event"] not in ("tool_called", "retry_scheduled"):
-            continue
-        site, told = line["site"], (datetime.fromisoformat(line["time"]) - began).total_seconds()
-        is_tool = line["event"] == "tool_called"
-        number += is_tool
-        seconds = float(line["result"]["seconds"] or 0) if is_tool else float(line["seconds"])
-        yield Item(
-            key=f"tool-{number}" if is_tool else "",
-            kind="tool" if is_tool else "wait",
-            label=f"{line['result']['tool']} {line['step_id']}"
-            if is_tool
-            else f"wait after {line['error']}",
-            pass_number=site["pass_number"],
-            phase=site["phase"],
-            step_id=site["step_id"],
-            start=told - seconds if is_tool else told,
-            end=told if is_tool else told + seconds,
-            failed=bool(is_tool and line["result"]["error"]),
-            source=line,
-        )
+        if line["event"] == "tool_called":
+            number += 1
+            yield _tool(line, number, began)
+        elif line["event"] == "retry_scheduled":
+            yield _wait(line, began)
+
+
+def _tool(line: Line, number: int, began: datetime) -> Item:
+    result = line["result"]
+    end = _seconds_since(began, line)
+    return Item(
+        key=f"tool-{number}",
+        kind="tool",
+        label=f"{result['tool']} {line['step_id']}",
+        pass_number=line["site"]["pass_number"],
+        phase=line["site"]["phase"],
+        step_id=line["site"]["step_id"],
+        start=end - float(result["seconds"] or 0),
+        end=end,
+        failed=bool(result["error"]),
+        source=line,
+    )
+
+
+def _wait(line: Line, began: datetime) -> Item:
+    start = _seconds_since(began, line)
+    return Item(
+        key="",
+        kind="wait",
+        label=f"wait after {line['error']}",
+        pass_number=line["site"]["pass_number"],
+        phase=line["site"]["phase"],
+        step_id=line["site"]["step_id"],
+        start=start,
+        end=start + float(line["seconds"]),
+        failed=False,
+        source=line,
+    )
+
+
+def _seconds_since(began: datetime, line: Line) -> float:
+    return (datetime.fromisoformat(line["time"]) - began).total_seconds()
 
 
 def find_critical(items: Sequence[Item]) -> list[Item]:

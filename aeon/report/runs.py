@@ -110,16 +110,15 @@ def _listed(
     began: datetime,
     size: int,
 ) -> Listed:
-    total = (result.get("usage") or {}).get("total") or {}
-    started = (result.get("timings") or {}).get("start_time") or origin.get("started")
+    total = _mapping(_mapping(result.get("usage")).get("total"))
+    started = _mapping(result.get("timings")).get("start_time") or origin.get("started")
     parents = (origin.get("parent"), *(origin.get("ancestors") or ()))
-    known = result.get("format") == RunResult.model_fields["format"].default
     return Listed(
         directory=directory,
         bytes=size,
         started=started or began,
         task=result.get("task") or origin.get("task") or "",
-        ended=(known and result.get("termination_reason")) or end_without_result(directory),
+        ended=_read_end(directory, result),
         scores=_scores(result),
         passes=result.get("passes") or 0,
         tokens=total.get("total_tokens") or 0,
@@ -127,6 +126,16 @@ def _listed(
         synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
         stands_on=tuple(each["path"] for each in parents if each),
     )
+
+
+def _mapping(value: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return value or {}
+
+
+def _read_end(directory: Path, result: Mapping[str, Any]) -> str:
+    is_known = result.get("format") == RunResult.model_fields["format"].default
+    reason = str(result.get("termination_reason") or "") if is_known else ""
+    return reason or end_without_result(directory)
 
 
 def _scores(result: Mapping[str, Any]) -> dict[str, float]:

@@ -220,34 +220,47 @@ def find_judge_conflicts(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> tuple[JudgeConflict, ...]:
     """Where the judge said two things that do not go together."""
-    work = {
-        passed.pass_number: (
-            passed.answer,
-            [(step.step_id, step.step_output) for step in passed.steps],
-        )
-        for passed in history.passes
-    }
-    found = [
-        JudgeConflict(
-            kind="same_work", name=name, passes=(before.pass_number, after.pass_number), values=two
-        )
-        for before, after in pairwise(assessed)
-        if work[before.pass_number] == work[after.pass_number]
-        for name, two in _differences(before, after).items()
-    ]
-    least = thresholds_of(history)
+    return (*_same_work(history, assessed), *_denied_scores(history, assessed))
+
+
+def _same_work(
+    history: ExecutionHistory, assessed: Sequence[AssessedPass]
+) -> Iterator[JudgeConflict]:
+    """The same answer from the same outputs, judged differently in the pass after."""
+    work = {}
+    for passed in history.passes:
+        outputs = [(step.step_id, step.step_output) for step in passed.steps]
+        work[passed.pass_number] = (passed.answer, outputs)
+    for before, after in pairwise(assessed):
+        passes = (before.pass_number, after.pass_number)
+        if work[passes[0]] != work[passes[1]]:
+            continue
+        for name, values in _differences(before, after).items():
+            yield JudgeConflict(kind="same_work", name=name, passes=passes, values=values)
+
+
+def _denied_scores(
+    history: ExecutionHistory, assessed: Sequence[AssessedPass]
+) -> Iterator[JudgeConflict]:
+    """Pairs of artefacts that disagree in a pass whose scores all reach their thresholds."""
+    thresholds = thresholds_of(history)
     for each in assessed:
+        is_low = any(each.scores.get(name, 0.0) < value for name, value in thresholds.items())
+        if is_low or "consistency" not in each.scores:
+            continue
         assessment = history.passes[each.pass_number].evaluation_results.convergence
-        reached = [each.scores.get(name, 0.0) >= value for name, value in least.items()]
-        if assessment and all(reached) and "consistency" in each.scores:
-            pairs = assessment.scores.consistency_status.items()
-            score = each.scores["consistency"]
-            # What memory holds may be of a step that was replaced; the score is of plan, steps and answer.
-            stated = [
-                pair
-                for pair, status in pairs
-                if status.status == "inconsistent" and "memory" not in pair
-            ]
-            one = {"passes": (each.pass_number,), "values": (score,)}
-            found += [JudgeConflict(kind="pairs", name=pair, **one) for pair in stated]
-    return tuple(found)
+        for name in _disagreeing_pairs(assessment):
+            yield JudgeConflict(
+                kind="pairs",
+                name=name,
+                passes=(each.pass_number,),
+                values=(each.scores["consistency"],),
+            )
+
+
+def _disagreeing_pairs(assessment: ConvergenceAssessment | None) -> Iterator[str]:
+    pairs = assessment.scores.consistency_status if assessment else {}
+    for name, status in pairs.items():
+        # What memory holds may be of a step that was replaced; the score is of plan, steps and answer.
+        if status.status == "inconsistent" and "memory" not in name:
+            yield name

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
 from aeon.domain.refinement import RepairRecord
-from aeon.domain.result import TokenUsage
+from aeon.domain.result import RunResult, TokenUsage
 from aeon.domain.values import Value
 from aeon.report.record import Call, Record
 
@@ -70,30 +70,14 @@ def spend(record: Record) -> dict[str, dict[Any, Spending]]:
     """`by_pass`, `by_phase`, `by_step` (most seconds first) and `by_call` (most tokens first, with `tool` for tools).
     Without a journal only what the result has of passes and calls."""
     if not record.events:
-        usage, seconds = record.result.usage, record.result.timings.seconds_by_call
-        by_call = {
-            name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()
-        }
-        return {
-            "by_pass": {number: _of_usage(used) for number, used in usage.by_pass.items()},
-            "by_call": by_call,
-        }
+        return _spend_of_result(record.result)
     charged: dict[str, defaultdict[Any, list[Spending]]] = {
         f"by_{name}": defaultdict(list) for name in _PLACES
     }
-
-    def charge(place: tuple[Any, ...], spent: Spending) -> None:
-        for name, key in zip(charged, place, strict=True):
+    for place, spent in _charges(record):
+        for by_key, key in zip(charged.values(), place, strict=True):
             if key is not None:
-                charged[name][key].append(spent)
-
-    for call in record.calls:
-        used = {name: getattr(call.usage, name) for name in _COUNTS}
-        place = (call.pass_number, call.phase, call.step_id, call.call)
-        charge(place, Spending(seconds=call.seconds, cost=call.cost, **used))
-    for line in (line for line in record.events if line["event"] == "tool_called"):
-        place = (*(line["site"][name] for name in ("pass_number", "phase", "step_id")), TOOL)
-        charge(place, Spending(tool_calls=1, seconds=float(line["result"].get("seconds") or 0.0)))
+                by_key[key].append(spent)
     found = {
         name: {key: _add_up(each) for key, each in by_key.items()}
         for name, by_key in charged.items()
@@ -101,6 +85,31 @@ def spend(record: Record) -> dict[str, dict[Any, Spending]]:
     steps = sorted(found["by_step"].items(), key=lambda item: -item[1].seconds)
     calls = sorted(found["by_call"].items(), key=lambda item: -item[1].tokens)
     return {**found, "by_step": dict(steps), "by_call": dict(calls)}
+
+
+def _spend_of_result(result: RunResult) -> dict[str, dict[Any, Spending]]:
+    usage = result.usage
+    seconds = result.timings.seconds_by_call
+    return {
+        "by_pass": {number: _of_usage(used) for number, used in usage.by_pass.items()},
+        "by_call": {
+            name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()
+        },
+    }
+
+
+def _charges(record: Record) -> Iterator[tuple[tuple[Any, ...], Spending]]:
+    """What each request and each tool call took, with its pass, phase, step and call."""
+    for call in record.calls:
+        used = {name: getattr(call.usage, name) for name in _COUNTS}
+        place = (call.pass_number, call.phase, call.step_id, call.call)
+        yield place, Spending(seconds=call.seconds, cost=call.cost, **used)
+    for line in record.events:
+        if line["event"] == "tool_called":
+            site = line["site"]
+            place = (site["pass_number"], site["phase"], site["step_id"], TOOL)
+            seconds = float(line["result"].get("seconds") or 0.0)
+            yield place, Spending(tool_calls=1, seconds=seconds)
 
 
 def _add_up(spent: Sequence[Spending]) -> Spending:
@@ -120,20 +129,22 @@ def repair_rates(record: Record) -> dict[str, dict[str, RepairRate]]:
     """`repairs_by_call` and `repairs_by_model`, the highest rate first: of the calls whose answers were repaired, and
     of the models that gave them. Without a journal every request counts as an answer, and models are not known."""
     first = [call for call in record.calls if call.attempt == 0 and call.error is None]
-    asked: Mapping[str, int] = Counter(call.call for call in first)
-    if not record.events:
-        asked = {
-            name: usage.requests
-            for name, usage in record.result.usage.by_call.items()
-            if name != "repair"
-        }
-    model_of = {(call.call, call.cycle): call.model for call in first}
+    models = {(call.call, call.cycle): call.model for call in first}
     repairs = record.result.repairs
-    by_model = ((model_of.get((repair.call, repair.cycle), ""), repair) for repair in repairs)
+    by_call = [(one.call, one) for one in repairs]
+    by_model = [(models.get((one.call, one.cycle), ""), one) for one in repairs]
     return {
-        "repairs_by_call": _rates(asked, ((repair.call, repair) for repair in repairs)),
+        "repairs_by_call": _rates(_count_answers(record, first), by_call),
         "repairs_by_model": _rates(Counter(call.model for call in first), by_model),
     }
+
+
+def _count_answers(record: Record, first: Sequence[Call]) -> Mapping[str, int]:
+    """How many answers each kind of call had, without repairs."""
+    if record.events:
+        return Counter(call.call for call in first)
+    used = record.result.usage.by_call
+    return {name: usage.requests for name, usage in used.items() if name != "repair"}
 
 
 def _rates(

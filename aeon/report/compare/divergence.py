@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -120,25 +120,24 @@ def _answer_lines(directory: Path) -> list[str]:
 
 
 def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: value for name, value in event.items() if name not in _CLOCK}
-    if isinstance(told.get("result"), dict):  # of a tool
-        told["result"] = {
-            name: value for name, value in told["result"].items() if name != "seconds"
-        }
-    return told
+    """An event without what differs from run to run."""
+    fields = {name: value for name, value in event.items() if name not in _CLOCK}
+    result = fields.get("result")
+    if isinstance(result, dict):  # of a tool
+        fields["result"] = {name: value for name, value in result.items() if name != "seconds"}
+    return fields
 
 
 def _leaves(value: Any, path: str = "") -> dict[str, Any]:
-    parts = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    found = {
-        key: leaf for name, part in parts for key, leaf in _leaves(part, f"{path}.{name}").items()
-    }
+    """The values of an event, each by its dotted path."""
+    parts: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value)
+    found: dict[str, Any] = {}
+    for name, part in parts:
+        found |= _leaves(part, f"{path}.{name}")
     return found or {path.lstrip("."): value}
 
 
@@ -164,25 +163,22 @@ def _plans(directory: Path) -> tuple[list[str], list[str]]:
     """The plan that execution started with and the plan at the end, as lines."""
     with suppress(ArtefactError):
         passes = read_history(directory).passes
-        plans = (
-            [passes[min(1, len(passes) - 1)].plan_state, passes[-1].plan_state]
-            if passes
-            else [None, None]
-        )
-        if plans[0] is not None and plans[1] is not None:
-            return _plan_lines(plans[0]), _plan_lines(
-                plans[1].model_copy(update={"steps": passes[-1].steps}), True
-            )
+        first = passes[min(1, len(passes) - 1)].plan_state if passes else None
+        last = passes[-1].plan_state if passes else None
+        if first is not None and last is not None:
+            ended = last.model_copy(update={"steps": passes[-1].steps})
+            return _plan_lines(first), _plan_lines(ended, with_states=True)
     made = [event["plan"] for event in read_events(directory) if event["event"] == "plan_made"]
     return _plan_lines(Plan.model_validate(made[0])) if made else [], []
 
 
-def _plan_lines(plan: Plan, with_states: bool = False) -> list[str]:
+def _plan_lines(plan: Plan, *, with_states: bool = False) -> list[str]:
     lines = [f"goal: {plan.goal}"]
     for step in plan.steps:
-        after = f" (after {', '.join(step.dependencies)})" if step.dependencies else ""
         tool = f" [{step.tool}]" if step.tool else ""
-        lines += [f"{step.step_id}{tool}{after}{f': {step.status}' if with_states else ''}"]
+        after = f" (after {', '.join(step.dependencies)})" if step.dependencies else ""
+        state = f": {step.status}" if with_states else ""
+        lines.append(f"{step.step_id}{tool}{after}{state}")
         lines += [f"    {text}" for text in step.description.splitlines()]
     return lines
 
@@ -197,28 +193,40 @@ def _lines(first: Sequence[str], second: Sequence[str]) -> Iterator[Line]:
         if number:
             yield Line("@", ((False, f"line {group[0][1] + 1}"),))
         for kind, start, end, other_start, other_end in group:
-            before, after = first[start:end], second[other_start:other_end]
+            before = first[start:end]
             if kind == "equal":
-                yield from (Line(" ", ((False, text),)) for text in before)
-                continue
-            pairs = [_by_word(*pair) for pair in zip(before, after, strict=False)]
-            yield from (Line("-", pair[0]) for pair in pairs)
-            yield from (Line("-", ((False, text),)) for text in before[len(pairs) :])
-            yield from (Line("+", pair[1]) for pair in pairs)
-            yield from (Line("+", ((False, text),)) for text in after[len(pairs) :])
+                yield from _whole_lines(" ", before)
+            else:
+                yield from _changed_lines(before, second[other_start:other_end])
 
 
-def _by_word(
-    first: str, second: str
-) -> tuple[tuple[tuple[bool, str], ...], tuple[tuple[bool, str], ...]]:
+def _changed_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
+    """Lines and those that stand in their place; the words of those that stand opposite each other are compared."""
+    pairs = [_by_word(*pair) for pair in zip(before, after, strict=False)]
+    yield from (Line("-", old) for old, _ in pairs)
+    yield from _whole_lines("-", before[len(pairs) :])
+    yield from (Line("+", new) for _, new in pairs)
+    yield from _whole_lines("+", after[len(pairs) :])
+
+
+def _whole_lines(mark: str, texts: Sequence[str]) -> Iterator[Line]:
+    return (Line(mark, ((False, text),)) for text in texts)
+
+
+_Parts = tuple[tuple[bool, str], ...]
+
+
+def _by_word(first: str, second: str) -> tuple[_Parts, _Parts]:
     """Two lines with the words marked that differ; nothing is marked where they have little in common."""
+    whole = ((False, first),), ((False, second),)
     if max(len(first), len(second)) > _LONGEST_BY_WORD:
-        return ((False, first),), ((False, second),)
-    words = [re.findall(r"\w+|\W", text) for text in (first, second)]
-    matcher = SequenceMatcher(None, words[0], words[1], autojunk=False)
+        return whole
+    old = re.findall(r"\w+|\W", first)
+    new = re.findall(r"\w+|\W", second)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < 0.6:
-        return ((False, first),), ((False, second),)
+        return whole
     codes = matcher.get_opcodes()
-    left = ((code[0] != "equal", "".join(words[0][code[1] : code[2]])) for code in codes)
-    right = ((code[0] != "equal", "".join(words[1][code[3] : code[4]])) for code in codes)
+    left = ((kind != "equal", "".join(old[start:end])) for kind, start, end, _, _ in codes)
+    right = ((kind != "equal", "".join(new[start:end])) for kind, _, _, start, end in codes)
     return tuple(part for part in left if part[1]), tuple(part for part in right if part[1])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
 from statistics import fmean
 
 from aeon.report.compare.rows import SCORES, Comparison, Run, show
@@ -64,25 +63,32 @@ def effects(comparison: Comparison) -> list[Effect]:
 
 
 def _effect(keys: Sequence[str], runs: Sequence[Run]) -> Effect:
-    def value_of(run: Run) -> str:
-        return " · ".join(show(run.parameters.get(key)) or "not set" for key in keys)
+    by_value: dict[str, list[Run]] = {}
+    for run in runs:
+        by_value.setdefault(_value_of(run, keys), []).append(run)
+    numbers = {text: as_number(text) for text in by_value}
+    values = list(by_value)
+    known = {text: number for text, number in numbers.items() if number is not None}
+    if len(known) == len(values):
+        values.sort(key=known.__getitem__)
+        by_value = _join_neighbours({text: by_value[text] for text in values})
+    return Effect(tuple(keys), tuple((text, tuple(group)) for text, group in by_value.items()))
 
-    numbers = {value_of(run): as_number(value_of(run)) for run in runs}
-    numeric = None not in numbers.values()
-    order = {text: numbers[text] if numeric else place for place, text in enumerate(numbers)}
-    ranked = sorted(runs, key=lambda run: order[value_of(run)] or 0)
-    groups = [(text, tuple(group)) for text, group in groupby(ranked, value_of)]
-    if numeric and len(groups) > MOST_GROUPS:
-        size = -(-len(groups) // MOST_GROUPS)
-        parts = [groups[start : start + size] for start in range(0, len(groups), size)]
-        groups = [
-            (
-                " to ".join(dict.fromkeys((part[0][0], part[-1][0]))),
-                tuple(run for _, of in part for run in of),
-            )
-            for part in parts
-        ]
-    return Effect(tuple(keys), tuple(groups))
+
+def _value_of(run: Run, keys: Sequence[str]) -> str:
+    return " · ".join(show(run.parameters.get(key)) or "not set" for key in keys)
+
+
+def _join_neighbours(by_value: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
+    """The runs by numbers in their order, several numbers together where there are too many to be drawn."""
+    size = -(-len(by_value) // MOST_GROUPS)
+    values = list(by_value)
+    joined = {}
+    for start in range(0, len(values), size):
+        part = values[start : start + size]
+        title = " to ".join(dict.fromkeys((part[0], part[-1])))
+        joined[title] = [run for value in part for run in by_value[value]]
+    return joined
 
 
 def as_number(text: str) -> float | None:

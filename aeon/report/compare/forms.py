@@ -30,15 +30,16 @@ def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> s
 
 def csv_text(comparison: Comparison) -> str:
     """The comparison as CSV: a line for each run, exact values."""
-    text, keys = StringIO(newline=""), comparison.parameters
+    text = StringIO(newline="")
+    keys = comparison.parameters
     writer = csv.writer(text)
     writer.writerow(["run", *keys, "ended", "converged", *FIGURES, "cause", "error", "directory"])
     for run in comparison.runs:
         converged = "" if run.converged is None else str(run.converged).lower()
-        figures = (run.figures[name] for name in FIGURES)
-        values = (show(run.parameters.get(key)) for key in keys)
-        ended = [run.ended, converged, *figures, run.cause, run.error, run.directory]
-        row = [run.name, *values, *ended]
+        values = [show(run.parameters.get(key)) for key in keys]
+        figures = [run.figures[name] for name in FIGURES]
+        row: list[object] = [run.name, *values, run.ended, converged, *figures]
+        row += [run.cause, run.error, run.directory]
         writer.writerow(escape_controls(cell) if isinstance(cell, str) else cell for cell in row)
     return text.getvalue()
 
@@ -61,13 +62,14 @@ def json_text(comparison: Comparison, divergence: Divergence | None = None) -> s
 
 def format_change(name: str, first: Run, second: Run) -> str:
     """How a figure of the second run differs from that of the first."""
-    before, after = first.figures[name], second.figures[name]
+    before = first.figures[name]
+    after = second.figures[name]
     if before is None or after is None:
         return ""
     if before == after:
         return "same"
     sign = "+" if after > before else "-"
-    said = format_figure(name, abs(after - before))
-    return f"{sign}{said}" + (
-        f" ({(after - before) / before:+.0%})" if before and name not in SCORES else ""
-    )
+    change = f"{sign}{format_figure(name, abs(after - before))}"
+    if not before or name in SCORES:
+        return change
+    return f"{change} ({(after - before) / before:+.0%})"

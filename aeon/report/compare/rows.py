@@ -39,10 +39,8 @@ FIGURES = {
 SCORES = tuple(FIGURES)[:3]
 GOOD = ("converged", "completed")
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
-_SWEEP, _JOB = (
-    "multirun.yaml",
-    re.compile(r"(\d+)-[^/]*=[^/]*$"),
-)  # after its number, a job's values
+_SWEEP = "multirun.yaml"
+_JOB = re.compile(r"(\d+)-[^/]*=[^/]*$")  # after its number, a job's values
 _SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
 _APART = {
     "task",
@@ -56,7 +54,7 @@ _APART = {
     "progress",
     "env",
 }
-"""What is told apart by its text or hash, and what changes no answer."""
+"""What is compared by its text or hash, and what changes no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +106,16 @@ def compare_runs(paths: Sequence[Path]) -> Comparison:
     is left out; a run that cannot be read is a row that says so."""
     found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.resolve())))
     top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
-    sweep = paths[0] if len(paths) == 1 and (paths[0] / _SWEEP).is_file() else None
     runs = [_read(path, _JOB.sub(r"\1", path.relative_to(top).as_posix())) for path in found]
-    if sweep is not None:
-        runs = [replace(run, parameters=_overrides(run.directory)) for run in runs if run.directory]
-        runs = sorted([*runs, *_never_started(sweep)], key=lambda run: _natural(run.name))
+    if len(paths) == 1 and (paths[0] / _SWEEP).is_file():
+        runs = _as_jobs(runs, paths[0])
     return Comparison(tuple(runs), _differing(runs))
+
+
+def _as_jobs(runs: Sequence[Run], sweep: Path) -> list[Run]:
+    """The jobs of a multirun with what each was given, and those that never started."""
+    jobs = [replace(run, parameters=_overrides(run.directory)) for run in runs if run.directory]
+    return sorted([*jobs, *_never_started(sweep)], key=lambda run: _natural(run.name))
 
 
 def _runs_under(path: Path) -> list[Path]:
@@ -208,25 +210,26 @@ def _read_without_result(directory: Path, name: str) -> Run:
 
 
 def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """The figures that the journal of a run without a result tells."""
+    figures: dict[str, float | None] = dict.fromkeys(FIGURES)
     if not events:
-        return dict.fromkeys(FIGURES)
-    answered = [
-        event["usage"] for event in events if event["event"] in ("call_answered", "call_failed")
-    ]
-    assessed = [event["assessment"]["scores"] for event in events if event["event"] == "assessed"]
-    scores = assessed[-1] or {} if assessed else {}
-    began, ended = (datetime.fromisoformat(events[index]["time"]) for index in (0, -1))
-    return {
-        **dict.fromkeys(FIGURES),
-        **{name: _number(scores.get(f"{name}_score")) for name in SCORES},
-        "passes": max(
-            (event["pass_number"] for event in events if event["event"] == "pass_started"),
-            default=0,
-        ),
-        "calls": sum(usage["requests"] for usage in answered),
-        "tokens": sum(usage["input_tokens"] + usage["output_tokens"] for usage in answered),
-        "seconds": (ended - began).total_seconds(),
-    }
+        return figures
+    usages = []
+    figures["passes"] = 0
+    for event in events:
+        if event["event"] in ("call_answered", "call_failed"):
+            usages.append(event["usage"])
+        if event["event"] == "pass_started":
+            figures["passes"] = event["pass_number"]
+        if event["event"] == "assessed":
+            scores = event["assessment"]["scores"] or {}
+            figures |= {name: _number(scores.get(f"{name}_score")) for name in SCORES}
+    figures["calls"] = sum(usage["requests"] for usage in usages)
+    figures["tokens"] = sum(usage["input_tokens"] + usage["output_tokens"] for usage in usages)
+    began = datetime.fromisoformat(events[0]["time"])
+    ended = datetime.fromisoformat(events[-1]["time"])
+    figures["seconds"] = (ended - began).total_seconds()
+    return figures
 
 
 def _never_started(sweep: Path) -> Iterable[Run]:
@@ -291,7 +294,8 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 def _thresholds(configuration: Mapping[str, Any]) -> dict[str, float]:
     given = configuration.get("convergence") or {}
-    return {name: bar for name in SCORES if (bar := _number(given.get(name))) is not None}
+    thresholds = {name: _number(given.get(name)) for name in SCORES}
+    return {name: value for name, value in thresholds.items() if value is not None}
 
 
 def _at(value: Any, path: str) -> Any:
@@ -306,15 +310,16 @@ def _differing(runs: Sequence[Run]) -> tuple[str, ...]:
     """The keys with several values, and those that only some of the results have; but what one option of a group has
     and another has not says no more than the option's `kind`."""
     keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])
-    varying = {key for key in keys if _has_several_values(key, runs)}
+    varying = [key for key in keys if _has_several_values(key, runs)]
     ended = [run for run in runs if run.has_result]
-    some = {
-        key
-        for key in keys
-        if f"{key.split('.')[0]}.kind" not in varying
-        and len({key in run.parameters for run in ended}) > 1
-    }
-    return tuple(key for key in keys if key in varying or key in some)
+    return tuple(key for key in keys if key in varying or _is_in_some(key, ended, varying))
+
+
+def _is_in_some(key: str, runs: Sequence[Run], varying: Sequence[str]) -> bool:
+    """Whether only some runs have the key, and not since they have another option of its group."""
+    if f"{key.split('.')[0]}.kind" in varying:
+        return False
+    return len({key in run.parameters for run in runs}) > 1
 
 
 def _has_several_values(key: str, runs: Sequence[Run]) -> bool:
@@ -323,10 +328,6 @@ def _has_several_values(key: str, runs: Sequence[Run]) -> bool:
 
 def show(value: Any) -> str:
     """A parameter's value as text; nothing for one that is not set."""
-    return (
-        ""
-        if value is None
-        else value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False)
-    )
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -137,7 +137,7 @@ def _passes_without_assessment(evidence: Evidence) -> Iterator[int]:
 def find_contradictions(evidence: Evidence) -> Iterator[Finding]:
     """Outputs that contradict each other at the end, by the judge and the last review."""
     codes = {blocker.code for blocker in evidence.open_blockers}
-    if not evidence.assessments or not codes & {_CONTRADICTION, "inconsistent"}:
+    if not evidence.assessments:
         return
     number, assessment = max(evidence.assessments.items())
     words = _contradictions(assessment)
@@ -203,11 +203,14 @@ def _steps_of(
 ) -> list[str]:
     """The steps that a contradiction concerns: where the review found it, and those whose ids are quoted in the words
     on it. An id that is quoted is that of a step; one without quotes may be a word."""
-    located = {issue.step_id for issue in issues}
+    named = {issue.step_id for issue in issues}
     texts = [*words, *(issue.description for issue in issues)]
-    texts += [issue.location.artifact_reference or "" for issue in issues if issue.location]
-    quoted = {name for text in texts for _, name in _QUOTED.findall(text)}
-    return [step for step in steps if step in located or step in quoted]
+    for issue in issues:
+        if issue.location is not None:
+            texts.append(issue.location.artifact_reference or "")
+    for text in texts:
+        named.update(name for _, name in _QUOTED.findall(text))
+    return [step for step in steps if step in named]
 
 
 def find_noise(evidence: Evidence) -> Iterator[Finding]:
@@ -372,17 +375,21 @@ def find_falls(evidence: Evidence) -> Iterator[Finding]:
         if one.kind == "score" and not _is_same_text(evidence, one):
             by_pass[one.to_pass].append(one)
     for number, fell in list(by_pass.items())[:_MOST]:
-        parts = [f"{one.name} from {one.before:.2f} to {one.after:.2f}" for one in fell]
-        refined = list(dict.fromkeys(name for one in fell for name in one.refined))
-        is_cause = any(_is_lasting(evidence, one) for one in fell)
-        size = max(one.before - one.after for one in fell)
-        yield Finding(
-            title=f"In pass {number} scores fell: {', '.join(parts)}",
-            rank="cause" if is_cause else "cost",
-            weight=45 if is_cause else 30 + 40 * size,
-            evidence=f"After the refinement of {join_names(refined)}." if refined else "",
-            anchor=f"pass-{number}",
-        )
+        yield _describe_fall(evidence, number, fell)
+
+
+def _describe_fall(evidence: Evidence, number: int, fell: Sequence[Regression]) -> Finding:
+    parts = [f"{one.name} from {one.before:.2f} to {one.after:.2f}" for one in fell]
+    refined = list(dict.fromkeys(name for one in fell for name in one.refined))
+    is_cause = any(_is_lasting(evidence, one) for one in fell)
+    size = max(one.before - one.after for one in fell)
+    return Finding(
+        title=f"In pass {number} scores fell: {', '.join(parts)}",
+        rank="cause" if is_cause else "cost",
+        weight=45 if is_cause else 30 + 40 * size,
+        evidence=f"After the refinement of {join_names(refined)}." if refined else "",
+        anchor=f"pass-{number}",
+    )
 
 
 def _is_lasting(evidence: Evidence, fall: Regression) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from aeon.domain import errors
 from aeon.domain.history import RunError
-from aeon.domain.refinement import RefusedAction
+from aeon.domain.refinement import RefinementRecord, RefusedAction
 from aeon.domain.report import SEVERITIES, ValidationIssue
 from aeon.report.diagnosis.finding import (
     WORDS,
@@ -128,25 +128,26 @@ def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
     missing = [one for one in evidence.result.degraded if one.kind == "tool_missing" and one.step]
     if not missing:
         return
-    steps = list(dict.fromkeys(str(one.step) for one in missing))
-    tools = list(dict.fromkeys(evidence.last_steps[name].tool or "" for name in steps))
+    steps = _each_once(str(one.step) for one in missing)
+    tools = _each_once(evidence.last_steps[name].tool or "" for name in steps)
     verb = "is" if len(tools) == 1 else "are"
-    overrides = tuple(dict.fromkeys(text for one in missing for text in one.overrides))
+    overrides = _each_once(text for one in missing for text in one.overrides)
+    remedy = Remedy("To register the missing tools", tuple(overrides))
+    messages = _each_once(f"{one.message}." for one in missing)
     yield Finding(
         title=f"{join_names(tools)} {verb} not among the tools: "
         f"{join_names(steps)} had to do without",
         rank=evidence.rank_of("doubt"),
         weight=87,
-        evidence=shorten(_join_texts(f"{one.message}." for one in missing), WORDS),
-        advice=_join_texts(one.remedy for one in missing),
+        evidence=shorten(" ".join(messages), WORDS),
+        advice=" ".join(_each_once(one.remedy for one in missing)),
         anchor="advisories",
-        remedies=(Remedy("To register the missing tools", overrides),) if overrides else (),
+        remedies=(remedy,) if overrides else (),
     )
 
 
-def _join_texts(texts: Iterable[str]) -> str:
-    """Texts one after the other, each once."""
-    return " ".join(dict.fromkeys(texts))
+def _each_once(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
 
 
 def find_servers_down(evidence: Evidence) -> Iterator[Finding]:
@@ -366,14 +367,10 @@ def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
     refused = evidence.result.refused_actions
     if not refused:
         return
-    refinements = {
-        one.pass_number: one.refinement for one in evidence.passes if one.refinement is not None
-    }
-    last = refinements[max(refinements)] if refinements else None
-    is_held_back = last is not None and bool(last.refused) and not last.accepted
-    is_cause = is_held_back and not evidence.ended_well
+    made = [(one.pass_number, one.refinement) for one in evidence.passes if one.refinement]
+    where = [number for number, refinement in made if refinement.refused]
+    is_cause = not evidence.ended_well and bool(made) and _is_held_back(made[-1][1])
     verb = "was" if len(refused) == 1 else "were"
-    where = [number for number, made in refinements.items() if made.refused]
     yield Finding(
         title=f"{count_noun(len(refused), 'change')} of the plan {verb} refused: "
         f"{_name_actions(refused)}",
@@ -383,6 +380,11 @@ def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
         anchor=f"pass-{where[0]}" if where else "plan",
         remedies=(REPLAN,) if is_cause else (),
     )
+
+
+def _is_held_back(refinement: RefinementRecord) -> bool:
+    """Whether every change of a refinement was refused."""
+    return bool(refinement.refused) and not refinement.accepted
 
 
 def _name_actions(refused: tuple[RefusedAction, ...]) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from aeon.domain.result import RunResult
 from aeon.report.patterns import Patterns
-from aeon.report.scores import NOTICEABLE, AssessedPass
+from aeon.report.scores import NOTICEABLE
 from aeon.report.words import count_noun, round_down, shorten
 
 _LONGEST = 200_000
@@ -145,21 +145,24 @@ def _mark(parts: Sequence[Part]) -> Markup:
 def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] | None:
     """The best pass, and in which scores it is above the one that the answer is from; None where it is not above it in
     any, or below it in one, and where its answer is the same."""
-    final, best = find_final_pass(result), patterns.best_pass
-    judged: Mapping[int, AssessedPass] = {one.pass_number: one for one in patterns.assessed}
-    if final is None or best is None or best == final or not {best, final} <= judged.keys():
+    final = find_final_pass(result)
+    best = patterns.best_pass
+    judged = {one.pass_number: one.scores for one in patterns.assessed}
+    if final is None or best is None or not {best, final} <= judged.keys():
         return None
     passes = result.history.passes
     if passes[best].answer == passes[final].answer:
         return None
-    here, there = judged[final].scores, judged[best].scores
+    here = judged[final]
+    there = judged[best]
     rises = _rises(here, there)
-    higher = [name for name, rise in rises.items() if rise >= NOTICEABLE]
-    if not higher or any(rise <= -NOTICEABLE for rise in rises.values()):
+    is_higher = any(rise >= NOTICEABLE for rise in rises.values())
+    if not is_higher or min(rises.values()) <= -NOTICEABLE:
         return None
     figures = [
         f"{name} {round_down(there[name]):.2f} against {round_down(here[name]):.2f}"
-        for name in higher
+        for name, rise in rises.items()
+        if rise >= NOTICEABLE
     ]
     return best, ", ".join(figures)
 

@@ -37,20 +37,28 @@ def find_ways(record: Record, remedies: Iterable[Remedy], *, is_sound: bool) -> 
 
 
 def _command(record: Record, remedy: Remedy) -> str:
+    """What is typed for a remedy: to go on with the run where that is possible, else its own command line changed."""
     blanks = [text for text in remedy.overrides if text.endswith(_BLANK)]
-    given = [text for text in remedy.overrides if text not in blanks]
+    given = [text for text in remedy.overrides if not text.endswith(_BLANK)]
     if is_resumable(record.result) and not remedy.anew and not remedy.program:
         start = command_of((f"resume={relative_to_here(record.directory)}", *given))
         return " ".join((start, *blanks))
-    changed = {text.partition("=")[0] for text in remedy.overrides}
-    left_out: tuple[str, ...] = ("hydra.",)
-    if remedy.program or "task" in changed:
-        left_out = ("hydra.", "task", "resume=")
-    typed = [text for text in typed_overrides(record) if not text.startswith(left_out)]
-    kept = [text for text in typed if text.lstrip("+").partition("=")[0] not in changed]
     python = command_of(())
-    command = command_of((*kept, *given)).replace(python, f"{python} {remedy.program}".rstrip(), 1)
+    command = command_of((*_unchanged_overrides(record, remedy), *given))
+    command = command.replace(python, f"{python} {remedy.program}".rstrip(), 1)
     return " ".join((command, *blanks))
+
+
+def _unchanged_overrides(record: Record, remedy: Remedy) -> list[str]:
+    """What was typed for the run and stays as it was."""
+    changed = {text.partition("=")[0] for text in remedy.overrides}
+    has_task = not remedy.program and "task" not in changed
+    left_out = ("hydra.",) if has_task else ("hydra.", "task", "resume=")
+    return [
+        text
+        for text in typed_overrides(record)
+        if not text.startswith(left_out) and text.lstrip("+").partition("=")[0] not in changed
+    ]
 
 
 def command_again(record: Record) -> str:
@@ -91,17 +99,24 @@ def commands_of_calls(record: Record) -> dict[str, str]:
 
 def typed_overrides(record: Record) -> list[str]:
     """What was typed: texts as they are, not as the configuration quotes them, and addresses without their keys."""
-    typed = []
-    for text in record.overrides:
-        key, sign, value = text.partition("=")
-        if key.startswith(_TEXTS) and value[:1] == value[-1:] == "'" and len(value) > 1:
-            key, value = key.removeprefix("++"), value[1:-1].replace("\\'", "'")
-        if key.endswith("base_url") and value:
-            value = show_address(value)
-        if "observability.sinks" in key:
-            value = "..."  # which may be an address with a key in it
-        typed.append(f"{key}{sign}{record.result.task if key == 'task' else value}")
+    typed = [_as_typed(text, record.result.task) for text in record.overrides]
     named = ("task", "resume=", "store.mode=replay", "store=replay", "plan_file=")
-    if typed and not is_replay(record.result) and not any(text.startswith(named) for text in typed):
+    has_task = any(text.startswith(named) for text in typed)
+    if typed and not is_replay(record.result) and not has_task:
         typed.insert(0, f"task={record.result.task}")  # it was given in Python
     return typed
+
+
+def _as_typed(text: str, task: str) -> str:
+    key, sign, value = text.partition("=")
+    if key == "task":
+        return f"{key}{sign}{task}"
+    if "observability.sinks" in key:
+        return f"{key}{sign}..."  # which may be an address with a key in it
+    if key.endswith("base_url") and value:
+        return f"{key}{sign}{show_address(value)}"
+    is_quoted = len(value) > 1 and value[0] == value[-1] == "'"
+    if key.startswith(_TEXTS) and is_quoted:
+        unquoted = value[1:-1].replace("\\'", "'")
+        return f"{key.removeprefix('++')}{sign}{unquoted}"
+    return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -22,6 +23,7 @@ from aeon.report.words import shorten
 _LONGEST = 2_000
 """Characters of a text of a model outside the list of calls, which has all of it."""
 _MOST_WORDS = 400
+_ORDINARY = ("pending", "complete", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,61 +72,54 @@ class PassView:
 
 def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassView]:
     """Every pass of a run; `items` are its requests and tool calls."""
+    by_pass: defaultdict[int, list[Item]] = defaultdict(list)
+    for item in items:
+        by_pass[item.pass_number].append(item)
     views = []
     changed: frozenset[str] = frozenset()
     for record in history.passes:
-        links = {
-            item.step_id: item.key
-            for item in items
-            if item.step_id and item.pass_number == record.pass_number
-        }
-        judged = [
-            item.key
-            for item in items
-            if item.kind == "convergence" and item.pass_number == record.pass_number
-        ]
-        steps = tuple(steps_carried_out(record))
-        views.append(
-            PassView(
-                number=record.pass_number,
-                record=record,
-                steps=steps,
-                links=links,
-                changed=changed,
-                changes=tuple(_changes(record)),
-                assessment=record.evaluation_results.convergence,
-                assessed_by=judged[-1] if judged else None,
-                seconds=record.timing_information.duration_seconds,
-            )
-        )
+        views.append(_view_pass(record, by_pass[record.pass_number], changed))
         made = record.refinement.changes if record.refinement else ()
         changed = frozenset(change.step_id for change in made if change.after is not None)
     return views
 
 
+def _view_pass(record: ExecutionPass, items: Sequence[Item], changed: frozenset[str]) -> PassView:
+    judged = [item.key for item in items if item.kind == "convergence"]
+    return PassView(
+        number=record.pass_number,
+        record=record,
+        steps=tuple(steps_carried_out(record)),
+        links={item.step_id: item.key for item in items if item.step_id},
+        changed=changed,
+        changes=tuple(_changes(record)),
+        assessment=record.evaluation_results.convergence,
+        assessed_by=judged[-1] if judged else None,
+        seconds=record.timing_information.duration_seconds,
+    )
+
+
 def _changes(record: ExecutionPass) -> Iterator[Change]:
-    refinement, report = record.refinement, record.evaluation_results.validation_report
+    refinement = record.refinement
+    report = record.evaluation_results.validation_report
     if refinement is None:
         return
     issues = {issue.issue_id: issue for issue in report.issues} if report else {}
     left = {change.step_id: change for change in refinement.changes}
     for action in refinement.accepted:
-        about = {
-            action.target_step_id,
-            action.fragment,
-            action.new_step.step_id if action.new_step else None,
-        }
-        named = [left.pop(step) for step in sorted(filter(None, about)) if step in left]
+        named = [left.pop(step) for step in _steps_about(action) if step in left]
         yield _change_of(action, issues, differences=tuple(_differences(named)))
     if left:
-        yield Change(
-            kind="FOLLOWS",
-            target="",
-            reason="",
-            differences=tuple(_differences(list(left.values()))),
-        )
+        differences = tuple(_differences(list(left.values())))
+        yield Change(kind="FOLLOWS", target="", reason="", differences=differences)
     for refused in refinement.refused:
         yield _change_of(refused.action, issues, refusal=shorten(refused.reason))
+
+
+def _steps_about(action: RefinementAction) -> list[str]:
+    """The steps that an action names."""
+    new = action.new_step.step_id if action.new_step else None
+    return sorted({name for name in (action.target_step_id, action.fragment, new) if name})
 
 
 def _change_of(
@@ -158,14 +153,13 @@ def _differences(changes: Sequence[StepChange]) -> Iterator[tuple[str, str, Mark
 
 
 def _shown(step: PlanStep | None, name: str) -> str:
+    """A field of a step as text; a status that needs no change of the plan is not shown."""
     value = getattr(step, name) if step else None
     if isinstance(value, tuple):
         return ", ".join(value)
-    return (
-        ""
-        if value is None or (name == "status" and value in ("pending", "complete", "failed"))
-        else str(value)
-    )
+    if value is None or (name == "status" and value in _ORDINARY):
+        return ""
+    return str(value)
 
 
 def compare_words(before: str, after: str) -> Markup:
