@@ -277,7 +277,7 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     """What to type next, each with its purpose; nothing for a replay, where no model answers."""
     if is_replay(result) or is_under_way(result):
         return []
-    more, names = raised_limits(result), {name for name, _ in open_points(result)}
+    more, names = raise_limits(result), {name for name, _ in open_points(result)}
     ways = [
         *_ways_on(result, more, names),
         *_ways_to_mend(result),
@@ -350,13 +350,13 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
     return [("To ask for more, from these answers on", more)]
 
 
-def raised_limits(result: RunResult) -> list[str]:
+def raise_limits(result: RunResult) -> list[str]:
     """The overrides that double the limit which ended the run; a spent TTL becomes at least what the plan was expected
     to take."""
     reason, configuration = result.termination_reason, result.configuration
     limits = configuration["limits"]
     if reason == "ttl_expired":
-        return _raised_budget(result)
+        return _raise_budget(result)
     if reason.startswith("max_") and limits[reason]:
         return [f"limits.{reason}={2 * limits[reason]}"]
     if result.exit_status and any(one.kind == "refinement_limit" for one in result.advisories):
@@ -366,16 +366,16 @@ def raised_limits(result: RunResult) -> list[str]:
     return []
 
 
-def _raised_budget(result: RunResult) -> list[str]:
+def _raise_budget(result: RunResult) -> list[str]:
     limits, ttl = result.configuration["limits"], result.configuration["ttl"]
-    needed = max(2 * result.ttl.allocated, expected_cycles(result))
+    needed = max(2 * result.ttl.allocated, estimate_cycles(result))
     base = needed if _is_core(result) else _base_for(result, needed)
     bounds = {"ttl.limit": ttl["limit"], "limits.max_llm_calls": limits["max_llm_calls"]}
     raised = [f"{key}={needed}" for key, bound in bounds.items() if bound and bound < needed]
     return [f"ttl.base={base}", *raised]
 
 
-def expected_cycles(result: RunResult) -> int:
+def estimate_cycles(result: RunResult) -> int:
     """What the plan was expected to take when it was made; a little more, where steps are tools with arguments."""
     steps = result.history.passes[0].steps
     plan = Plan(goal="", steps=steps)

@@ -17,14 +17,14 @@ _NOT_COMPARED = {"provider.models"}  # a table in its file, and empty without it
 def name_defaults(result: RunResult, keys: Collection[str]) -> str:
     """The defaults of those of these settings that were given; empty without any."""
     sentences = []
-    for key, value, default in changed_settings(result):
+    for key, value, default in list_changed_settings(result):
         if key in keys:
             known = f"its default is {default}" if default != "null" else "by default there is none"
             sentences.append(f"`{key}` was set to {value}; {known}.")
     return " ".join(sentences)
 
 
-def changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
+def list_changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
     """The keys of the configuration that differ from the defaults, with their values and the defaults."""
     kind = result.configuration["provider"]["kind"]
     default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(

@@ -67,7 +67,7 @@ class Patterns(Value):
 def find_patterns(record: Record) -> Patterns:
     """Compute all patterns of a run."""
     result, history = record.result, record.result.history
-    assessed = scores.assessed_passes(history)
+    assessed = scores.find_assessed_passes(history)
     refined = {
         number: tuple(action.fragment for action in made.accepted)
         for number, made in _refinements(history)

@@ -97,12 +97,12 @@ def _read(directory: Path) -> Listed:
     began = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
     size = sum(map(_size, directory.rglob("*")))
     try:
-        return _listed(directory, result, origin, began=began, size=size)
+        return _make_listed(directory, result, origin, began=began, size=size)
     except (AttributeError, LookupError, TypeError, ValueError):
         return Listed(directory=directory, started=began, ended="unreadable", bytes=size)
 
 
-def _listed(
+def _make_listed(
     directory: Path,
     result: Mapping[str, Any],
     origin: Mapping[str, Any],

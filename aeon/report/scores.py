@@ -71,12 +71,12 @@ def thresholds_of(history: ExecutionHistory) -> dict[str, float]:
     return {name: float(given[name]) for name in SCORE_CODES if name in given}
 
 
-def assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
+def find_assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
     """The passes that a model assessed, in their order."""
     found = []
     for number, assessment in _assessments(history):
         if assessment.evaluated:
-            scores = given_scores(assessment)
+            scores = read_scores(assessment)
             criteria = {criterion.name: criterion.met for criterion in assessment.criteria}
             missed = () if assessment.converged else assessment.reason_codes
             found.append(
@@ -85,7 +85,7 @@ def assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
     return tuple(found)
 
 
-def given_scores(assessment: ConvergenceAssessment) -> dict[str, float]:
+def read_scores(assessment: ConvergenceAssessment) -> dict[str, float]:
     """The scores of an assessment by name; a judge of a person's own may give fewer than three."""
     values = {name: assessment.scores[f"{name}_score"] for name in SCORE_CODES}
     return {name: value for name, value in values.items() if value is not None}
@@ -107,7 +107,7 @@ def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
     found = []
     for code, passes in missed.items():
         name, latest = _SCORE_OF.get(code), assessments[passes[-1]]
-        given = [given_scores(each) for each in assessments.values()]
+        given = [read_scores(each) for each in assessments.values()]
         values = [scores[name] for scores in given if name in scores]
         found.append(
             Blocker(
@@ -220,10 +220,10 @@ def find_judge_conflicts(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> tuple[JudgeConflict, ...]:
     """Where the judge said two things that do not go together."""
-    return (*_same_work(history, assessed), *_denied_scores(history, assessed))
+    return (*_find_same_work(history, assessed), *_find_denied_scores(history, assessed))
 
 
-def _same_work(
+def _find_same_work(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> Iterator[JudgeConflict]:
     """The same answer from the same outputs, judged differently in the pass after."""
@@ -239,7 +239,7 @@ def _same_work(
             yield JudgeConflict(kind="same_work", name=name, passes=passes, values=values)
 
 
-def _denied_scores(
+def _find_denied_scores(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> Iterator[JudgeConflict]:
     """Pairs of artefacts that disagree in a pass whose scores all reach their thresholds."""
@@ -249,7 +249,7 @@ def _denied_scores(
         if is_low or "consistency" not in each.scores:
             continue
         assessment = history.passes[each.pass_number].evaluation_results.convergence
-        for name in _disagreeing_pairs(assessment):
+        for name in _find_disagreeing_pairs(assessment):
             yield JudgeConflict(
                 kind="pairs",
                 name=name,
@@ -258,7 +258,7 @@ def _denied_scores(
             )
 
 
-def _disagreeing_pairs(assessment: ConvergenceAssessment | None) -> Iterator[str]:
+def _find_disagreeing_pairs(assessment: ConvergenceAssessment | None) -> Iterator[str]:
     pairs = assessment.scores.consistency_status if assessment else {}
     for name, status in pairs.items():
         # What memory holds may be of a step that was replaced; the score is of plan, steps and answer.

@@ -171,13 +171,13 @@ def find_waits(record: Record) -> dict[str, Waiting]:
                 (begun, begun + float(line["seconds"]))
             )
     found = {
-        kind: Waiting(times=len(spans), seconds=round(_covered(spans), 3))
+        kind: Waiting(times=len(spans), seconds=round(_add_up_spans(spans), 3))
         for kind, spans in waited.items()
     }
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
 
 
-def _covered(spans: Iterable[tuple[float, float]]) -> float:
+def _add_up_spans(spans: Iterable[tuple[float, float]]) -> float:
     """How long one span at least lasted."""
     seconds, until = 0.0, float("-inf")
     for begin, end in sorted(spans):

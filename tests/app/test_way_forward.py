@@ -10,7 +10,7 @@ import pytest
 from aeon.app.aeon import Aeon
 from aeon.domain.events import PlanMade, Recorded
 from aeon.domain.result import RunResult
-from aeon.report.ending import raised_limits
+from aeon.report.ending import raise_limits
 from tests.support.scripted_model import ScriptedModel, plan, planned, profile, unfinished
 
 STEPS = 12
@@ -51,5 +51,5 @@ def test_what_is_proposed_gives_as_much_as_was_expected_and_twice_what_there_was
 ) -> None:
     before, expected = run(*overrides, **judged)
     assert before.termination_reason == "ttl_expired"
-    after, _ = run(*overrides, *raised_limits(before), **judged)
+    after, _ = run(*overrides, *raise_limits(before), **judged)
     assert after.ttl.allocated >= max(expected, 2 * before.ttl.allocated)

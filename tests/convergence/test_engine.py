@@ -57,7 +57,7 @@ def fault(kind: str = "omission", blocking: bool = True, description: str = "") 
 
 
 @pytest.mark.parametrize(
-    ("given_scores", "converged", "codes"),
+    ("read_scores", "converged", "codes"),
     [
         ((0.95, 0.90, 0.90), True, ("complete", "coherent", "consistent")),
         ((1.0, 1.0, 1.0), True, ("complete", "coherent", "consistent")),
@@ -70,9 +70,9 @@ def fault(kind: str = "omission", blocking: bool = True, description: str = "") 
     ],
 )
 def test_scores_against_the_default_thresholds(
-    given_scores: Any, converged: bool, codes: tuple[str, ...]
+    read_scores: Any, converged: bool, codes: tuple[str, ...]
 ):
-    assert verdict(scores(*given_scores), ConvergenceThresholds(), (), ()) == (converged, codes)
+    assert verdict(scores(*read_scores), ConvergenceThresholds(), (), ()) == (converged, codes)
 
 
 @pytest.mark.parametrize(
@@ -114,16 +114,16 @@ def test_every_kind_of_blocking_issue_has_its_code_once(
 
 
 @given(st.tuples(UNIT, UNIT, UNIT), st.tuples(UNIT, UNIT, UNIT))
-def test_only_the_comparison_with_the_threshold_counts(given_scores: Any, thresholds: Any):
+def test_only_the_comparison_with_the_threshold_counts(read_scores: Any, thresholds: Any):
     names = ("completeness", "coherence", "consistency")
     converged, codes = verdict(
-        scores(*given_scores),
+        scores(*read_scores),
         ConvergenceThresholds(**dict(zip(names, thresholds, strict=True))),
         (),
         (),
     )
     assert converged == all(
-        one >= other for one, other in zip(given_scores, thresholds, strict=True)
+        one >= other for one, other in zip(read_scores, thresholds, strict=True)
     )
     assert codes
 

@@ -65,7 +65,7 @@ def find_divergence(comparison: Comparison) -> Divergence | None:
         number=number,
         counts=(len(events[0]), len(events[1])),
         places=(_place(pair[0]), _place(pair[1])),
-        fields=_differing_fields(*pair),
+        fields=_find_differing_fields(*pair),
         asked=_same_hashes(_result(first), _result(second)),
         differences=_differences(first, second),
     )
@@ -81,7 +81,7 @@ def _first_difference(
     return None, (None, None)
 
 
-def _differing_fields(
+def _find_differing_fields(
     first: _Event | None, second: _Event | None
 ) -> tuple[tuple[str, str, str], ...]:
     if first == second:
@@ -195,21 +195,21 @@ def _lines(first: Sequence[str], second: Sequence[str]) -> Iterator[Line]:
         for kind, start, end, other_start, other_end in group:
             before = first[start:end]
             if kind == "equal":
-                yield from _whole_lines(" ", before)
+                yield from _mark_lines(" ", before)
             else:
-                yield from _changed_lines(before, second[other_start:other_end])
+                yield from _compare_lines(before, second[other_start:other_end])
 
 
-def _changed_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
+def _compare_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
     """Lines and those that stand in their place; the words of those that stand opposite each other are compared."""
     pairs = [_by_word(*pair) for pair in zip(before, after, strict=False)]
     yield from (Line("-", old) for old, _ in pairs)
-    yield from _whole_lines("-", before[len(pairs) :])
+    yield from _mark_lines("-", before[len(pairs) :])
     yield from (Line("+", new) for _, new in pairs)
-    yield from _whole_lines("+", after[len(pairs) :])
+    yield from _mark_lines("+", after[len(pairs) :])
 
 
-def _whole_lines(mark: str, texts: Sequence[str]) -> Iterator[Line]:
+def _mark_lines(mark: str, texts: Sequence[str]) -> Iterator[Line]:
     return (Line(mark, ((False, text),)) for text in texts)
 
 

@@ -21,7 +21,7 @@ class Effect:
 
     def means(self, figure: str) -> list[float]:
         """The mean of a figure, or the share that converged, in each group where it is known."""
-        known = [known_values(figure, runs) for _, runs in self.groups]
+        known = [collect_values(figure, runs) for _, runs in self.groups]
         return [fmean(values) for values in known if values]
 
     @property
@@ -39,7 +39,7 @@ def _spread(values: Sequence[float]) -> float:
     return max(values, default=0.0) - min(values, default=0.0)
 
 
-def known_values(figure: str, runs: Iterable[Run]) -> list[float]:
+def collect_values(figure: str, runs: Iterable[Run]) -> list[float]:
     """A figure of the runs that came to their end, where it is known; `converged` as 1 or 0, also of those that
     failed."""
     if figure == "converged":

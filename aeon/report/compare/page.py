@@ -16,7 +16,7 @@ from aeon.observability.artefacts import ANSWER, as_artefact_error, replace_file
 from aeon.report.compare import sentences
 from aeon.report.compare.divergence import Divergence, find_divergence
 from aeon.report.compare.drawings import draw_bar, draw_scatter, draw_strip
-from aeon.report.compare.effects import effects, known_values
+from aeon.report.compare.effects import collect_values, effects
 from aeon.report.compare.forms import csv_text, format_change, format_figure
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, compare_runs, show
 from aeon.report.html import render_markdown, render_page
@@ -72,7 +72,7 @@ def render_comparison(
         change=format_change,
         **_states(runs),
         **_sentences(comparison, divergence),
-        **_drawn(comparison),
+        **_draw_effects(comparison),
     )
 
 
@@ -103,11 +103,11 @@ def _sentences(comparison: Comparison, divergence: Divergence | None) -> dict[st
     }
 
 
-def _drawn(comparison: Comparison) -> dict[str, Any]:
+def _draw_effects(comparison: Comparison) -> dict[str, Any]:
     """What each parameter changes, drawn, and the bars of the table."""
     runs = comparison.runs
     drawn = effects(comparison) if len(runs) > 2 else []
-    varying = [name for name in ("converged", *_SHOWN) if len(set(known_values(name, runs))) > 1]
+    varying = [name for name in ("converged", *_SHOWN) if len(set(collect_values(name, runs))) > 1]
     top = {name: _top(runs, name) for name in FIGURES}
     rows = [
         (
@@ -170,7 +170,7 @@ def _effect_row(
     """A parameter's value, how many runs have it, and for each figure the mean as text and the runs drawn."""
     cells = []
     for name in varying:
-        known = known_values(name, runs)
+        known = collect_values(name, runs)
         mean = fmean(known) if known else None
         if name == "converged":
             cells.append((f"{sum(known):.0f} of {len(known)}", draw_bar(mean, 1.0)))

@@ -109,7 +109,7 @@ def compare_runs(paths: Sequence[Path]) -> Comparison:
     runs = [_read(path, _JOB.sub(r"\1", path.relative_to(top).as_posix())) for path in found]
     if len(paths) == 1 and (paths[0] / _SWEEP).is_file():
         runs = _as_jobs(runs, paths[0])
-    return Comparison(tuple(runs), _differing(runs))
+    return Comparison(tuple(runs), _find_differing(runs))
 
 
 def _as_jobs(runs: Sequence[Run], sweep: Path) -> list[Run]:
@@ -145,7 +145,7 @@ def _read(directory: Path, name: str) -> Run:
 
 def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
     configuration, error = result["configuration"], result["error"] or {}
-    parameters = {**_settings(configuration), **_asked(result)}
+    parameters = {**_settings(configuration), **_describe_request(result)}
     run = Run(
         name=name,
         directory=directory,
@@ -169,14 +169,14 @@ def _causes(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
     if run.error:
         yield run.error
     elif run.ended not in GOOD:
-        yield from _missed(run, result)
+        yield from _list_missed(run, result)
     left = Counter((result.get("steps_left") or {}).values())
     for state, number in left.items():
         yield f"{count_noun(number, 'step')} {'not carried out' if state == 'pending' else state}"
     yield from dict.fromkeys(str(one["message"]) for one in result.get("degraded") or ())
 
 
-def _missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
+def _list_missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
     """What the last assessment missed, scores with their thresholds."""
     for code in result.get("reason_codes") or ():
         name = _SCORE_OF.get(code, "")
@@ -253,16 +253,16 @@ def _overrides(directory: Path) -> dict[str, str]:
         found = read_yaml(directory / ".hydra" / "overrides.yaml") or found
     parts = (str(text).partition("=") for text in found)
     return {
-        key.lstrip("+"): _unquoted(value) for key, _, value in parts if not key.startswith("hydra.")
+        key.lstrip("+"): _unquote(value) for key, _, value in parts if not key.startswith("hydra.")
     }
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
     return value[1:-1].replace("\\'", "'") if quoted else value
 
 
-def _asked(result: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_request(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a run was asked beside its configuration; long texts as the beginning of their hash."""
     hashes = result["hashes"]
     files = {name: f"#{hashes[name][:8]}" for name in ("prompts", "schemas")}
@@ -306,7 +306,7 @@ def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _differing(runs: Sequence[Run]) -> tuple[str, ...]:
+def _find_differing(runs: Sequence[Run]) -> tuple[str, ...]:
     """The keys with several values, and those that only some of the results have; but what one option of a group has
     and another has not says no more than the option's `kind`."""
     keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])

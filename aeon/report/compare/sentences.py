@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aeon.report.compare.divergence import Divergence
-from aeon.report.compare.effects import Effect, known_values
+from aeon.report.compare.effects import Effect, collect_values
 from aeon.report.compare.forms import format_figure
 from aeon.report.compare.rows import GOOD, SCORES, Comparison, Run, show
 from aeon.report.scores import NOTICEABLE
@@ -35,16 +35,18 @@ def describe_ends(runs: Sequence[Run]) -> str:
     """How many runs converged, of those that could; how many completed in core mode; how many have no result."""
     judged = [run for run in runs if run.has_result and not run.is_core]
     core = [run for run in runs if run.has_result and run.is_core]
-    return "; ".join((*_converged(judged), *_completed(core), *_without_result(runs)))
+    return "; ".join(
+        (*_count_converged(judged), *_count_completed(core), *_count_without_result(runs))
+    )
 
 
-def _converged(judged: Sequence[Run]) -> Iterator[str]:
+def _count_converged(judged: Sequence[Run]) -> Iterator[str]:
     if judged:
         converged = sum(run.converged is True for run in judged)
         yield f"{converged} of {count_noun(len(judged), 'run')} converged"
 
 
-def _completed(core: Sequence[Run]) -> Iterator[str]:
+def _count_completed(core: Sequence[Run]) -> Iterator[str]:
     if core:
         completed = sum(run.ended == "completed" for run in core)
         yield (
@@ -53,7 +55,7 @@ def _completed(core: Sequence[Run]) -> Iterator[str]:
         )
 
 
-def _without_result(runs: Sequence[Run]) -> Iterator[str]:
+def _count_without_result(runs: Sequence[Run]) -> Iterator[str]:
     ends = Counter(run.ended for run in runs if not run.has_result)
     if ends:
         each = ", ".join(f"{number} {end}" for end, number in ends.items())
@@ -131,7 +133,7 @@ def describe_same(runs: Sequence[Run], figures: Sequence[str]) -> str:
     same: list[str] = []
     unknown: list[str] = []
     for name in figures:
-        values = known_values(name, ended)
+        values = collect_values(name, ended)
         if not values:
             unknown.append(name)
         elif len(values) == len(ended) > 1 and len(set(values)) == 1:

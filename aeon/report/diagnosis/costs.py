@@ -16,7 +16,7 @@ from aeon.report.diagnosis.finding import (
     as_percent,
     name_passes,
 )
-from aeon.report.ending import expected_cycles, is_replay, raised_limits
+from aeon.report.ending import estimate_cycles, is_replay, raise_limits
 from aeon.report.given import name_defaults
 from aeon.report.items import Item, count_side_by_side
 from aeon.report.record import Call, Line
@@ -79,7 +79,7 @@ def _describe_ttl(evidence: Evidence) -> Finding:
     """The TTL as what ended the run; the first cause where the plan was expected to take more, and nothing
     was judged."""
     allocated = evidence.result.ttl.allocated
-    expected = expected_cycles(evidence.result)
+    expected = estimate_cycles(evidence.result)
     planned = evidence.passes[0].steps
     has_subplans = any(step.parent_step_id for step in planned)
     is_judged = bool(evidence.patterns.assessed)
@@ -95,7 +95,7 @@ def _describe_ttl(evidence: Evidence) -> Finding:
 
 def _describe_limit(evidence: Evidence, title: str, keys: frozenset[str], weight: float) -> Finding:
     is_open = weight > _WEIGHT_OF_LIMIT or is_rising(evidence.patterns.assessed)
-    raised = tuple(raised_limits(evidence.result))
+    raised = tuple(raise_limits(evidence.result))
     return Finding(
         title=title,
         rank="cause",
@@ -132,7 +132,7 @@ def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
         return
     # The step that was waited in has at least the share of the waiting, which is the cause of it.
     most = max(shares, key=lambda one: (one.what == _WAITING, one.share))
-    raised = tuple(raised_limits(evidence.result))
+    raised = tuple(raise_limits(evidence.result))
     yield Finding(
         title=f"{most.what} took {as_percent(most.share)} of the {most.of}, which then ended the run",
         rank="cause",
@@ -299,7 +299,7 @@ def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
     if slow.kind == "wait":
         return
     total = evidence.result.timings.total_seconds
-    seconds = slow.end - slow.start - _waited_within(slow, evidence)
+    seconds = slow.end - slow.start - _sum_waits_within(slow, evidence)
     usual = median(item.end - item.start for item in evidence.items if item.kind != "wait")
     if seconds <= max(_SECONDS, _SLOW * total, _SLOWER * usual):
         return
@@ -318,7 +318,7 @@ def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _waited_within(slow: Item, evidence: Evidence) -> float:
+def _sum_waits_within(slow: Item, evidence: Evidence) -> float:
     return sum(
         item.end - item.start
         for item in evidence.items

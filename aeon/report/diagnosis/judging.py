@@ -141,7 +141,7 @@ def find_contradictions(evidence: Evidence) -> Iterator[Finding]:
         return
     number, assessment = max(evidence.assessments.items())
     words = _contradictions(assessment)
-    pairs = _disagreeing(assessment) if "inconsistent" in codes else []
+    pairs = _list_disagreeing(assessment) if "inconsistent" in codes else []
     if _CONTRADICTION not in codes and not pairs:
         return
     issues = _consistency_issues(evidence, number)
@@ -183,7 +183,7 @@ def _consistency_issues(evidence: Evidence, number: int) -> list[ValidationIssue
     return [issue for issue in issues if issue.type == "consistency"]
 
 
-def _disagreeing(said: ConvergenceAssessment) -> list[str]:
+def _list_disagreeing(said: ConvergenceAssessment) -> list[str]:
     pairs = said.scores.consistency_status.items()
     return [
         name.replace("_", " and ")

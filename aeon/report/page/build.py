@@ -14,7 +14,7 @@ from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import REPORT, headline, is_replay, scores, tone
-from aeon.report.given import changed_settings
+from aeon.report.given import list_changed_settings
 from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.items import Item, find_critical, list_items
 from aeon.report.page.answers import find_better_pass, find_final_pass, view_answers
@@ -24,14 +24,14 @@ from aeon.report.page.commands import (
     command_again,
     commands_of_calls,
     find_ways,
-    typed_overrides,
+    list_typed_overrides,
 )
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, view_passes
 from aeon.report.page.why import explain_end
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
-from aeon.report.scores import given_scores
+from aeon.report.scores import read_scores
 from aeon.report.words import (
     CALLS,
     STATES,
@@ -126,12 +126,12 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "severities": SEVERITIES[::-1],
         "issue_counts": _count_issues(record.result),
         "patterns": patterns,
-        "changed": list(changed_settings(record.result)),
+        "changed": list(list_changed_settings(record.result)),
         "inputs": _inputs(record),
         "models": _name_models(record.result),
         "facts": _provenance(record),
         "hashes": _hashes(record),
-        "started": command_of(typed_overrides(record)) if record.overrides else "",
+        "started": command_of(list_typed_overrides(record)) if record.overrides else "",
         "score_names": tuple(SCORE_CODES),
         "criteria_by_pass": {
             name: [one.criteria.get(name) for one in patterns.assessed] for name in named
@@ -182,7 +182,7 @@ def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
             {
                 "pass": one.number,
                 "call": one.assessed_by,
-                "scores": given_scores(said),
+                "scores": read_scores(said),
                 "criteria": [[criterion.name, criterion.met] for criterion in said.criteria],
                 "blocking": [issue["kind"] for issue in issues if issue["blocking"]],
                 "converged": said.converged,

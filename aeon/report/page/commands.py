@@ -44,19 +44,19 @@ def _command(record: Record, remedy: Remedy) -> str:
         start = command_of((f"resume={relative_to_here(record.directory)}", *given))
         return " ".join((start, *blanks))
     python = command_of(())
-    command = command_of((*_unchanged_overrides(record, remedy), *given))
+    command = command_of((*_list_unchanged(record, remedy), *given))
     command = command.replace(python, f"{python} {remedy.program}".rstrip(), 1)
     return " ".join((command, *blanks))
 
 
-def _unchanged_overrides(record: Record, remedy: Remedy) -> list[str]:
+def _list_unchanged(record: Record, remedy: Remedy) -> list[str]:
     """What was typed for the run and stays as it was."""
     changed = {text.partition("=")[0] for text in remedy.overrides}
     has_task = not remedy.program and "task" not in changed
     left_out = ("hydra.",) if has_task else ("hydra.", "task", "resume=")
     return [
         text
-        for text in typed_overrides(record)
+        for text in list_typed_overrides(record)
         if not text.startswith(left_out) and text.lstrip("+").partition("=")[0] not in changed
     ]
 
@@ -65,7 +65,7 @@ def command_again(record: Record) -> str:
     """The command that makes the run again with other thresholds, from its stored answers where there are any."""
     if is_resumable(record.result):
         return resume_command(record.directory)
-    given = [text for text in typed_overrides(record) if not text.startswith("hydra.")]
+    given = [text for text in list_typed_overrides(record) if not text.startswith("hydra.")]
     return command_of(
         [text for text in given if not text.startswith("convergence.") or "criteria" in text]
     )
@@ -82,7 +82,9 @@ def commands_of_calls(record: Record) -> dict[str, str]:
             "replay": f"{program()} store.mode=replay {where.replace('resume=', 'store.path=')}",
         }
     left_out = ("hydra.", "store", "provider") if is_replay(result) else ("hydra.", "store")
-    given = [text for text in typed_overrides(record) if not text.lstrip("+").startswith(left_out)]
+    given = [
+        text for text in list_typed_overrides(record) if not text.lstrip("+").startswith(left_out)
+    ]
     if is_replay(result):  # a prompt needs no key
         given.append("provider=simulated")
     if not any(
@@ -91,13 +93,13 @@ def commands_of_calls(record: Record) -> dict[str, str]:
         given = [f"task={result.task}", *given]
     return {
         "render": command_of(given).removeprefix(program()).strip(),
-        "replay": command_of(typed_overrides(record))
+        "replay": command_of(list_typed_overrides(record))
         if is_replay(result) and parent is not None
         else "",
     }
 
 
-def typed_overrides(record: Record) -> list[str]:
+def list_typed_overrides(record: Record) -> list[str]:
     """What was typed: texts as they are, not as the configuration quotes them, and addresses without their keys."""
     typed = [_as_typed(text, record.result.task) for text in record.overrides]
     named = ("task", "resume=", "store.mode=replay", "store=replay", "plan_file=")

@@ -147,12 +147,12 @@ def _differences(changes: Sequence[StepChange]) -> Iterator[tuple[str, str, Mark
     for change in changes:
         earlier = change.before or replaced.get(change.step_id)
         for name in COMPARED:
-            before, after = (_shown(step, name) for step in (earlier, change.after))
+            before, after = (_show_field(step, name) for step in (earlier, change.after))
             if before != after:
                 yield change.step_id, name, compare_words(before, after)
 
 
-def _shown(step: PlanStep | None, name: str) -> str:
+def _show_field(step: PlanStep | None, name: str) -> str:
     """A field of a step as text; a status that needs no change of the plan is not shown."""
     value = getattr(step, name) if step else None
     if isinstance(value, tuple):
@@ -166,7 +166,7 @@ def compare_words(before: str, after: str) -> Markup:
     """The text after a change, with what went as `<del>` and what came as `<ins>`, word by word."""
     old, new = shorten(before).split(), shorten(after).split()
     if not old or not new or len(old) + len(new) > 2 * _MOST_WORDS:
-        return Markup(f"{_marked('del', old)} {_marked('ins', new)}".strip())
+        return Markup(f"{_mark('del', old)} {_mark('ins', new)}".strip())
     parts = []
     for kind, old_from, old_to, new_from, new_to in SequenceMatcher(
         a=old, b=new, autojunk=False
@@ -174,11 +174,11 @@ def compare_words(before: str, after: str) -> Markup:
         if kind == "equal":
             parts.append(escape(" ".join(old[old_from:old_to])))
         else:
-            parts += [_marked("del", old[old_from:old_to]), _marked("ins", new[new_from:new_to])]
+            parts += [_mark("del", old[old_from:old_to]), _mark("ins", new[new_from:new_to])]
     return Markup(" ".join(filter(None, parts)))
 
 
-def _marked(tag: str, words: Sequence[str]) -> str:
+def _mark(tag: str, words: Sequence[str]) -> str:
     return f"<{tag}>{escape(' '.join(words))}</{tag}>" if words else ""
 
 

@@ -32,7 +32,7 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
 def _explain_convergence(patterns: Patterns) -> str:
     last = patterns.assessed[-1]
     reached = [
-        f"{name} {_held_against(value, patterns.thresholds[name])}"
+        f"{name} {_compare_score(value, patterns.thresholds[name])}"
         for name, value in last.scores.items()
     ]
     if last.criteria:
@@ -40,7 +40,7 @@ def _explain_convergence(patterns: Patterns) -> str:
     return f"Pass {last.pass_number} reached every threshold: {'; '.join(reached)}."
 
 
-def _held_against(score: float, threshold: float) -> str:
+def _compare_score(score: float, threshold: float) -> str:
     return f"{round_down(score):.2f} (threshold {threshold:.2f})"
 
 
@@ -52,7 +52,7 @@ def _name_blockers(patterns: Patterns) -> Iterator[str]:
 
 def _name_blocker(one: Blocker) -> str:
     if one.kind == "score" and one.last is not None and one.threshold is not None:
-        return f"{one.score} is {_held_against(one.last, one.threshold)}"
+        return f"{one.score} is {_compare_score(one.last, one.threshold)}"
     if one.kind == "criterion":
         return f"the criterion `{one.code}` is not met"
     if one.kind == "unavailable":

@@ -16,7 +16,7 @@ import pytest
 
 from aeon import Aeon
 from aeon.report import html
-from aeon.report.given import changed_settings
+from aeon.report.given import list_changed_settings
 from aeon.report.html import render_markdown, without_controls
 from aeon.report.items import Item, find_critical
 from aeon.report.page import build
@@ -155,7 +155,8 @@ def test_a_page_that_cannot_be_made_is_one_warning_and_the_run_goes_on(
 def test_keys_that_were_changed_are_listed_with_their_defaults(tmp_path: Path) -> None:
     made = run(tmp_path / "run", "convergence.completeness=0.9", "ttl.base=20", "provider.seed=1")
     changed = {
-        key: (value, default) for key, value, default in changed_settings(load_record(made).result)
+        key: (value, default)
+        for key, value, default in list_changed_settings(load_record(made).result)
     }
     assert changed == {
         "convergence.completeness": ("0.9", "0.95"),
