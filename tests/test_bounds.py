@@ -37,19 +37,10 @@ KNOTS = frozenset(
         "config/recompose.py:recompose",
         "convergence/engine.py:parse_assessment",
         "kernel/loop.py:_execution_pass",
-        "llm/extract.py:text_of",
-        "llm/local/grammar.py:expressible",
-        "llm/openai/answer.py:read_answer",
         "observability/cycle_log.py:_errors",
         "observability/cycle_log.py:record",
         "plan/deltas.py:_find_last_too_many",
         "plan/workflow/write.py:workflow_text",
-        "schema/examples.py:make",
-        "simulated/plan_answers.py:refinement",
-        "simulated/situation.py:__init__",
-        "simulated/work_answers.py:step",
-        "store/cassette_export.py:find_provenance",
-        "store/cassette_yaml.py:_read",
     }
 )
 """Functions that are more complex than that and are to be untied: a name may leave this set, none may join it."""
@@ -109,7 +100,6 @@ PARTICIPLES = frozenset(
         "packaged_schemas",
         "passing_folder",
         "prepared_run",
-        "proved",
         "shaping_settings",
         "shown",
         "shown_path",

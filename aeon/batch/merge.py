@@ -13,8 +13,9 @@ from uuid import uuid4
 from aeon.batch.results import read_places
 from aeon.batch.summary import SCORES, Line, Summary
 from aeon.domain.errors import ConfigError
+from aeon.files.jsonl import encode_line
 from aeon.files.tables import write_csv, write_parquet
-from aeon.files.text import encode_json, unwritable_error
+from aeon.files.text import unwritable_error
 
 COLUMNS: dict[str, str] = {
     **{"id": "string", "row": "int64", "ended": "string", "converged": "bool", "answer": "string"},
@@ -55,7 +56,7 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
             elif suffix == ".parquet":
                 write_parquet(file, COLUMNS, map(_flat, rows))
             else:
-                file.writelines(encode_json(line) + b"\n" for line in rows)
+                file.writelines(map(encode_line, rows))
         beside.replace(out)
     except OSError as error:
         raise ConfigError(

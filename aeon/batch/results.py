@@ -15,7 +15,7 @@ from aeon.batch.identity import differing_keys
 from aeon.batch.summary import Line, Summary, is_final
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
-from aeon.files.jsonl import JsonLines
+from aeon.files.jsonl import JsonLines, encode_line
 from aeon.files.text import encode_json, unwritable_error
 from aeon.report.words import count_noun, one_line
 
@@ -223,7 +223,7 @@ def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:
     with TemporaryFile() as waiting:
         for line in lines:
             places[line["row"]] = waiting.seek(0, os.SEEK_END)
-            waiting.write(encode_json(line) + b"\n")
+            waiting.write(encode_line(line))
             while row in places:
                 waiting.seek(places.pop(row))
                 yield json.loads(waiting.readline())

@@ -7,6 +7,7 @@ from typing import Any
 
 from aeon.config.compose.reference import entries_of, groups, top_entries
 from aeon.domain.errors import ConfigError
+from aeon.schema.json_schema import resolve
 
 Schema = dict[str, Any]
 _DIALECT = "http://json-schema.org/draft-07/schema#"  # which every editor knows
@@ -113,7 +114,7 @@ def describe_types(schema: Schema, key: str) -> list[str]:
 
 def _unions(root: Schema, node: Schema) -> Iterator[Schema]:
     if "$ref" in node:
-        yield from _unions(root, root["$defs"][str(node["$ref"]).rpartition("/")[2]])
+        yield from _unions(root, resolve(root, node["$ref"]))
     elif parts := node.get("anyOf") or node.get("oneOf"):
         for part in parts:
             yield from _unions(root, part)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from aeon.domain.errors import ConfigError
+from aeon.files.fast_yaml import FastLoader
 from aeon.files.pinned import read_named
 from aeon.files.text import MAX_DEPTH, MAX_VALUES, TOO_DEEP, Place
 
@@ -62,54 +63,72 @@ def add_core_schema(resolver: Any) -> None:
         resolver.add_implicit_resolver(_TAG + name, re.compile(f"^(?:{pattern})$"), list(first))
 
 
-class _PositionLoader(yaml.SafeLoader):
+class _TooMuch(yaml.MarkedYAMLError):
+    def __init__(self, problem: str, mark: Any = None, hint: str = "") -> None:
+        super().__init__(problem=problem, problem_mark=mark)
+        self.hint = hint
+
+
+class _CoreSchema:
     """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers. What is
     too much of is refused as soon as it is read, since reading on is what takes long."""
 
-    def __init__(self, path: Path, text: str, longest: LongestList | None = None) -> None:
-        super().__init__(text)
-        self._path = path
-        self._longest = longest
-        self._top_key = ""
-        self._depth = 0
-        self._read = 0
+    longest: LongestList | None = None
+    _top_key = ""
+    _level = 0
+    _read = 0
 
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose the next key or value. Raises UnreadableFile when there are too many."""
+    def descend_resolver(self, parent: yaml.Node | None, index: Any) -> None:
+        """Count the next key or value. Raises YAMLError when there are too many, or it is nested too deeply."""
+        super().descend_resolver(parent, index)  # type: ignore[misc]
+        self._level += 1
         self._read += 1
+        if self._level > MAX_DEPTH + 1:
+            raise _TooMuch(TOO_DEEP, self._mark())
         if self._read > 2 * MAX_VALUES:
-            raise UnreadableFile(self._path, _TOO_MANY, self._next_position())
-        if self._depth == 1 and isinstance(index, yaml.ScalarNode):
+            raise _TooMuch(_TOO_MANY, self._mark())
+        if self._level == 2 and isinstance(index, yaml.ScalarNode):
             self._top_key = index.value
-        if self._depth == 2 and isinstance(index, int):
+        if self._level == 3 and isinstance(index, int):
             self._check_length(index)
-        self._depth += 1
-        node: yaml.Node | None = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
+
+    def ascend_resolver(self) -> None:
+        """Note that a key or value is complete."""
+        super().ascend_resolver()  # type: ignore[misc]
+        self._level -= 1
 
     def _check_length(self, before: int) -> None:
-        longest = self._longest
+        longest = self.longest
         if longest and longest.key == self._top_key and before >= longest.most:
             problem = f"`{longest.key}` has more than {longest.most:,} entries"
-            raise UnreadableFile(self._path, problem, self._next_position(), hint=longest.hint)
+            raise _TooMuch(problem, self._mark(), longest.hint)
 
-    def _next_position(self) -> Position:
-        return _position(self.peek_event())  # type: ignore[no-untyped-call]
+    def _mark(self) -> Any:
+        return self.peek_event().start_mark  # type: ignore[attr-defined]
 
     def construct_whole_number(self, node: yaml.ScalarNode) -> int:
         """010 is ten, 0o10 is eight."""
         return int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
 
 
-_PositionLoader.yaml_implicit_resolvers = {}
-add_core_schema(_PositionLoader)
+class _PositionLoader(_CoreSchema, yaml.SafeLoader):
+    """Says in a few words what is wrong, and where."""
+
+
+class _FastPositionLoader(_CoreSchema, FastLoader):
+    """Is ten times as fast, on libyaml's parser."""
+
+
 _KNOWN = ("bool", "float", "null", "str", "seq", "map")
-_PositionLoader.yaml_constructors = {
+_CONSTRUCTORS: dict[str | None, Any] = {
     **{f"{_TAG}{name}": getattr(yaml.SafeLoader, f"construct_yaml_{name}") for name in _KNOWN},
-    f"{_TAG}int": _PositionLoader.construct_whole_number,
+    f"{_TAG}int": _CoreSchema.construct_whole_number,
     None: yaml.SafeLoader.construct_undefined,
 }
+for _loader in (_PositionLoader, _FastPositionLoader):
+    _loader.yaml_implicit_resolvers = {}
+    add_core_schema(_loader)
+    _loader.yaml_constructors = _CONSTRUCTORS
 
 
 class LocatedYaml:
@@ -152,24 +171,39 @@ class LocatedYaml:
             ) from error
         with suppress(yaml.YAMLError):  # what YAML cannot read of JSON has no positions
             # JSON has tabs only between its tokens, where YAML wants blanks.
-            self._compose(_PositionLoader(self.path, text.replace("\t", " "), self._longest))
+            self._compose(text.replace("\t", " "))
         return value
 
     def _yaml(self, text: str) -> Any:
         try:
-            loader = _PositionLoader(self.path, text, self._longest)
-            node = self._compose(loader)
+            loader, node = self._compose(text)
             return None if node is None else loader.construct_document(node)
         except (yaml.YAMLError, ValueError, KeyError) as error:
             mark = getattr(error, "problem_mark", None)
-            position = Position(mark.line + 1, mark.column + 1) if mark else None
+            position = _position_of(mark) if mark else None
             problem = getattr(error, "problem", None) or f"not YAML: {' '.join(str(error).split())}"
             raise UnreadableFile(self.path, problem, position, hint=_HINT) from error
 
-    def _compose(self, loader: _PositionLoader) -> yaml.Node | None:
-        node: yaml.Node | None = loader.get_single_node()
+    def _compose(self, text: str) -> tuple[Any, yaml.Node | None]:
+        """A loader and the node of the whole text, read anew for what is wrong with what the fast loader refuses."""
+        loader: Any = _FastPositionLoader(text)
+        loader.longest = self._longest
+        try:
+            node = loader.get_single_node()
+        except (yaml.YAMLError, ValueError):
+            loader = _PositionLoader(text)
+            loader.longest = self._longest
+            node = self._compose_exactly(loader)
         if node is not None:
             self._locate(node, ())
+        return loader, node
+
+    def _compose_exactly(self, loader: Any) -> yaml.Node | None:
+        try:
+            node: yaml.Node | None = loader.get_single_node()
+        except _TooMuch as error:
+            position = _position_of(error.problem_mark) if error.problem_mark else None
+            raise UnreadableFile(self.path, str(error.problem), position, hint=error.hint) from None
         return node
 
     def _locate(self, node: yaml.Node, place: Place) -> None:
@@ -194,7 +228,11 @@ class LocatedYaml:
 
 
 def _position(node: Any) -> Position:
-    return Position(node.start_mark.line + 1, node.start_mark.column + 1)
+    return _position_of(node.start_mark)
+
+
+def _position_of(mark: Any) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
 
 
 def _read_text(path: Path, data: bytes | None) -> str:

@@ -82,48 +82,59 @@ def read_bare(text: str) -> Any:
 def text_of(message: Mapping[str, Any], name: str = "") -> str:
     """The text of a chat message: its content, or, where there is no JSON in that, the arguments of its tool call; of
     the one called `name` if there are several."""
-    content = message.get("content") or ""
-    if isinstance(content, list):
-        parts = [part if isinstance(part, dict) else {"text": part} for part in content]
-        texts = [
-            part.get("text")
-            for part in parts
-            if part.get("type", "text") in ("text", "output_text")
-        ]
-        content = "".join(text for text in texts if isinstance(text, str))
-    content = json.dumps(content) if isinstance(content, dict) else content
-    calls = [
-        call.get("function") for call in message.get("tool_calls") or () if isinstance(call, dict)
-    ]
-    functions = [
-        function
-        for function in (*calls, message.get("function_call"))
-        if isinstance(function, dict)
-    ]
+    content = _content_text(message.get("content") or "")
+    functions = _list_functions(message)
+    if not functions:
+        return content
     try:
-        if functions:
-            extract_json(content)
-        return str(content)
+        extract_json(content)
     except ExtractError:
-        meant = next(
-            (function for function in functions if function.get("name") == name), functions[0]
-        )
-        arguments = meant.get("arguments")
+        named = (function for function in functions if function.get("name") == name)
+        arguments = next(named, functions[0]).get("arguments")
         return arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return content
+
+
+def _content_text(content: Any) -> str:
+    if isinstance(content, dict):
+        return json.dumps(content)
+    if not isinstance(content, list):
+        return str(content)
+    return "".join(map(_part_text, content))
+
+
+def _part_text(part: Any) -> str:
+    if not isinstance(part, dict):
+        part = {"text": part}
+    text = part.get("text")
+    is_text = part.get("type", "text") in ("text", "output_text") and isinstance(text, str)
+    return text if is_text else ""
+
+
+def _list_functions(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
+    functions = [*(call.get("function") for call in calls), message.get("function_call")]
+    return [function for function in functions if isinstance(function, dict)]
 
 
 def _call_arguments(value: Any) -> Any:
+    """The arguments of a call that a model wrote down; None of what is no call."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict) or not value.keys() <= _OF_A_CALL:
         return None
-    if "tool_calls" in value or "function" in value:
-        return _call_arguments(value.get("tool_calls") or value["function"])
-    arguments = next(
-        (value[key] for key in ("arguments", "parameters", "input") if key in value), None
-    )
+    for inner in ("tool_calls", "function"):
+        if value.get(inner):
+            return _call_arguments(value[inner])
+    for name in ("arguments", "parameters", "input"):
+        if name in value:
+            return _read_arguments(value[name])
+    return None
+
+
+def _read_arguments(given: Any) -> Any:
     try:
-        return read_json(arguments) if isinstance(arguments, str) else arguments
+        return read_json(given) if isinstance(given, str) else given
     except ExtractError:
         return None
 

@@ -248,14 +248,10 @@ class PromptLibrary:
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
         Raises PromptError naming, with file and line, variables that a call does not have, and files of no call."""
-        own = [folder for folder in self._folders if self._own and folder.is_relative_to(self._own)]
-        files = sorted(
-            path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2")
-        )
-        unused = [path for path in files if path.name.split(".")[0] not in CALLS]
         problems = [
             f"{shown_path(path)}: this is of no call; there are: {', '.join(CALLS)}"
-            for path in unused
+            for path in self._own_files()
+            if path.name.split(".")[0] not in CALLS
         ]
         for call, part in itertools.product(contexts, PARTS):
             problems += self._problems(f"{call}.{part}.j2", contexts[call])
@@ -263,6 +259,12 @@ class PromptLibrary:
             raise PromptError("\n".join(dict.fromkeys(problems)))
         for call, variables in contexts.items():
             self.render(call, variables)
+
+    def _own_files(self) -> list[Path]:
+        own = [folder for folder in self._folders if self._own and folder.is_relative_to(self._own)]
+        return sorted(
+            path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2")
+        )
 
     def digest(self) -> str:
         """SHA-256, hex, over every template that a call of this set is rendered from, includes too."""
@@ -377,15 +379,7 @@ def shown_path(path: Path) -> str:
 
 def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:
     packaged = resource_root() / "prompts"
-    own = _sets(directory) if directory is not None else []
-    if directory is not None and not own:
-        meant = find_meant(directory, "prompts", lambda place: bool(_sets(place)))
-        raise PromptError(
-            f"prompts.dir={directory}: it holds no prompt set (a folder of *.j2 files)",
-            hint=f"Did you mean prompts.dir={meant}?"
-            if meant
-            else "`aeon init DIR` copies the packaged set to DIR/prompts.",
-        )
+    own = [] if directory is None else _own_sets(directory)
     # A person's folder without a default is of use for its own sets only.
     sets = sorted({*own, *_sets(packaged)}) if not own or "default" in own else own
     if prompt_set not in sets:
@@ -393,6 +387,18 @@ def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]
     roots = [packaged] if directory is None else [directory, packaged]
     folders = dict.fromkeys(root / name for root in roots for name in (prompt_set, "default"))
     return tuple(folder for folder in folders if folder.is_dir())
+
+
+def _own_sets(directory: Path) -> list[str]:
+    own = _sets(directory)
+    if own:
+        return own
+    meant = find_meant(directory, "prompts", lambda place: bool(_sets(place)))
+    copied = "`aeon init DIR` copies the packaged set to DIR/prompts."
+    raise PromptError(
+        f"prompts.dir={directory}: it holds no prompt set (a folder of *.j2 files)",
+        hint=f"Did you mean prompts.dir={meant}?" if meant else copied,
+    )
 
 
 def _sets(folder: Path) -> list[str]:

@@ -66,55 +66,48 @@ class _Maker:
         if self.made > _MOST_VALUES:
             raise NoExample
         flat = self._flatten(schema, wish, depth)
-        allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
-        listed = [
-            *flat.get("examples", ()),
-            *allowed,
-            *([] if flat.get("default") is None else [flat["default"]]),
-        ]
-        if allowed and wish is not NOTHING:
-            return allowed[allowed.index(wish) if wish in allowed else 0]
-        if listed and wish is NOTHING:
-            return None if depth > _SPARE_DEPTH and None in listed else listed[0]
-        kind = _choose_type(flat, wish, depth)
-        if kind == "object":
-            return self._make_object(flat, wish if isinstance(wish, Mapping) else {}, depth)
-        if kind == "array":
-            wishes = wish if isinstance(wish, list) else [NOTHING] if depth <= _SPARE_DEPTH else []
-            wishes = [*wishes, *[NOTHING] * (flat.get("minItems", 0) - len(wishes))]
-            items = flat.get("items", {})
-            return [
-                self.make(items, each, name, depth + 1) for each in wishes[: flat.get("maxItems")]
-            ]
-        if kind in ("integer", "number"):
-            number = wish if is_type(wish, "number") else flat.get("minimum", 1)
-            number = max(number, flat.get("minimum", number))
-            number = min(number, flat.get("maximum", number))
-            return math.ceil(number) if kind == "integer" else number
-        if kind == "string":
-            made = (
-                wish
-                if isinstance(wish, str)
-                else _FORMATS.get(flat.get("format", "")) or self.text(name)
-            )
-            return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
-        return None if kind == "null" else wish is not False
+        listed = _choose_listed(flat, wish, depth)
+        if listed is not NOTHING:
+            return listed
+        match _choose_type(flat, wish, depth):
+            case "object":
+                return self._make_object(flat, wish if isinstance(wish, Mapping) else {}, depth)
+            case "array":
+                return self._make_array(flat, wish, name, depth)
+            case "integer":
+                return math.ceil(_make_number(flat, wish))
+            case "number":
+                return _make_number(flat, wish)
+            case "string":
+                return self._make_string(flat, wish, name)
+            case "null":
+                return None
+        return wish is not False
 
     def _make_object(
         self, flat: Mapping[str, Any], wish: Mapping[str, Any], depth: int
     ) -> dict[str, Any]:
         known, other = flat.get("properties", {}), flat.get("additionalProperties", {})
+        wished = [name for name in wish if name in known or other is not False]
         # Where nothing is required or wished for, the first property.
-        wanted = [
-            *flat.get("required", ()),
-            *(name for name in wish if name in known or other is not False),
-        ]
-        wanted = wanted or list(known)[:1]
+        wanted = [*flat.get("required", ()), *wished] or list(known)[:1]
         names = dict.fromkeys((*(name for name in known if name in wanted), *wanted))
         return {
             name: self.make(known.get(name, other), wish.get(name, NOTHING), name, depth + 1)
             for name in names
         }
+
+    def _make_array(self, flat: Mapping[str, Any], wish: Any, name: str, depth: int) -> list[Any]:
+        usual = [NOTHING] if depth <= _SPARE_DEPTH else []
+        wishes = wish if isinstance(wish, list) else usual
+        missing = flat.get("minItems", 0) - len(wishes)
+        wishes = [*wishes, *[NOTHING] * missing][: flat.get("maxItems")]
+        return [self.make(flat.get("items", {}), each, name, depth + 1) for each in wishes]
+
+    def _make_string(self, flat: Mapping[str, Any], wish: Any, name: str) -> str:
+        usual = _FORMATS.get(flat.get("format", "")) or self.text(name)
+        made = wish if isinstance(wish, str) else usual
+        return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
 
     def complete(self, schema: Any, given: Any) -> Any:
         """What is given with the required properties that are missing."""
@@ -124,50 +117,64 @@ class _Maker:
         if isinstance(given, list):
             return [self.complete(flat.get("items", {}), item) for item in given]
         known = flat.get("properties", {})
-        missing = [name for name in flat.get("required", ()) if name not in given]
-        whole = {
-            **given,
-            **{
-                name: self.make(known.get(name), NOTHING, name, _SPARE_DEPTH + 1)
-                for name in missing
-            },
-        }
-        return {
-            name: self.complete(known.get(name), whole[name])
-            for name in {**known, **whole}
-            if name in whole
-        }
+        whole = dict(given)
+        for name in flat.get("required", ()):
+            if name not in given:
+                whole[name] = self.make(known.get(name), NOTHING, name, _SPARE_DEPTH + 1)
+        in_order = [name for name in {**known, **whole} if name in whole]
+        return {name: self.complete(known.get(name), whole[name]) for name in in_order}
 
     def _flatten(self, schema: Any, wish: Any, depth: int) -> dict[str, Any]:
+        """The schema with references, parts and one of its alternatives put in place."""
         self.flattened += 1
         if self.flattened > MOST_VISITS:
             raise NoExample
         flat = dict(schema) if isinstance(schema, Mapping) else {}
         for _ in range(_MAX_DEPTH - depth):
-            if "$ref" in flat:
-                parts = [resolve(self.document, flat.pop("$ref"))]
-            elif "allOf" in flat:
-                parts = flat.pop("allOf")
-            elif options := flat.pop("anyOf", None) or flat.pop("oneOf", None):
-                parts = [self._choose(options, wish, depth)]
-            else:
+            parts = self._take_parts(flat, wish, depth)
+            if parts is None:
                 return flat
             for part in parts:
                 flat = {**part, **flat} if isinstance(part, Mapping) else flat
         raise NoExample
 
+    def _take_parts(self, flat: dict[str, Any], wish: Any, depth: int) -> list[Any] | None:
+        if "$ref" in flat:
+            return [resolve(self.document, flat.pop("$ref"))]
+        if "allOf" in flat:
+            return list(flat.pop("allOf"))
+        options = flat.pop("anyOf", None) or flat.pop("oneOf", None)
+        return [self._choose(options, wish, depth)] if options else None
+
     def _choose(self, options: list[Any], wish: Any, depth: int) -> Any:
         kinds = [_types(self._flatten(option, NOTHING, depth + 1)) for option in options]
-        for option, allowed in zip(options, kinds, strict=True):
-            if wish is not NOTHING and (
-                not allowed or any(is_type(wish, kind) for kind in allowed)
-            ):
-                return option
-        return (
-            options[kinds.index(["null"])]
-            if depth > _SPARE_DEPTH and ["null"] in kinds
-            else options[0]
-        )
+        if wish is not NOTHING:
+            for option, allowed in zip(options, kinds, strict=True):
+                if not allowed or _is_one_of(wish, allowed):
+                    return option
+        is_spare = depth > _SPARE_DEPTH and ["null"] in kinds
+        return options[kinds.index(["null"])] if is_spare else options[0]
+
+
+def _choose_listed(flat: Mapping[str, Any], wish: Any, depth: int) -> Any:
+    """The value that a schema lists: as wished for where only these are allowed, else any example; NOTHING where it
+    lists none."""
+    allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
+    if wish is not NOTHING:
+        # True is equal to 1, and only one of them may be listed.
+        number = allowed.index(wish) if wish in allowed else 0
+        return allowed[number] if allowed else NOTHING
+    default = flat.get("default")
+    listed = [*flat.get("examples", ()), *allowed, *([] if default is None else [default])]
+    if depth > _SPARE_DEPTH and None in listed:
+        return None
+    return listed[0] if listed else NOTHING
+
+
+def _make_number(flat: Mapping[str, Any], wish: Any) -> Any:
+    number = wish if is_type(wish, "number") else flat.get("minimum", 1)
+    number = max(number, flat.get("minimum", number))
+    return min(number, flat.get("maximum", number))
 
 
 def _types(flat: Mapping[str, Any]) -> list[str]:
@@ -175,8 +182,15 @@ def _types(flat: Mapping[str, Any]) -> list[str]:
     return [kinds] if isinstance(kinds, str) else list(kinds)
 
 
+def _is_one_of(wish: Any, kinds: list[str]) -> bool:
+    return any(is_type(wish, kind) for kind in kinds)
+
+
 def _choose_type(flat: Mapping[str, Any], wish: Any, depth: int) -> str:
     kinds = _types(flat) or ["object" if depth == 0 else "string"]
-    wished = [kind for kind in kinds if wish is not NOTHING and is_type(wish, kind)]
-    spare = ["null"] if depth > _SPARE_DEPTH and "null" in kinds else []
-    return (wished or spare or [kind for kind in kinds if kind != "null"] or kinds)[0]
+    for kind in kinds:
+        if wish is not NOTHING and is_type(wish, kind):
+            return kind
+    if depth > _SPARE_DEPTH and "null" in kinds:
+        return "null"
+    return next((kind for kind in kinds if kind != "null"), kinds[0])

@@ -7,7 +7,7 @@ others; what is answered there is neither checked nor read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aeon.schema.json_schema import pointer, resolve, type_of
@@ -28,6 +28,12 @@ class _Shape:
             self.items = form.get("items", self.items)
             if "properties" in form:
                 self.place, self.properties = at, form["properties"]
+
+    def allows_only(self, values: Sequence[Any]) -> bool:
+        """Whether all that is allowed is among these values; of none, whatever is allowed."""
+        if not values:
+            return True
+        return bool(self.values) and all(value in values for value in self.values)
 
 
 def _find_forms(
@@ -52,15 +58,12 @@ def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, .
             found = " or ".join(sorted(given.types)) or "anything"
             yield f"{at}: must be of type {' or '.join(read.types)}, not {found}"
             return
-        if read.values and not (
-            given.values and all(value in read.values for value in given.values)
-        ):
+        if not given.allows_only(read.values):
             yield f"{at}: must allow no values but {', '.join(map(str, read.values))}"
         for name, schema in read.properties.items():
             if name in given.properties:
-                yield from compare(
-                    given.properties[name], schema, given.place + pointer(("properties", name))
-                )
+                inner = given.place + pointer(("properties", name))
+                yield from compare(given.properties[name], schema, inner)
             else:
                 yield f"{at}: has no property {name!r}"
         if read.items is not None and given.items is not None:
@@ -77,11 +80,12 @@ def relax_extras(own: dict[str, Any], packaged: Mapping[str, Any]) -> dict[str, 
             return relax(resolve(own, mine["$ref"]), theirs)
         if "anyOf" in mine:
             return {**mine, "anyOf": [relax(option, theirs) for option in mine["anyOf"]]}
-        read, result = _Shape(theirs, packaged), dict(mine)
+        read = _Shape(theirs, packaged)
+        result = dict(mine)
         if read.properties and "properties" in mine:
-            known, parts = read.properties, mine["properties"].items()
-            result["properties"] = {
-                name: relax(part, known[name]) if name in known else True for name, part in parts
+            known = read.properties.keys() & mine["properties"].keys()
+            result["properties"] = dict.fromkeys(mine["properties"], True) | {
+                name: relax(mine["properties"][name], read.properties[name]) for name in known
             }
             result["required"] = [name for name in mine.get("required", ()) if name in known]
         if read.items is not None and "items" in mine:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aeon.domain.errors import SchemaFileError
+
+if TYPE_CHECKING:
+    from referencing._core import Resolver
 
 # Where schemas stand within a schema, by keyword: under names, in a list, or alone (older drafts' keywords included).
 _MAPS = (
@@ -78,15 +80,20 @@ def walk(schema: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     if not isinstance(schema, dict):
         return
     yield place, schema
+    for path, part in _inner_schemas(schema):
+        yield from walk(part, place + pointer(path))
+
+
+def _inner_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     for keyword, value in schema.items():
         if keyword in _MAPS and isinstance(value, dict):
-            inner = {pointer((keyword, name)): part for name, part in value.items()}
+            for name, part in value.items():
+                yield (keyword, name), part
         elif keyword in _LISTS and isinstance(value, list):
-            inner = {pointer((keyword, index)): part for index, part in enumerate(value)}
-        else:
-            inner = {pointer((keyword,)): value} if keyword in _SINGLE else {}
-        for below, part in inner.items():
-            yield from walk(part, place + below)
+            for index, part in enumerate(value):
+                yield (keyword, index), part
+        elif keyword in _SINGLE:
+            yield (keyword,), value
 
 
 def rebuild(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
@@ -105,19 +112,26 @@ def rebuild(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
 
 
 def resolve(schema: Mapping[str, Any], reference: str) -> Any:
-    """The schema that a reference `#/...` within this schema leads to; None when it leads to none."""
-    if reference != "#" and not reference.startswith("#/"):
+    """The schema that a reference leads to within this schema, by a pointer, an anchor or its `$id`; None when it leads
+    to none. Nothing is fetched."""
+    from referencing.exceptions import Unresolvable
+
+    try:
+        found = _resolver_of(schema).lookup(reference).contents
+    except (Unresolvable, ValueError, LookupError, TypeError, AttributeError):
+        # Of what is no schema, referencing raises what its contents happen to raise.
         return None
-    found: Any = schema
-    for part in unquote(reference).split("/")[1:]:
-        inner = dict(enumerate(found)) if isinstance(found, list) else found
-        key = (
-            int(part)
-            if isinstance(found, list) and part.isdigit()
-            else part.replace("~1", "/").replace("~0", "~")
-        )
-        found = inner.get(key) if isinstance(inner, Mapping) else None
     return found if isinstance(found, Mapping | bool) else None
+
+
+@once_per_schema
+def _resolver_of(schema: Mapping[str, Any]) -> Resolver[Any]:
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012, specification_with
+
+    draft = specification_with(str(schema.get("$schema") or ""), default=DRAFT202012)
+    registry: Registry[Any] = Registry().with_resource("", draft.create_resource(schema))
+    return registry.resolver()
 
 
 def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
@@ -166,18 +180,15 @@ def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, An
 
     def change(part: dict[str, Any]) -> dict[str, Any]:
         if "enum" in part:
-            part["enum"] = [
-                value for value in part["enum"] if not (isinstance(value, str) and value in absent)
-            ]
-        if "properties" in part:
-            needless = _only_with(part, absent)
-            part["required"] = [name for name in part.get("required", ()) if name not in needless]
-            part["properties"] = {
-                name: form for name, form in part["properties"].items() if name not in needless
-            }
-            for form in part["properties"].values():
-                if isinstance(form, dict):
-                    form.pop("$comment", None)
+            part["enum"] = [value for value in part["enum"] if not _is_one_of(value, absent)]
+        if "properties" not in part:
+            return part
+        part["required"] = _still_required(part, absent)
+        part["properties"] = {
+            name: _without_comment(form)
+            for name, form in part["properties"].items()
+            if not _is_only_with(form, absent)
+        }
         return part
 
     result: dict[str, Any] = rebuild(schema, change)
@@ -188,20 +199,36 @@ def relax_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, A
     """The schema in which properties that are there only with something absent may be missing."""
 
     def change(part: dict[str, Any]) -> dict[str, Any]:
-        if needless := _only_with(part, absent):
-            part["required"] = [name for name in part.get("required", ()) if name not in needless]
-        return part
+        still_required = _still_required(part, absent)
+        return (
+            {**part, "required": still_required}
+            if still_required != part.get("required", [])
+            else part
+        )
 
     result: dict[str, Any] = rebuild(schema, change)
     return result
 
 
-def _only_with(part: Mapping[str, Any], absent: Collection[str]) -> set[str]:
-    comments = {f"only with {name}" for name in absent}
-    forms = part.get("properties", {}).items()
-    return {
-        name for name, form in forms if isinstance(form, dict) and form.get("$comment") in comments
-    }
+def _still_required(part: Mapping[str, Any], absent: Collection[str]) -> list[str]:
+    """The required properties of a part that are not there only with something absent."""
+    forms = part.get("properties", {})
+    return [name for name in part.get("required", ()) if not _is_only_with(forms.get(name), absent)]
+
+
+def _is_only_with(form: Any, absent: Collection[str]) -> bool:
+    comment = form.get("$comment") if isinstance(form, dict) else None
+    return comment in {f"only with {name}" for name in absent}
+
+
+def _is_one_of(value: Any, absent: Collection[str]) -> bool:
+    return isinstance(value, str) and value in absent
+
+
+def _without_comment(form: Any) -> Any:
+    if not isinstance(form, dict):
+        return form
+    return {keyword: value for keyword, value in form.items() if keyword != "$comment"}
 
 
 def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,35 +240,42 @@ def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) ->
         )
     is_nullable = _is_nullable(schema["properties"][name])
     base = f"#/properties/{name}" + ("/anyOf/0" if is_nullable else "")
-    definitions = dict(schema.get("$defs", {}))
-    moved: dict[str, str] = {}
-    for keyword in _DEFINITIONS:
-        for old, definition in inner.get(keyword, {}).items():
-            new = f"answer_{old}"
-            while new in definitions:
-                new += "_"
-            definitions[new] = definition
-            moved["#" + pointer((keyword, old))] = "#" + pointer(("$defs", new))
+    own = dict(schema.get("$defs", {}))
+    moved = _rename_definitions(inner, own)
 
     def relocate(part: dict[str, Any]) -> dict[str, Any]:
         if "$ref" not in part:
             return part
         definition = "/".join(part["$ref"].split("/")[:3])
-        beyond = part["$ref"].removeprefix(definition)
-        return {
-            **part,
-            "$ref": moved[definition] + beyond if definition in moved else base + part["$ref"][1:],
-        }
+        if definition in moved:
+            place = "#" + pointer(("$defs", moved[definition]))
+            place += part["$ref"].removeprefix(definition)
+        else:
+            place = base + part["$ref"][1:]
+        return {**part, "$ref": place}
 
-    own = schema.get("$defs", {})
-    definitions = {
-        key: part if key in own else rebuild(part, relocate) for key, part in definitions.items()
-    }
-    body = {key: value for key, value in strip_header(inner).items() if key not in _DEFINITIONS}
-    body = rebuild(body, relocate)
+    parts = {key: value for key, value in strip_header(inner).items() if key not in _DEFINITIONS}
+    body = rebuild(parts, relocate)
     placed = {"anyOf": [body, {"type": "null"}]} if is_nullable else body
     result = {**schema, "properties": {**schema["properties"], name: placed}}
-    return {**result, "$defs": definitions} if definitions else result
+    definitions = {
+        moved["#" + pointer((keyword, old))]: rebuild(definition, relocate)
+        for keyword in _DEFINITIONS
+        for old, definition in inner.get(keyword, {}).items()
+    }
+    return {**result, "$defs": own | definitions} if own or definitions else result
+
+
+def _rename_definitions(inner: Mapping[str, Any], taken: Collection[str]) -> dict[str, str]:
+    """A new name for each definition of a schema, by the reference to it."""
+    names: dict[str, str] = {}
+    for keyword in _DEFINITIONS:
+        for old in inner.get(keyword, {}):
+            new = f"answer_{old}"
+            while new in taken or new in names.values():
+                new += "_"
+            names["#" + pointer((keyword, old))] = new
+    return names
 
 
 def _is_nullable(schema: Any) -> bool:

@@ -12,30 +12,30 @@ _FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
 _KEYWORDS = frozenset(
-    [
-        *(
-            "type",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "enum",
-            "const",
-            "anyOf",
-        ),
-        *(
-            "$ref",
-            "$defs",
-            "definitions",
-            "description",
-            "title",
-            "pattern",
-            "format",
-            "minItems",
-            "maxItems",
-        ),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    ]
+    {
+        "$defs",
+        "$ref",
+        "additionalProperties",
+        "anyOf",
+        "const",
+        "definitions",
+        "description",
+        "enum",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "items",
+        "maxItems",
+        "maximum",
+        "minItems",
+        "minimum",
+        "multipleOf",
+        "pattern",
+        "properties",
+        "required",
+        "title",
+        "type",
+    }
 )
 
 
@@ -52,21 +52,26 @@ def strict_violations(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _check_part(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:
-    yield from (f"{keyword} is not supported" for keyword in sorted(part.keys() - _KEYWORDS))
-    kinds = part.get("type", [])
+    for keyword in sorted(part.keys() - _KEYWORDS):
+        yield f"{keyword} is not supported"
     if "$ref" in part:
         yield from _check_reference(part, document)
     else:
-        if not part.keys() & {"type", "enum", "const", "anyOf"}:
-            yield "has no type"
-        if "object" in kinds or "properties" in part:
-            yield from _check_object(part)
-        if "array" in kinds and not isinstance(part.get("items"), dict):
-            yield "an array needs items with a schema"
-        if part.get("format", "date") not in _FORMATS:
-            yield f"format {part['format']} is not supported"
-        if any(isinstance(inner, bool) for inner in part.get("anyOf", ())):
-            yield "anyOf needs schemas, not true or false"
+        yield from _check_form(part)
+
+
+def _check_form(part: dict[str, Any]) -> Iterator[str]:
+    kinds = part.get("type", [])
+    if not part.keys() & {"type", "enum", "const", "anyOf"}:
+        yield "has no type"
+    if "object" in kinds or "properties" in part:
+        yield from _check_object(part)
+    if "array" in kinds and not isinstance(part.get("items"), dict):
+        yield "an array needs items with a schema"
+    if part.get("format", "date") not in _FORMATS:
+        yield f"format {part['format']} is not supported"
+    if any(isinstance(inner, bool) for inner in part.get("anyOf", ())):
+        yield "anyOf needs schemas, not true or false"
 
 
 def _check_reference(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:

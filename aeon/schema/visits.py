@@ -37,7 +37,7 @@ class Visits:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = dict(schema)
-        self._named = _find_anchors(self._schema)
+        _refuse_inner_ids(self._schema)
         weigh = _Weights(self._find_in_place)
         for place, part in walk(self._schema):
             if (weight := weigh(part)) > MOST_VISITS:
@@ -97,16 +97,12 @@ class Visits:
             yield from part if isinstance(part, list | tuple) else (part,)
 
     def _follow(self, reference: str) -> Any:
-        if reference in self._named:
-            return self._named[reference]
         if reference.startswith(_META_SCHEMAS):
             return True
-        base, _, fragment = reference.partition("#")
-        if not base or self._named.get(base) is self._schema:
-            found = resolve(self._schema, f"#{fragment}")
-            if found is not None:
-                return found
-        raise ValueError(f"the reference {reference!r} cannot be followed; use #/$defs/NAME")
+        found = resolve(self._schema, reference)
+        if found is None:
+            raise ValueError(f"the reference {reference!r} cannot be followed; use #/$defs/NAME")
+        return found
 
 
 class VisitBudget:
@@ -166,20 +162,14 @@ class _Weights:
         return self._known[id(schema)]
 
 
-def _find_anchors(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schemas that references may name by an anchor, and the whole by its `$id`."""
+def _refuse_inner_ids(schema: dict[str, Any]) -> None:
+    """Raise ValueError for an inner schema with a name of its own, which changes what references in it mean."""
     own = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
-    base = str(schema.get(own) or "").removesuffix("#")
-    found: dict[str, Any] = {base: schema, f"{base}#": schema} if base else {}
     for place, part in walk(schema):
         if place and isinstance(part.get(own), str):
             raise ValueError(
                 f"{place}/{own}: is not supported inside of a schema; use #/$defs/NAME"
             )
-        for keyword in ("$anchor", "$dynamicAnchor"):
-            if isinstance(name := part.get(keyword), str):
-                found[f"#{name}"] = found[f"{base}#{name}"] = part
-    return found
 
 
 def _find_member_schemas(schema: Mapping[str, Any], name: str) -> Iterator[Any]:

@@ -15,8 +15,15 @@ from aeon.llm.settings import SimulatedProvider
 from aeon.llm.watching import tell_slowly
 from aeon.schema.examples import NOTHING, NoExample, complete_value, make_example
 from aeon.simulated import plan_answers, work_answers
-from aeon.simulated.scenario import Script, load_scenario
-from aeon.simulated.situation import CALM, MARK, SimulatedCall, character
+from aeon.simulated.scenario import (
+    Behaviour,
+    Rule,
+    Scenario,
+    Script,
+    load_scenario,
+    load_seed,
+)
+from aeon.simulated.situation import MARK, SimulatedCall
 
 _WISHES: Mapping[str, Callable[[SimulatedCall], Any]] = {
     "task_profile": work_answers.task_profile,
@@ -30,41 +37,33 @@ _WISHES: Mapping[str, Callable[[SimulatedCall], Any]] = {
 # What an untidy model forgets: what a repair can give without knowing the task.
 _DISPENSABLE = ("goal", "explanation", "raw_inference", "questions", "issues")
 _CHARACTERS_PER_TOKEN = 4
+_SIMULATED = Rule(simulated=True)
 
 
 class SimulatedAdapter:
-    """An LLMAdapter that makes its answers up, thread-safe. They satisfy the schema unless the seed's character
-    or the scenario wants otherwise. Usage is estimated. Raises ConfigError when `settings.scenario` cannot be used."""
+    """An LLMAdapter that makes its answers up, thread-safe. They satisfy the schema unless the scenario, or that of the
+    seed, wants otherwise. Usage is estimated. Raises ConfigError when `settings.scenario` cannot be used."""
 
     def __init__(self, settings: SimulatedProvider) -> None:
         self.model = settings.model
-        self._seed, self._latency = settings.seed, settings.latency_seconds
-        self._script: Script | None = None
-        self._character = character(settings.seed)
-        if settings.scenario is not None:
-            scenario = load_scenario(settings.scenario)
-            self._script = Script(scenario)
-            # What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen.
-            self._character = CALM if scenario.seed is None else character(scenario.seed)
-            self._seed = settings.seed if scenario.seed is None else scenario.seed
-            if scenario.latency_seconds is not None:
-                self._latency = scenario.latency_seconds
+        own = Scenario() if settings.scenario is None else load_scenario(settings.scenario)
+        self._seed = settings.seed if own.seed is None else own.seed
+        # What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen.
+        is_calm = settings.scenario is not None and own.seed is None
+        of_seed = Scenario() if is_calm else load_seed(self._seed)
+        self._script, self._script_of_seed = Script(own), Script(of_seed)
+        self._behaviour = own.behaviour or of_seed.behaviour or Behaviour()
+        latency = own.latency_seconds
+        self._latency = settings.latency_seconds if latency is None else latency
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, after the configured latency. Raises an LLMError where scenario or seed say so."""
-        rule = self._script.take(request) if self._script else None
-        latency = (
-            self._latency if rule is None or rule.latency_seconds is None else rule.latency_seconds
-        )
-        if rule is not None and rule.fail is not None:
+        rule = self._script.take(request) or _SIMULATED
+        latency = self._latency if rule.latency_seconds is None else rule.latency_seconds
+        if rule.fail is not None:
             time.sleep(latency)
             raise rule.fail.error(_estimate_usage(request, ""), self.model)
-        if rule is not None and rule.text is not None:
-            text = rule.text
-        elif rule is not None and "answer" in rule.model_fields_set:
-            text = _to_json(_complete_answer(rule.answer, SimulatedCall(request, CALM, self._seed)))
-        else:
-            text = _simulate(SimulatedCall(request, self._character, self._seed))
+        text = self._answer_by_rule(rule, request)
         tell_slowly(request, text, latency)
         return LLMResponse(
             text,
@@ -74,30 +73,38 @@ class SimulatedAdapter:
             synthetic=True,
         )
 
+    def _answer_by_rule(self, rule: Rule, request: LLMRequest) -> str:
+        if rule.text is not None:
+            return rule.text
+        if "answer" in rule.model_fields_set:
+            calm = SimulatedCall(request, Behaviour(), self._seed)
+            return _to_json(_complete_answer(rule.answer, calm))
+        if self._script_of_seed.take(request) is not None:
+            raise ServerFailed(
+                f"the simulated provider fails every such `{request.call}` call with seed {self._seed}",
+                status=500,
+                hint="This is what the seed asks for. Choose another one with provider.seed=0, or a real provider.",
+            )
+        return _simulate(SimulatedCall(request, self._behaviour, self._seed))
+
 
 def _simulate(situation: SimulatedCall) -> str:
-    call, seed = situation.request.call, situation.seed
+    call = situation.request.call
     if "tool_arguments" in (call, situation.variables.get("call")):
         raise NotSimulated(
             "the simulated provider makes no arguments up for it",
             hint="Give the step its arguments, or script them in a scenario (tool_arguments; repair for wrong ones).",
             model=situation.request.parameters.model or "",
         )
-    # Of the steps it is the last that fails.
-    if call == situation.character.fails and situation.step.get("step_index") == situation.step.get(
-        "total_steps"
-    ):
-        raise ServerFailed(
-            f"the simulated provider fails every such `{call}` call with seed {seed}",
-            status=500,
-            hint="This is what the seed asks for. Choose another one with provider.seed=0, or a real provider.",
-        )
     value = _repair(situation) if call == "repair" else _answer(situation, call)
-    return _spoil(value, situation) if situation.character.malformed else _to_json(value)
+    return _spoil(value, situation) if situation.behaviour.malformed else _to_json(value)
 
 
 def _answer(situation: SimulatedCall, call: str) -> Any:
-    return _fit(situation.request.schema, _WISHES[call](situation) if call in _WISHES else NOTHING)
+    schema = situation.request.schema
+    if call not in _WISHES:
+        return _fit(schema, NOTHING)
+    return _fit(schema, complete_value(schema, _WISHES[call](situation), _free_text))
 
 
 def _fit(schema: Mapping[str, Any], wish: Any) -> Any:

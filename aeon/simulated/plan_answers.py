@@ -3,48 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from aeon.files.fast_yaml import read_yaml
 from aeon.simulated.situation import MARK, ShownStep, SimulatedCall, excerpt
 
 CLARIFIED = "clarified:"
 SPECIFIC = "made specific:"
 ADDED = "cross-check"
 
-_WORK = {
-    "gather": "Gather what is given, and what has to be assumed, for",
-    "facts": "Collect the facts that matter for",
-    "limits": "Name the limits and conditions of",
-    "draft": "Draft the main part of",
-    "risks": "Find what could go wrong with",
-    "examples": "Make examples for",
-    "checks": "Check the parts against each other for",
-    "merge": "Bring the parts together for",
-    "answer": "Write the complete answer to",
-}
-_BEGINNING: dict[str, tuple[str, ...]] = {"gather": (), "draft": ("gather",), "risks": ("gather",)}
-_SHAPES: tuple[dict[str, tuple[str, ...]], ...] = (
-    {"facts": (), "limits": (), "answer": ("facts", "limits")},
-    {**_BEGINNING, "answer": ("draft", "risks")},
-    {**_BEGINNING, "merge": ("draft", "risks"), "answer": ("merge",)},
-    {
-        **_BEGINNING,
-        "examples": ("draft",),
-        "checks": ("draft", "risks"),
-        "answer": ("examples", "checks"),
-    },
-)
-
 
 def plan(situation: SimulatedCall) -> dict[str, Any]:
     """A plan of three to six steps in two to four layers that ends with one step and names the task."""
-    shape = situation.draw("plan", situation.task).choice(_SHAPES)
+    known = _load_shapes()
+    shape = situation.draw("plan", situation.task).choice(known["shapes"])
     steps = []
     for step_id, needs in shape.items():
-        handoff = None if step_id == "answer" else f"{MARK} what {step_id} found, in short"
-        steps.append(_step(step_id, f"{MARK} {_WORK[step_id]}: {situation.task}", needs, handoff))
+        step = _step(step_id, f"{MARK} {known['work'][step_id]}: {situation.task}", needs)
+        if step_id != "answer":
+            step["handoff_to_next"] = f"{MARK} what {step_id} found, in short"
+        steps.append(step)
     return {"goal": f"{MARK} A complete answer to: {situation.task}", "steps": steps}
+
+
+@cache
+def _load_shapes() -> Mapping[str, Any]:
+    shapes: Mapping[str, Any] = read_yaml(Path(__file__).parent / "plans.yaml")
+    return shapes
 
 
 def subplan(situation: SimulatedCall) -> dict[str, Any]:
@@ -65,78 +53,75 @@ def subplan(situation: SimulatedCall) -> dict[str, Any]:
 
 def refinement(situation: SimulatedCall) -> dict[str, Any]:
     """Changes to the steps of the plan, and a reason for each grave issue that no change answers."""
-    character, changes = situation.character, []
-    if situation.is_started or character.reviews:
-        changes = [change for step in situation.steps for change in _change_step(situation, step)]
-    if character.never_enough or (not changes and situation.is_started and situation.share == 1):
-        changes += _extend(situation)
-    if character.refuses and not situation.is_started:
-        changes += _add_cross_check(situation, changes)
     closed = situation.variables.get("closed_steps", ())
-    changes = [change for change in changes if change["target_step_id"] not in closed]
+    changes = [change for change in _propose(situation) if change["target_step_id"] not in closed]
     answered = {issue_id for change in changes for issue_id in change["addresses_issues"]}
-    grave = [
-        i["issue_id"]
-        for i in situation.variables.get("issues", ())
-        if i["severity"] in ("HIGH", "CRITICAL")
+    declined = [
+        {"issue_id": issue["issue_id"], "reason": f"{MARK} nothing better is known"}
+        for issue in situation.variables.get("issues", ())
+        if issue["severity"] in ("HIGH", "CRITICAL") and issue["issue_id"] not in answered
     ]
-    reason = f"{MARK} nothing better is known"
-    return {
-        "actions": changes,
-        "declined_issues": [
-            {"issue_id": each, "reason": reason} for each in grave if each not in answered
-        ],
-        "questions": _ask_questions(situation),
-    }
+    questions = _ask_questions(situation)
+    return {"actions": changes, "declined_issues": declined, "questions": questions}
 
 
-def _change_step(situation: SimulatedCall, step: ShownStep) -> list[dict[str, Any]]:
-    character, is_named = situation.character, step.step_id in situation.issues
-    if step.status == "BLOCKED" and character.on_blocked == "SUBPLAN_CREATE":
-        return [
-            _change(
-                situation, "SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go"
-            )
-        ]
-    if step.status == "BLOCKED" and character.on_blocked == "MODIFY":
-        clarified = {
-            "description": f"{step.description} ({CLARIFIED} take the usual case and say so)"
-        }
-        return [
-            _change(
-                situation,
-                "MODIFY",
-                step.step_id,
-                {**_repeat(step), **clarified},
-                "states an assumption",
-            )
-        ]
-    if step.status == "pending" and is_named and SPECIFIC not in step.description:
-        specific = {
-            "description": f"{step.description} ({SPECIFIC} at most five points, each with its reason)"
-        }
-        return [
-            _change(
-                situation,
-                "MODIFY",
-                step.step_id,
-                {**_repeat(step), **specific},
-                "says how much is wanted",
-            )
-        ]
-    is_lost = step.status in ("failed", "invalid") and not step.raw.get("replaced_by")
-    is_wanting = (
-        character.revises
-        and is_named
-        and step.status == "complete"
-        and not step.step_id.endswith("-2")
-    )
+def _propose(situation: SimulatedCall) -> list[dict[str, Any]]:
+    behaviour, is_started = situation.behaviour, situation.is_started
+    changes = _change_steps(situation) if is_started or behaviour.reviews_plan else []
+    is_done = is_started and situation.share == 1
+    if behaviour.never_enough or (is_done and not changes):
+        changes += _extend(situation)
+    if behaviour.refuses_addition and not is_started:
+        changes += _add_cross_check(situation, changes)
+    return changes
+
+
+def _change_steps(situation: SimulatedCall) -> list[dict[str, Any]]:
+    found = (_change_step(situation, step) for step in situation.steps)
+    return [change for change in found if change is not None]
+
+
+def _change_step(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
+    if step.status == "BLOCKED":
+        return _unblock(situation, step)
+    if step.status == "pending":
+        return _make_specific(situation, step)
+    return _replace(situation, step)
+
+
+def _unblock(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
+    match situation.behaviour.on_blocked:
+        case "SUBPLAN_CREATE":
+            reason = "too large to be done in one go"
+            return _change(situation, "SUBPLAN_CREATE", step.step_id, None, reason)
+        case "MODIFY":
+            words = f"{CLARIFIED} take the usual case and say so"
+            return _reword(situation, step, words, "states an assumption")
+    return None
+
+
+def _make_specific(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
+    if step.step_id not in situation.issues or SPECIFIC in step.description:
+        return None
+    words = f"{SPECIFIC} at most five points, each with its reason"
+    return _reword(situation, step, words, "says how much is wanted")
+
+
+def _reword(situation: SimulatedCall, step: ShownStep, words: str, reason: str) -> dict[str, Any]:
+    reworded = {**_repeat(step), "description": f"{step.description} ({words})"}
+    return _change(situation, "MODIFY", step.step_id, reworded, reason)
+
+
+def _replace(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
     new_id = f"{step.step_id}-2"
-    if not (is_lost or is_wanting) or situation.count_steps(new_id):
-        return []
+    is_lost = step.status in ("failed", "invalid") and not step.raw.get("replaced_by")
+    is_thin = step.status == "complete" and step.step_id in situation.issues
+    is_revised = situation.behaviour.revises_output and not step.step_id.endswith("-2")
+    if not (is_lost or (is_thin and is_revised)) or situation.count_steps(new_id):
+        return None
     fresh = {**_repeat(step), "step_id": new_id, "tool": None, "arguments": None}
     change = _change(situation, "REPLACE", step.step_id, fresh, "it could not be used as it is")
-    return [{**change, "inconsistency_detected": True}]
+    return {**change, "inconsistency_detected": True}
 
 
 def _add_cross_check(
@@ -173,17 +158,15 @@ def _extend(situation: SimulatedCall) -> list[dict[str, Any]]:
 
 
 def _ask_questions(situation: SimulatedCall) -> list[dict[str, Any]]:
+    behaviour = situation.behaviour
     blocked = [step.step_id for step in situation.select("BLOCKED")]
-    character = situation.character
-    asks = (character.refuses and not situation.is_started) or (
-        character.on_blocked == "nothing" and blocked
-    )
-    if not asks or (situation.variables.get("plan") or {}).get("questions"):
+    is_stuck = behaviour.on_blocked == "nothing" and bool(blocked)
+    is_strict = behaviour.refuses_addition and not situation.is_started
+    if not (is_stuck or is_strict) or situation.plan.get("questions"):
         return []
-    question = f"{MARK} Which case is meant in: {situation.task}"
     return [
         {
-            "question": question,
+            "question": f"{MARK} Which case is meant in: {situation.task}",
             "assumption": f"{MARK} the usual one",
             "step_id": blocked[0] if blocked else None,
         }
@@ -203,34 +186,28 @@ def _change(
         "new_step": step,
         "justification": f"{MARK} {reason}",
         "addresses_issues": situation.issues.get(target or "", []),
-        "overrides_issues": [],
         "inconsistency_detected": False,
     }
 
 
 def _repeat(step: ShownStep) -> dict[str, Any]:
     arguments = step.raw.get("arguments")
-    shape = _step(
-        step.step_id, step.description, step.dependencies, step.raw.get("handoff_to_next")
-    )
+    same = _step(step.step_id, step.description, step.dependencies)
     return {
-        **shape,
-        "provides": list(step.raw.get("provides") or shape["provides"]),
+        **same,
+        "provides": list(step.raw.get("provides") or same["provides"]),
+        "handoff_to_next": step.raw.get("handoff_to_next"),
         "tool": step.raw.get("tool"),
         "arguments": None if arguments is None else json.dumps(arguments),
     }
 
 
-def _step(
-    step_id: str, description: str, needs: Iterable[str], handoff: str | None = None
-) -> dict[str, Any]:
+def _step(step_id: str, description: str, needs: Iterable[str]) -> dict[str, Any]:
     """A new step; never one with a tool, which would be called with made-up arguments."""
     return {
         "step_id": step_id,
         "description": description,
         "dependencies": list(needs),
-        "provides": [f"{step_id} notes" if step_id != "answer" else "answer"],
-        "handoff_to_next": handoff,
+        "provides": ["answer" if step_id == "answer" else f"{step_id} notes"],
         "tool": None,
-        "arguments": None,
     }

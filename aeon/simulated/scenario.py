@@ -40,6 +40,8 @@ _ERRORS: Mapping[str | int | None, type[ProviderError | AnswerError]] = {
     409: errors.ServerFailed,
     429: errors.RateLimited,
 }
+SEEDS = Path(__file__).parent / "seeds"
+"""The scenarios of the seeds, each named after the seed's last digits and its character."""
 _STATUSES = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
 
 
@@ -99,13 +101,14 @@ ShortFailure = Annotated[Failure, BeforeValidator(_spell_out, Failure | FailureK
 class When(Value):
     """Which requests a rule is for: everything given must hold; of a list one is enough, of `contains` all count.
     `step_id`: the step the call is made for. `pass_number`: 0 while the plan is made. `phase`: the phase's name.
-    `attempt`: 0 for the call itself, 1 and 2 for its repairs. `contains`: a text that stands somewhere in the
-    prompts."""
+    `attempt`: 0 for the call itself, 1 and 2 for its repairs. `is_last_step`: the step is the last of its plan.
+    `contains`: a text that stands somewhere in the prompts."""
 
     step_id: Texts | None = None
     pass_number: Numbers | None = None
     phase: Texts | None = None
     attempt: Numbers | None = None
+    is_last_step: bool | None = None
     contains: Texts | None = None
 
     def fits(self, request: LLMRequest) -> bool:
@@ -114,6 +117,10 @@ class When(Value):
             allowed = getattr(self, name)
             if allowed is not None and getattr(request.site, name) not in allowed:
                 return False
+        step = request.variables.get("step") or {}
+        is_last = step.get("step_index") == step.get("total_steps")
+        if self.is_last_step not in (None, is_last):
+            return False
         return all(any(text in m.content for m in request.messages) for text in self.contains or ())
 
 
@@ -153,12 +160,32 @@ Rules = Annotated[
 ]
 
 
+class Behaviour(Value):
+    """How a simulated model works where no rule scripts its answer.
+
+    `reviews_plan`: validation finds something in a fresh plan. `blocked_times`: how often the second step comes back
+    BLOCKED, and `on_blocked` what refinement then proposes. `malformed`: some answers need a repair.
+    `refuses_addition`: validation calls a proposed addition CRITICAL. `revises_output`: an executed step is replaced.
+    `never_enough`: scores stay low while the plan grows.
+    """
+
+    reviews_plan: bool = False
+    blocked_times: Number = 0
+    on_blocked: Literal["MODIFY", "SUBPLAN_CREATE", "nothing"] = "MODIFY"
+    malformed: bool = False
+    refuses_addition: bool = False
+    revises_output: bool = False
+    never_enough: bool = False
+
+
 class Scenario(Value):
-    """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` go before those of the provider."""
+    """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` go before those of the provider,
+    `behaviour` before that of the seed."""
 
     seed: int | None = Field(default=None, ge=0)
     latency_seconds: float | None = Field(default=None, ge=0)
     description: str = ""
+    behaviour: Behaviour | None = None
     calls: dict[CallOrAny, Rules] = Field(default_factory=dict)
 
 
@@ -178,6 +205,12 @@ def load_scenario(path: Path) -> Scenario:
         ) from error
 
 
+def load_seed(seed: int) -> Scenario:
+    """The packaged scenario of a seed: of its last digits where these have one of their own, else of the last."""
+    by_digits = {path.name.partition("-")[0]: path for path in SEEDS.glob("*.yaml")}
+    return load_scenario(by_digits.get(str(seed % 50)) or by_digits[str(seed % 10)])
+
+
 class Script:
     """A scenario in use, thread-safe. Uses of a rule with `when` are counted for each step id apart, so that steps that
     run at the same time do not take each other's."""
@@ -194,11 +227,14 @@ class Script:
             for name in names:
                 rules = self._scenario.calls.get(name, ())
                 for index, rule in enumerate(rules):
-                    if rule.when is not None and not rule.when.fits(request):
-                        continue
-                    key = (name, index, request.site.step_id if rule.when is not None else None)
-                    is_endless = rule.times is None and (rule.when is not None or rule is rules[-1])
-                    if is_endless or self._used[key] < (rule.times or 1):
-                        self._used[key] += 1
+                    step_id = None if rule.when is None else request.site.step_id
+                    uses_left = self._uses_left(rule, rules, (name, index, step_id))
+                    if uses_left and (rule.when is None or rule.when.fits(request)):
+                        self._used[name, index, step_id] += 1
                         return rule
         return None
+
+    def _uses_left(self, rule: Rule, rules: Rules, use: tuple[str, int, str | None]) -> bool:
+        if rule.times is None and (rule.when is not None or rule is rules[-1]):
+            return True
+        return self._used[use] < (rule.times or 1)

@@ -25,7 +25,7 @@ def task_profile(situation: SimulatedCall) -> dict[str, Any]:
             "raw_inference": reason,
             "reasoning_depth": min(5, before["reasoning_depth"] + 1),
         }
-    is_small = situation.character.never_enough
+    is_small = situation.behaviour.never_enough
     draw = situation.draw("profile", situation.task)
     sufficiency = 0.8 if is_small else round(draw.uniform(0.45, 0.65), 2)
     steps = 2 if is_small else draw.randint(5, 8)
@@ -43,36 +43,43 @@ def task_profile(situation: SimulatedCall) -> dict[str, Any]:
 
 
 def step(situation: SimulatedCall) -> dict[str, Any]:
-    """An output that names its step and what came in; BLOCKED where the seed's character says so."""
-    shown, character = situation.step, situation.character
+    """An output that names its step and what came in; BLOCKED where the seed's behaviour says so."""
+    shown = situation.step
     index, total = shown.get("step_index", 0), shown.get("total_steps", 0)
-    name, goal = (
-        shown.get("step_id") or situation.request.site.step_id or "?",
-        str(shown.get("description") or ""),
-    )
-    # How often it was BLOCKED before, its previous output says, or the clarifications of its description.
-    number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
-    attempts = max(int(number[1]) if number else 0, goal.count(CLARIFIED))
-    state, reason = "CLEAR", None
-    if total and index == min(2, total) and attempts < character.blocked_times:
-        state, reason = "BLOCKED", f"{MARK} it is not said which case is meant"
-        output = f"{MARK} Step {name} could not be finished (attempt {attempts + 1}); what there is: a beginning."
-    else:
-        place = f" ({index} of {total})" if total else ""
-        goal = excerpt((goal or situation.task).removeprefix(MARK).strip(), 100)
-        incoming = excerpt(_without_tags(shown.get("incoming_context") or "nothing"), 200)
-        output = f"{MARK} Output of step {name}{place}: {goal}\nWhat came in: {incoming}"
-        if index == total:
-            output += f"\nHere a model would have written the answer to: {situation.task}"
-        if situation.rng.random() < 0.15:
-            state, reason = "PARTIALLY_CLEAR", f"{MARK} the usual case was assumed"
-    handoff = None if index == total or state == "BLOCKED" else f"{MARK} hand-off of step {name}"
+    name = shown.get("step_id") or situation.request.site.step_id or "?"
+    attempts = _count_attempts(situation)
+    is_second = total and index == min(2, total)
+    if is_second and attempts < situation.behaviour.blocked_times:
+        return {
+            "step_output": f"{MARK} Step {name} could not be finished (attempt {attempts + 1}); "
+            "what there is: a beginning.",
+            "clarity_state": "BLOCKED",
+            "clarity_reason": f"{MARK} it is not said which case is meant",
+        }
+    is_guess = situation.rng.random() < 0.15
     return {
-        "step_output": output,
-        "clarity_state": state,
-        "clarity_reason": reason,
-        "handoff_to_next": handoff,
+        "step_output": _write_output(situation, f"{name} ({index} of {total})" if total else name),
+        "clarity_state": "PARTIALLY_CLEAR" if is_guess else "CLEAR",
+        "clarity_reason": f"{MARK} the usual case was assumed" if is_guess else None,
+        "handoff_to_next": None if index == total else f"{MARK} hand-off of step {name}",
     }
+
+
+def _count_attempts(situation: SimulatedCall) -> int:
+    """How often the step was BLOCKED: its previous output says it, or the clarifications of its description."""
+    number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
+    clarified = str(situation.step.get("description") or "").count(CLARIFIED)
+    return max(int(number[1]) if number else 0, clarified)
+
+
+def _write_output(situation: SimulatedCall, name: str) -> str:
+    shown = situation.step
+    description = str(shown.get("description") or situation.task).removeprefix(MARK).strip()
+    incoming = excerpt(_without_tags(shown.get("incoming_context") or "nothing"), 200)
+    output = f"{MARK} Output of step {name}: {excerpt(description, 100)}\nWhat came in: {incoming}"
+    if shown.get("step_index", 0) == shown.get("total_steps", 0):
+        output += f"\nHere a model would have written the answer to: {situation.task}"
+    return output
 
 
 def _without_tags(context: str) -> str:
@@ -84,7 +91,7 @@ def semantic_validation(situation: SimulatedCall) -> dict[str, Any]:
     """The issues of a review: of changed steps, of a plan that has not run, or of the work so far."""
     if situation.variables.get("artifact_type") == "step":
         changed = [change["step_id"] for change in situation.variables.get("changed", ())]
-        refused = situation.character.refuses and ADDED in changed
+        refused = situation.behaviour.refuses_addition and ADDED in changed
         found = (
             [_issue("relevance", "CRITICAL", ADDED, "serves nothing that the task asks for")]
             if refused
@@ -105,7 +112,7 @@ def _review_plan(situation: SimulatedCall) -> list[dict[str, Any]]:
         for s in situation.live
         if SPECIFIC not in s.description and CLARIFIED not in s.description
     ]
-    if not situation.character.reviews or not candidates:
+    if not situation.behaviour.reviews_plan or not candidates:
         return []
     about = candidates[:2][-1].step_id
     issue = _issue("specificity", "MEDIUM", about, "does not say how much is wanted")
@@ -123,7 +130,7 @@ def _review_work(situation: SimulatedCall) -> list[dict[str, Any]]:
         _issue("specificity", "HIGH", step.step_id, "could not be carried out as it is worded")
         for step in situation.select("BLOCKED")
     ]
-    if situation.character.revises and not any(
+    if situation.behaviour.revises_output and not any(
         step.step_id.endswith("-2") for step in situation.steps
     ):
         first = situation.select("complete")[:1]
@@ -139,15 +146,14 @@ def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
         "description": f"{MARK} Step {step_id} {what}.",
         "type": kind,
         "severity": severity,
-        "location": {"step_id": step_id, "artifact_reference": None},
-        "proposed_repair": None,
+        "location": {"step_id": step_id},
     }
 
 
 def convergence(situation: SimulatedCall) -> dict[str, Any]:
     """Scores that follow the share of finished steps, every criterion answered, every pair of artefacts judged."""
-    character, live = situation.character, situation.live
-    is_done = situation.share == 1 and not character.never_enough
+    live, never_enough = situation.live, situation.behaviour.never_enough
+    is_done = situation.share == 1 and not never_enough
     completeness, coherence, consistency = _scores(situation, is_done)
     finished = (
         f"{len(situation.select('complete'))} of {len(live)} steps are complete"
@@ -157,7 +163,7 @@ def convergence(situation: SimulatedCall) -> dict[str, Any]:
     omission = {
         "kind": "omission",
         "description": f"{MARK} {finished}.",
-        "blocking": character.never_enough,
+        "blocking": never_enough,
     }
     verdict = f"{MARK} {'met' if is_done else 'not yet met'}"
     criteria = [criterion["name"] for criterion in situation.variables.get("criteria", ())]
@@ -176,7 +182,7 @@ def _scores(situation: SimulatedCall, is_done: bool) -> tuple[float, float, floa
     if is_done:
         score = min(1.0, round(0.97 + 0.01 * situation.count_steps("more-"), 2))
         return score, score, score
-    if situation.character.never_enough:
+    if situation.behaviour.never_enough:
         drawn = situation.rng.uniform(0.3, 0.6)
         return round(drawn, 2), round(drawn + 0.2, 2), round(drawn + 0.2, 2)
     shaken = 0.25 if situation.select("BLOCKED") else 0.0

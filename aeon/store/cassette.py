@@ -1,15 +1,13 @@
 """A cassette: the answers of a run in one portable file that a person can read, and a source of answers.
 
-The file is YAML (`aeon.cassette/1`): who answered and when, how the run was started, every request with its answer.
-A text of several requests stands once, and is referred to.
+The file is JSON Lines (`aeon.cassette/2`). The first line is the header: who answered and when, how the run was
+started. Each line after it is a request with its answer, in the order of the run.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,21 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 from aeon.domain.errors import StoreFailed
 from aeon.domain.values import Value
 from aeon.files.explain import first_mistake
-from aeon.files.text import is_too_deep
-from aeon.store.cassette_yaml import dump, load
+from aeon.files.jsonl import decode_line, encode_line
+from aeon.files.text import TOO_DEEP, is_too_deep
+from aeon.store import cassette_yaml
 from aeon.store.models import CallPath, Entry, StoreRequest
 
-FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
-_HEAD = (
-    "# What a run of Aeon asked, and what it was answered. No key and no network is needed to run it again:\n"
-    "#   aeon store.mode=replay store.path=THIS_FILE\n"
-)
-_SHARED_FROM = 80
-_FORMS: Mapping[str, Callable[[Any], str]] = {
-    "json": partial(json.dumps, ensure_ascii=False),
-    "json_compact": partial(json.dumps, ensure_ascii=False, separators=(",", ":")),
-    "json_indented": partial(json.dumps, ensure_ascii=False, indent=2),
-}
+FORMAT: Literal["aeon.cassette/2"] = "aeon.cassette/2"
 UsageOrigin = Literal["reported", "estimated", "mixed", "none"]
 
 
@@ -55,7 +44,7 @@ class Provenance(Value):
 class Cassette(Value):
     """The contents of a file. `origin` is the run's `run.json`, which says how it was started; empty when unknown."""
 
-    format: Literal["aeon.cassette/1"] = FORMAT
+    format: Literal["aeon.cassette/2"] = FORMAT
     provenance: Provenance
     origin: dict[str, Any] = Field(default_factory=dict)
     answers: tuple[Entry, ...]
@@ -91,90 +80,87 @@ class CassetteSource:
 def read(path: Path) -> Cassette:
     """The cassette in a file. Raises StoreFailed for a file that cannot be read or is none."""
     try:
-        return decode(path.read_bytes().decode())
+        return decode(path.read_bytes())
     except OSError as error:
         raise StoreFailed(f"{path} cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, StoreFailed) as error:
-        raise StoreFailed(f"{path} is not a cassette: {error}") from None
+    except StoreFailed as error:
+        raise StoreFailed(f"{path} is not a cassette: {error.message}", hint=error.hint) from None
 
 
 def write(cassette: Cassette, path: Path) -> None:
     """Write a file, whole or not at all, in the place of any that is there. Raises StoreFailed."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_bytes(encode(cassette).encode())
+        part.write_bytes(encode(cassette))
         part.replace(path)
     except OSError as error:
         raise StoreFailed(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def encode(cassette: Cassette) -> str:
-    """The text of a file, which is read back and compared. Raises StoreFailed when it would not come back as it was."""
-    seen: dict[str, Any] = {}
-
-    def share(part: Any) -> Any:
-        """The same object for equal long parts, which then stands in the file once."""
-        text = json.dumps(part)
-        return seen.setdefault(text, part) if len(text) >= _SHARED_FROM else part
-
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "provenance": cassette.provenance.model_dump(mode="json", exclude_defaults=True),
-        **({"origin": cassette.origin} if cassette.origin else {}),
-        "answers": [_to_values(entry, share) for entry in cassette.answers],
-    }
-    text = _HEAD + dump(document, {id(part) for part in seen.values()})
-    if decode(text) != cassette:
-        raise StoreFailed("the recording holds something that a cassette cannot carry")
-    return text
-
-
-def decode(text: str) -> Cassette:
-    """The cassette of a text. Raises StoreFailed with what is wrong."""
-    value = load(text)
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        said = value.get("format") if isinstance(value, dict) else None
-        raise StoreFailed(
-            f"it does not say `format: {FORMAT}`, which this version of Aeon reads, but {said}"
-        )
-    if not isinstance(value.get("answers"), list):
-        raise StoreFailed("its answers are no list")
-    entries = [_to_entry(number, entry) for number, entry in enumerate(value["answers"], start=1)]
-    value.pop("shared", None)
+def encode(cassette: Cassette) -> bytes:
+    """The bytes of a file, which are read back and compared. Raises StoreFailed when it would not come back as it
+    was."""
+    provenance = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
+    header = {"format": FORMAT, "provenance": provenance, "origin": cassette.origin}
     try:
-        return Cassette.model_validate({**value, "answers": entries})
+        lines = [encode_line(header), *map(_encode_entry, cassette.answers)]
+    except ValueError as error:
+        raise StoreFailed(f"the recording holds what JSON does not have: {error}") from None
+    data = b"".join(lines)
+    if decode(data) != cassette:
+        raise StoreFailed("the recording holds something that a cassette cannot carry")
+    return data
+
+
+def decode(data: bytes) -> Cassette:
+    """The cassette of a file's bytes. Raises StoreFailed with what is wrong."""
+    if cassette_yaml.is_yaml(data):
+        header, values = cassette_yaml.read_values(data)
+    else:
+        first, *lines = data.split(b"\n")
+        header = _decode_header(first)
+        values = [
+            _decode(line, f"line {number}") for number, line in enumerate(lines, start=2) if line
+        ]
+    answers = [_to_entry(number, value) for number, value in enumerate(values, start=1)]
+    try:
+        return Cassette.model_validate({**header, "format": FORMAT, "answers": answers})
     except pydantic.ValidationError as error:
         raise StoreFailed(first_mistake(error)) from None
 
 
-def _to_values(entry: Entry, share: Callable[[Any], Any]) -> dict[str, Any]:
-    """An entry as the file has it: long parts of the request last, an answer that is JSON text as its value."""
-    answer, body = dict(entry.answer), entry.request.body
-    shown = _show_text(answer.pop("text")) if isinstance(answer.get("text"), str) else {}
-    request = {name: share(body[name]) for name in sorted(body, key=("schema", "messages").count)}
-    if "messages" in body:
-        said = [(message["role"], message["content"]) for message in body["messages"]]
-        request["messages"] = [{"role": role, "content": share(content)} for role, content in said]
-    return {
-        **({} if entry.request.kind == "model" else {"kind": entry.request.kind}),
-        "path": entry.request.path.model_dump(mode="json", exclude_defaults=True),
-        "time": entry.time,
-        "request": request,
-        "answer": answer,
-        **shown,
-    }
+def _decode_header(line: bytes) -> dict[str, Any]:
+    header = _decode(line, "line 1") if line.startswith(b"{") else None
+    said = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(header, dict) or said != FORMAT:
+        other = f", but {said}" if said else ""
+        raise StoreFailed(
+            f"its first line does not say the format {FORMAT}, which this version of Aeon reads{other}"
+        )
+    return header
 
 
-def _show_text(text: str) -> dict[str, Any]:
-    """A text, as the value that it is JSON of where its bytes can be made of that again."""
+def _decode(line: bytes, place: str) -> Any:
     try:
-        value = json.loads(text)
-        if isinstance(value, dict) and value and not is_too_deep(value):
-            exact = [form for form, write_json in _FORMS.items() if write_json(value) == text]
-            return {exact[0]: value} if exact else {"text": text}
-    except (ValueError, RecursionError):
-        pass
-    return {"text": text}
+        value = decode_line(line)
+    except ValueError as error:
+        raise StoreFailed(f"{place} is not JSON: {error}") from None
+    if is_too_deep(value):
+        raise StoreFailed(f"{place} is {TOO_DEEP}")
+    return value
+
+
+def _encode_entry(entry: Entry) -> bytes:
+    """A line: what is short first, so that it can be looked through."""
+    request = entry.request
+    line = {
+        "path": request.path.model_dump(mode="json", exclude_defaults=True),
+        "kind": request.kind,
+        "time": entry.time,
+        "answer": entry.answer,
+        "request": request.body,
+    }
+    return encode_line(line)
 
 
 class _RecordedMessage(BaseModel):
@@ -194,18 +180,15 @@ class _Checked(BaseModel):
 
 def _to_entry(number: int, value: Any) -> Entry:
     try:
-        texts = [value["text"]] if "text" in value else []
-        texts += [write_json(value[form]) for form, write_json in _FORMS.items() if form in value]
-        answer = {**value["answer"], **({"text": texts[0]} if texts else {})}
         path = CallPath.model_validate(value["path"])
-        request = StoreRequest(kind=value.get("kind", "model"), path=path, body=value["request"])
-        entry = Entry(request=request, answer=answer, time=value["time"])
+        request = StoreRequest(kind=value["kind"], path=path, body=value["request"])
+        entry = Entry(request=request, answer=value["answer"], time=value["time"])
         if request.kind == "model":
             _Checked.model_validate({**request.body, **entry.answer})
     except pydantic.ValidationError as error:
         raise StoreFailed(f"answer {number}: {first_mistake(error)}") from None
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreFailed(
-            f"answer {number} is no mapping of path, time, request and answer: {error}"
+            f"answer {number} is no object of path, kind, time, answer and request: {error}"
         ) from None
     return entry

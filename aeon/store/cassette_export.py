@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,27 +132,43 @@ def find_provenance(
             "there is no answer in it", hint="Name the directory of a run that asked something."
         )
     of_models = [entry.answer for entry in entries if entry.request.kind == "model"]
-    # A failure of the provider is stored for a replay, and is no answer.
-    answers = [answer for answer in of_models if "text" in answer or answer.get("model")]
+    answers = list(filter(_is_answer, of_models))
     models = tuple(sorted({str(answer["model"]) for answer in answers if answer.get("model")}))
     synthetic = bool(answers) and all(answer.get("synthetic") for answer in answers)
     if synthetic:
         named = "the simulated provider (no model)"
     elif answers:
-        named = (", ".join(models) or "a model that is not named") + (
-            f" (provider {provider})" if provider else ""
-        )
+        named = _name_models(models, provider)
     else:
-        named = (
-            "nobody (every call failed)" if of_models else "tools and persons (no model was asked)"
-        )
-    reported = {bool(answer.get("usage_reported", True)) for answer in answers}
-    usage = _USAGE[tuple(sorted(reported))]
-    named, times = answered_by or named, [entry.time for entry in entries]
-    first, last = min(times), max(times)
+        named = _name_nobody(of_models)
+    times = [entry.time for entry in entries]
     return Provenance(
-        answered_by=named, models=models, synthetic=synthetic, usage=usage, first=first, last=last
+        answered_by=answered_by or named,
+        models=models,
+        synthetic=synthetic,
+        usage=_find_usage_origin(answers),
+        first=min(times),
+        last=max(times),
     )
+
+
+def _find_usage_origin(answers: Iterable[Mapping[str, Any]]) -> UsageOrigin:
+    reported = {bool(answer.get("usage_reported", True)) for answer in answers}
+    return _USAGE[tuple(sorted(reported))]
+
+
+def _name_nobody(failures: Sequence[Mapping[str, Any]]) -> str:
+    return "nobody (every call failed)" if failures else "tools and persons (no model was asked)"
+
+
+def _is_answer(answer: Mapping[str, Any]) -> bool:
+    """Whether a model gave it; a failure of the provider is stored for a replay, and is no answer."""
+    return "text" in answer or bool(answer.get("model"))
+
+
+def _name_models(models: Sequence[str], provider: str) -> str:
+    named = ", ".join(models) or "a model that is not named"
+    return f"{named} (provider {provider})" if provider else named
 
 
 def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
@@ -160,25 +177,22 @@ def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
     if not origin:
         return {}
     places = [(str(origin.get("working_directory") or ""), "."), (str(home), "~")]
-
-    def shorten(text: str) -> str:
-        for place, short in places:
-            # Only whole names: /home/ann is not the beginning of /home/anna.
-            if len(place) > 1 and (text == place or text.endswith(f"={place}")):
-                text = text.removesuffix(place) + short
-            elif len(place) > 1:
-                text = text.replace(f"{place}/", f"{short}/")
-        return text
-
+    shorten = partial(_shorten, places=[place for place in places if len(place[0]) > 1])
     portable = {name: value for name, value in origin.items() if name not in _OF_ONE_MACHINE}
-    provider = {
-        name: value for name, value in (origin.get("provider") or {}).items() if name != "base_url"
-    }
-    moved = {
-        name: _map_texts(value, shorten)
-        for name, value in {**portable, "provider": provider}.items()
-    }
-    return {**moved, **{name: origin[name] for name in _GIVEN if name in origin}}
+    portable["provider"] = dict(origin.get("provider") or {})
+    portable["provider"].pop("base_url", None)
+    given = {name: origin[name] for name in _GIVEN if name in origin}
+    return {name: _map_texts(value, shorten) for name, value in portable.items()} | given
+
+
+def _shorten(text: str, places: Iterable[tuple[str, str]]) -> str:
+    for place, short in places:
+        # Only whole names: /home/ann is not the beginning of /home/anna.
+        if text == place or text.endswith(f"={place}"):
+            text = text.removesuffix(place) + short
+        else:
+            text = text.replace(f"{place}/", f"{short}/")
+    return text
 
 
 def secret_names(configuration: Any, environ: Mapping[str, str]) -> frozenset[str]:

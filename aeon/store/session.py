@@ -162,26 +162,31 @@ class Session:
         when_unusable(lambda: self._write(unusable, policy))
 
     def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
-        failure: StoreFailed | None = None
+        failure = self._put(self._own, entry)
+        if failure is not None and self._keep is None:
+            if not self._goes_on:
+                raise StoreFailed(f"{failure.message}: {_STOPPED}", hint=failure.hint) from failure
+            self._warn_once(self._own, failure)
         anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"
-        for store in (
-            self._own,
-            self._shared if anywhere and not isinstance(found_by, Shared) else None,
-        ):
-            if store is None:
-                continue
-            try:
-                store.put(entry)
-            except StoreFailed as error:
-                if store is self._own and self._keep is not None:
-                    failure = error
-                elif store is self._own and not self._goes_on:
-                    raise StoreFailed(f"{error.message}: {_STOPPED}", hint=error.hint) from error
-                elif store not in self._failed:
-                    self._failed.append(store)
-                    self._warn(f"{error.message}; answers may be paid for again, the run goes on")
+        if anywhere and not isinstance(found_by, Shared):
+            not_shared = self._put(self._shared, entry)
+            if not_shared is not None:
+                self._warn_once(self._shared, not_shared)
         if self._keep is not None:
             self._keep(entry, failure)
+
+    def _put(self, store: AnswerStore | None, entry: Entry) -> StoreFailed | None:
+        try:
+            if store is not None:
+                store.put(entry)
+        except StoreFailed as error:
+            return error
+        return None
+
+    def _warn_once(self, store: AnswerStore | None, error: StoreFailed) -> None:
+        if store is not None and store not in self._failed:
+            self._failed.append(store)
+            self._warn(f"{error.message}; answers may be paid for again, the run goes on")
 
 
 class _NotStored(Exception):

@@ -85,9 +85,9 @@ def test_the_group_of_the_store_says_the_same(recorded: Run, aeon: RunAeon) -> N
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("a: 1\n", "is not a cassette: it does not say `format: aeon.cassette/1`"),
-        ("format: aeon.cassette/9\n", "reads, but aeon.cassette/9"),
-        ("[", "this is not YAML"),
+        ("a: 1\n", "is not a cassette: its first line does not say the format aeon.cassette/2"),
+        ('{"format": "aeon.cassette/9"}\n', "reads, but aeon.cassette/9"),
+        ("{", "line 1 is not JSON"),
     ],
 )
 def test_a_file_that_is_no_cassette_is_refused_before_a_directory_is_made(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from aeon import Aeon
 from aeon.config.compose.literal import key_of
@@ -24,12 +23,13 @@ HARMLESS = "convergence.completeness=0.5"
 
 def strange(*overrides: str, **origin: Any) -> None:
     """`strange.aeon`: the recording of a sum, its head edited."""
-    values = yaml.safe_load(SUM.read_text(encoding="utf-8"))
-    values["origin"] |= {
-        "overrides": [*values["origin"]["overrides"], HARMLESS, *overrides],
+    first, answers = SUM.read_text(encoding="utf-8").split("\n", maxsplit=1)
+    header = json.loads(first)
+    header["origin"] |= {
+        "overrides": [*header["origin"]["overrides"], HARMLESS, *overrides],
         **origin,
     }
-    Path("strange.aeon").write_text(yaml.safe_dump(values), encoding="utf-8")
+    Path("strange.aeon").write_text(f"{json.dumps(header)}\n{answers}", encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 from aeon.domain.request import CallName, CallSite, LLMRequest, Message
 from aeon.files.resources import resource_root
@@ -104,3 +105,20 @@ def of_step(
         "incoming_context": incoming,
     }
     return {"step": step, "previous_output": previous}
+
+
+class SeedRow(NamedTuple):
+    """What the documentation says of the runs of a seed, by its last digit."""
+
+    digit: str
+    name: str
+    ending: str
+    summary: str
+
+
+def table_of_seeds() -> list[SeedRow]:
+    """The table of seeds in docs/scenarios.md."""
+    page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("| last digit |")
+    lines = table.partition("\n\n")[0].splitlines()[2:]
+    return [SeedRow(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]

@@ -4,7 +4,6 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,8 @@ from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, LLMAdapter, LLMRequest, Message
 from aeon.llm.settings import SimulatedProvider
 from aeon.simulated.adapter import SimulatedAdapter
-from aeon.simulated.situation import CHARACTERS, character
+from aeon.simulated.scenario import SEEDS as SCENARIOS_OF_SEEDS
+from aeon.simulated.scenario import load_scenario
 from tests.simulated.simulated_requests import (
     CALLS,
     SECTIONS,
@@ -29,6 +29,7 @@ from tests.simulated.simulated_requests import (
     of_task,
     request,
     schema_of,
+    table_of_seeds,
 )
 
 UNTIDY, FAILING = 5, 8
@@ -399,21 +400,17 @@ def test_a_tool_is_never_planned() -> None:
 
 
 def test_the_documentation_has_the_table_of_seeds() -> None:
-    documentation = Path(__file__).parents[2] / "docs" / "scenarios.md"
-    rows = [
-        f"| {digit} | {c.name} | {c.ending} | {c.summary} |" for digit, c in enumerate(CHARACTERS)
-    ]
-    assert "\n".join(rows) in documentation.read_text(encoding="utf-8")
+    described = {
+        tuple(path.stem.split("-")): load_scenario(path).description
+        for path in SCENARIOS_OF_SEEDS.glob("?-*.yaml")
+    }
+    assert described == {(row.digit, row.name): row.summary for row in table_of_seeds()}
+    assert len(described) == 10
 
 
 def test_every_way_to_end_is_among_the_first_ten_seeds() -> None:
-    assert {character(seed).ending for seed in range(10)} == {
-        "converged",
-        "ttl_expired",
-        "stalled",
-        "failed",
-    }
-    assert len({c.name for c in CHARACTERS}) == 10
+    endings = {row.ending for row in table_of_seeds()}
+    assert endings == {"converged", "ttl_expired", "stalled", "failed"}
 
 
 @pytest.mark.parametrize(

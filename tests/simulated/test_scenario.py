@@ -108,6 +108,20 @@ def test_a_scenario_with_a_seed_gets_its_character(scripted: Scripted) -> None:
     assert json.loads(scripted("seed: 6").complete(a_request()).text)["clarity_state"] == "BLOCKED"
 
 
+def test_a_scenario_may_say_how_the_model_behaves(scripted: Scripted) -> None:
+    adapter = scripted("seed: 1\nbehaviour: {blocked_times: 1}")
+    assert json.loads(adapter.complete(a_request()).text)["clarity_state"] == "BLOCKED"
+    reviewed = adapter.complete(request("semantic_validation", of_plan(a_step("a"))))
+    assert json.loads(reviewed.text) == {"issues": []}
+
+
+def test_a_rule_may_be_for_the_last_step_of_a_plan(scripted: Scripted) -> None:
+    adapter = scripted("calls: {step: {when: {is_last_step: true}, text: the last}}")
+    first, last = (request("step", of_task(), of_step(n, 2), step_id="s") for n in (1, 2))
+    assert adapter.complete(last).text == "the last"
+    assert adapter.complete(first).text != "the last"
+
+
 def test_a_list_is_a_sequence_whose_last_answer_repeats(scripted: Scripted) -> None:
     adapter = scripted(
         "calls: {step: [{answer: {step_output: one}}, {answer: {step_output: two}}]}"
@@ -289,7 +303,7 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
         (
             "sead: 3",
             1,
-            r"sead: unknown key; did you mean `seed`\? allowed are seed, latency_seconds, description, calls",
+            r"sead: unknown key; did you mean `seed`\? allowed are seed, latency_seconds, description, behaviour, calls",
         ),
         (
             "calls:\n  step:\n    - text: x\n    - answers: {}",
@@ -300,7 +314,7 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
         (
             "calls:\n  step:\n    when:\n      pass: 1\n    text: x",
             4,
-            r"calls\.step\.when\.pass: unknown key; .*allowed are step_id, pass_number, phase, attempt, contains",
+            r"calls\.step\.when\.pass: unknown key; .*allowed are step_id, pass_number, phase, attempt, is_last_step, contains",
         ),
         (
             "calls:\n  step:\n    - fail: nonsense",
@@ -339,7 +353,7 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
         (
             "- a",
             1,
-            r"a scenario is a mapping with any of: seed, latency_seconds, description, calls",
+            r"a scenario is a mapping with any of: seed, latency_seconds, description, behaviour, calls",
         ),
         ("", 1, r"a scenario is a mapping"),
         ("seed: !!python/object:os.system {}", 1, r"python/object"),

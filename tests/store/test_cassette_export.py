@@ -65,7 +65,7 @@ def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(
         environ={variable: f" {KEY}\n", "HOME": "/srv/ann"},
         origin={"task": f"use {KEY}", "overrides": [f"inputs.a={KEY}"]},
     )
-    text = encode(made)
+    text = encode(made).decode()
     assert "sk-live" not in text
     assert f"[value of {variable}]" in text
     assert made.provenance.secrets_replaced == {variable: 8}
@@ -83,9 +83,9 @@ def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(
     ],
 )
 def test_a_key_in_a_url_or_in_json_inside_json_is_replaced(form: str) -> None:
-    text = encode(exported(entry(f"see {form}"), environ={"SHOP_TOKEN": KEY}))
+    text = encode(exported(entry(f"see {form}"), environ={"SHOP_TOKEN": KEY})).decode()
     assert "sk-live" not in text
-    assert "1234" not in text.partition("answers:")[2]
+    assert "1234" not in text.partition("\n")[2]
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc", "user:"])
@@ -114,9 +114,8 @@ def test_a_fence_with_a_secret_is_named_after_what_replaces_it() -> None:
 
 def test_a_key_of_several_lines_is_replaced_in_json_inside_json() -> None:
     pem = "-----BEGIN KEY-----\nabcdef\nghijkl\n-----END KEY-----"
-    text = encode(
-        exported(entry(json.dumps({"a": json.dumps({"b": pem})})), environ={"TLS_KEY": pem})
-    )
+    made = exported(entry(json.dumps({"a": json.dumps({"b": pem})})), environ={"TLS_KEY": pem})
+    text = encode(made).decode()
     assert "abcdef" not in text
 
 

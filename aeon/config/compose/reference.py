@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from aeon.domain.errors import ConfigError
-from aeon.files.fast_yaml import FastLoader
+from aeon.files.fast_yaml import read_yaml
+from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import find_meant, resource_root
 
 _GLOBAL = "@package _global_"
@@ -103,9 +102,7 @@ def _holds_options(folder: Path, config_name: str) -> bool:
 
 
 def _defaults(path: Path) -> list[Any]:
-    values = (
-        yaml.load(path.read_text(encoding="utf-8"), Loader=FastLoader) if path.is_file() else None
-    )
+    values = read_yaml(path) if path.is_file() else None
     return list(values.get("defaults") or ()) if isinstance(values, dict) else []
 
 
@@ -116,28 +113,30 @@ def _folders(own: Sequence[Path]) -> tuple[Path, ...]:
 def _entries(path: Path, group: str) -> Iterator[Entry]:
     try:
         text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=FastLoader)
-    except (OSError, ValueError, yaml.YAMLError):
+        document = LocatedYaml(path, text.encode())
+    except (OSError, ValueError, ConfigError):
         return
-    if isinstance(root, yaml.MappingNode):
-        root.value = [
-            (key, value) for key, value in root.value if key.value not in ("defaults", "hydra")
-        ]
+    if isinstance(document.value, dict):
         prefix = "" if not group or text.startswith(f"# {_GLOBAL}") else f"{group}."
-        yield from _of_mapping(root, prefix, text.splitlines(), path)
+        lines = text.splitlines()
+        for place, value in _places(document.value, ()):
+            if place[0] in ("defaults", "hydra"):
+                continue
+            comment = _comment(lines, document.key_position(place).line - 1)
+            explanation = comment.removesuffix(_BASIC).rstrip()
+            is_basic = comment != explanation
+            yield Entry(prefix + ".".join(place), value, explanation, path, is_basic)
 
 
-def _of_mapping(
-    node: yaml.MappingNode, prefix: str, lines: Sequence[str], file: Path
-) -> Iterator[Entry]:
-    for key, value in node.value:
-        path = f"{prefix}{key.value}"
-        default = FastLoader("").construct_object(value, deep=True)
-        comment = _comment(lines, key.start_mark.line)
-        explanation = comment.removesuffix(_BASIC).rstrip()
-        yield Entry(path, default, explanation, file, is_basic=comment != explanation)
-        if isinstance(value, yaml.MappingNode):
-            yield from _of_mapping(value, f"{path}.", lines, file)
+def _places(
+    values: Mapping[Any, Any], around: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every key in values, with the keys around it, before those in its own value."""
+    for key, value in values.items():
+        place = (*around, str(key))
+        yield place, value
+        if isinstance(value, dict):
+            yield from _places(value, place)
 
 
 def _comment(lines: Sequence[str], line: int) -> str:

@@ -75,7 +75,7 @@ def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Dialect]
         opening = _opening(wire, server)
         asked = _ask_from_openings(opening, wire, server, attempt)
         if asked.outcome.is_answer:
-            proved = asked.trial.proved(opening)
+            proved = asked.trial.conclude(opening)
             server.note_answer(wire.digest, opening, proved, finds_form=wire.finds_form)
         else:
             server.note_failure(wire.digest, may_be_form=asked.outcome.may_be_form)

@@ -20,7 +20,7 @@ class Trial:
         """The same without a parameter that the server named."""
         return replace(self, dialect=replace(self.dialect, without=self.dialect.without | {name}))
 
-    def proved(self, opening: Dialect) -> Dialect:
+    def conclude(self, opening: Dialect) -> Dialect:
         """What an answer to this trial proves: where another form has helped, nothing about the suspects."""
         if self.dialect.form == opening.form:
             return self.dialect

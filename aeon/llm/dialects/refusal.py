@@ -55,6 +55,7 @@ _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
     ),
 )
 _EFFORT = "reasoning_effort"
+_OF_EFFORT = re.compile(r"(?i)\bthink|\breasoning")
 _FORMAT = re.compile(
     r"(?i)response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties"
 )
@@ -104,17 +105,17 @@ class Refusal:
         Words about thinking or reasoning name the effort. Of an error about a value only the effort counts: reasoning
         modes set one for every model, whereas another value is a person's own to correct.
         """
-        quoted = (
-            name
-            for name in parameters
-            if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message)
-        )
-        found = [*(name for name in parameters if name in self.named), *quoted]
+        found = [name for name in parameters if name in self.named]
+        found += filter(self._quotes, parameters)
         if not _NOT_TAKEN.search(f"{self.code} {self.message}"):
             return _EFFORT if _EFFORT in found else None
-        if found or self.named or _EFFORT not in parameters:
-            return found[0] if found else None
-        return _EFFORT if re.search(r"(?i)\bthink|\breasoning", self.message) else None
+        if found:
+            return found[0]
+        is_unnamed = not self.named and _EFFORT in parameters
+        return _EFFORT if is_unnamed and _OF_EFFORT.search(self.message) else None
+
+    def _quotes(self, name: str) -> bool:
+        return bool(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
 
     def find_suspects(self, parameters: Collection[str]) -> frozenset[str]:
         """Those of these parameters that nothing depends on, where the server says nothing of what it refuses."""

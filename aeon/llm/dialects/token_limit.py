@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from aeon.domain.errors import ContextFull, Truncated
+from aeon.domain.errors import ContextFull, LLMError, Truncated
 from aeon.domain.request import Usage
 from aeon.llm.dialects.asking import Outcome
 from aeon.llm.dialects.dialect import Dialect, Wire
@@ -39,13 +39,16 @@ def learn_limit_name(
         if not dialect.renamed:
             server.rename_limit(f"ignores {name}: the limit is sent by its other name from now on")
         return outcome, dialect
-    cut = outcome.failure
     is_cut_early = 0 < usage.output_tokens < _FAR_BELOW * limit
-    if not isinstance(cut, Truncated) or isinstance(cut, ContextFull) or not is_cut_early:
+    if not is_cut_early or not _may_be_limit(outcome.failure) or wire.settings.batch:
         return outcome, dialect
-    if wire.settings.batch or not server.may_try_other_limit_name():
+    if not server.may_try_other_limit_name():
         return outcome, dialect
     return _ask_by_other_name(outcome, usage, dialect, name, server, attempt)
+
+
+def _may_be_limit(failure: LLMError | None) -> bool:
+    return isinstance(failure, Truncated) and not isinstance(failure, ContextFull)
 
 
 def _ask_by_other_name(

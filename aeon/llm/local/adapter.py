@@ -154,8 +154,11 @@ def check(settings: LocalProvider) -> None:
             f"provider=local needs the extra `local`: {' and '.join(missing)} cannot be imported",
             hint="Install it: pip install 'aeon-engine[local]' (it takes minutes and needs a C++ compiler).",
         )
-    if path is None:
-        return
+    if path is not None:
+        _check_file(path)
+
+
+def _check_file(path: Path) -> None:
     try:
         with path.expanduser().open("rb") as file:
             is_gguf = file.read(len(MAGIC)) == MAGIC

@@ -88,22 +88,35 @@ def expressible(
     one that refers to itself, or uses `allOf`."""
     if part is True or part == {}:
         return _ANY
-    if not isinstance(part, Mapping) or "allOf" in part:
-        raise NotExpressible("false, or an allOf")
+    _require_expressible(part)
     if "$ref" in part:
-        target = resolve(document, part["$ref"])
-        if part["$ref"] in open_references or target is None:
-            raise NotExpressible(part["$ref"])
-        return expressible(target, document, (*open_references, part["$ref"]))
-    if "const" in part or "enum" in part:
-        return {"enum": list(part.get("enum") or [part["const"]])}
+        return _expressible_target(part["$ref"], document, open_references)
+    listed = part.get("enum") or ([part["const"]] if "const" in part else [])
+    if listed:
+        return {"enum": list(listed)}
     rewrite = partial(expressible, document=document, open_references=open_references)
     if isinstance(part.get("type"), list):
         return {"anyOf": [rewrite({**part, "type": kind}) for kind in part["type"]]}
-    kept = [
-        name for name in part if name in _KEPT or (name in _BOUNDS and part[name] <= _BOUNDS[name])
-    ]
-    return {name: _keyword(name, part[name], rewrite) for name in kept} or _ANY
+    kept = {name: value for name, value in part.items() if _is_held(name, value)}
+    return {name: _keyword(name, value, rewrite) for name, value in kept.items()} or _ANY
+
+
+def _require_expressible(part: Any) -> None:
+    if not isinstance(part, Mapping) or "allOf" in part:
+        raise NotExpressible("false, or an allOf")
+
+
+def _expressible_target(
+    reference: str, document: Mapping[str, Any], open_references: tuple[str, ...]
+) -> dict[str, Any]:
+    target = resolve(document, reference)
+    if reference in open_references or target is None:
+        raise NotExpressible(reference)
+    return expressible(target, document, (*open_references, reference))
+
+
+def _is_held(name: str, value: Any) -> bool:
+    return name in _KEPT or (name in _BOUNDS and bool(value <= _BOUNDS[name]))
 
 
 def _keyword(name: str, value: Any, rewrite: Callable[[Any], dict[str, Any]]) -> Any:

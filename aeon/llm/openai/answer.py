@@ -69,39 +69,50 @@ class _Completion(BaseModel):
 def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint) -> LLMResponse:
     """The answer of the `model` that was asked. Raises a `ProviderError` for anything but a chat completion, and an
     `AnswerError` with the usage that was paid for one without a usable text."""
-    try:
-        completion = _Completion.model_validate_json(body)
-    except PydanticError:
-        completion = None
-    if completion is None or completion.error or completion.choices[0].error:
-        raise _no_completion(body, endpoint)
+    completion = _read_completion(body, endpoint)
     usage, counted = _usage_of(completion.usage)
     choice, model = completion.choices[0], endpoint.clean_name(completion.model or model)
-    text = text_of(vars(choice.message), request.call)
-    if not text.strip():
-        # Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
-        thoughts = (choice.message.reasoning_content, choice.message.reasoning)
-        text = next(
-            (t for t in thoughts if isinstance(t, str) and follows_schema(t, request)), text
-        )
-    whole = choice.finish_reason in {"length", *_CONTEXT_FULL} and follows_schema(text, request)
+    text = _answer_text(choice.message, request)
+    is_whole = choice.finish_reason in {"length", *_CONTEXT_FULL} and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
-    reported = (
-        counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
-    )
-    fault = None if whole else _fault_of(choice, text, usage, request.call, endpoint)
+    is_plausible = usage.input_tokens > 0 and usage.output_tokens >= bool(text.strip())
+    reported = counted and is_plausible
+    fault = None if is_whole else _fault_of(choice, text, usage, request.call, endpoint)
     if fault is not None:
         kind, message, hint = fault
         raise kind(message, hint=hint, usage=usage, model=model, usage_reported=reported)
+    reason = "stop" if is_whole else choice.finish_reason or "stop"
     return LLMResponse(
         text=endpoint.hide_keys(text),
         usage=usage,
         model=model,
         response_id=None if completion.id is None else endpoint.clean_name(completion.id),
-        finish_reason="stop" if whole else endpoint.clean_name(choice.finish_reason or "stop"),
+        finish_reason=endpoint.clean_name(reason),
         endpoint=endpoint.settings.name,
         usage_reported=reported,
     )
+
+
+def _read_completion(body: bytes, endpoint: Endpoint) -> _Completion:
+    try:
+        completion = _Completion.model_validate_json(body)
+    except PydanticError:
+        completion = None
+    # Not raised within the handler: pydantic's error quotes the body, in which keys may stand.
+    if completion is None or completion.error or completion.choices[0].error:
+        raise _no_completion(body, endpoint)
+    return completion
+
+
+def _answer_text(message: _Message, request: LLMRequest) -> str:
+    text = text_of(vars(message), request.call)
+    if text.strip():
+        return text
+    # Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
+    for thought in (message.reasoning_content, message.reasoning):
+        if isinstance(thought, str) and follows_schema(thought, request):
+            return thought
+    return text
 
 
 def follows_schema(text: str, request: LLMRequest) -> bool:
@@ -225,15 +236,23 @@ def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
         for chunk in chunks:
             whole |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)}
             for choice in chunk.get("choices") or ():
-                if not choice.get("index"):
-                    reason = choice.get("finish_reason") or reason
-                    _add_to(message, choice.get("delta") or choice.get("message") or {}, tell)
+                reason = _add_choice(message, choice, tell) or reason
     except (AttributeError, TypeError, ValueError, RecursionError):
         reason = None
     document = json.dumps(
         {**whole, "choices": [{"message": message, "finish_reason": reason}]}
     ).encode()
     return document if reason else document[:-2]
+
+
+def _add_choice(
+    message: dict[str, Any], choice: Mapping[str, Any], tell: Callable[[str], None]
+) -> str | None:
+    """Add what a chunk says of the first choice to its message, and return its finish reason."""
+    if choice.get("index"):
+        return None
+    _add_to(message, choice.get("delta") or choice.get("message") or {}, tell)
+    return choice.get("finish_reason")
 
 
 def _add_to(message: dict[str, Any], delta: Mapping[str, Any], tell: Callable[[str], None]) -> None:
@@ -243,12 +262,11 @@ def _add_to(message: dict[str, Any], delta: Mapping[str, Any], tell: Callable[[s
         if delta.get(name):
             message[name] = (message.get(name) or "") + delta[name]
     for part in delta.get("tool_calls") or ():
-        function, calls = part.get("function") or {}, message.setdefault("tool_calls", [])
-        if function.get("name") or not calls:
-            calls.append(
-                {
-                    "type": "function",
-                    "function": {"name": function.get("name") or "", "arguments": ""},
-                }
-            )
-        calls[-1]["function"]["arguments"] += function.get("arguments") or ""
+        _add_call(message.setdefault("tool_calls", []), part.get("function") or {})
+
+
+def _add_call(calls: list[dict[str, Any]], function: Mapping[str, Any]) -> None:
+    name, arguments = function.get("name") or "", function.get("arguments") or ""
+    if name or not calls:
+        calls.append({"type": "function", "function": {"name": name, "arguments": ""}})
+    calls[-1]["function"]["arguments"] += arguments

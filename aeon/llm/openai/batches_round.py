@@ -8,13 +8,13 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
@@ -241,14 +241,7 @@ class Carrier:
                     time.monotonic() + self._poll_seconds,
                 )
             else:
-                faults = {
-                    f"{one.id}-{error['line']}": error
-                    for error in batch.errors
-                    if error.get("line")
-                }
-                for name in [name for name in one.asks if not faults or name in faults]:
-                    body = json.dumps({"error": faults.get(name, whole)}).encode()
-                    one.asks.pop(name).give(Result(name, 400, body))
+                _refuse_lines(one, batch, whole)
             self._send_again(one)
 
     def _send_again(self, one: Round) -> None:
@@ -283,6 +276,14 @@ class Carrier:
     def _tell_failure(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         self._tell(state.args[0], f"the next try: {getattr(error, 'message', '')}")
+
+
+def _refuse_lines(one: Round, batch: Batch, whole: Mapping[str, Any]) -> None:
+    """Give a failed batch's errors to the requests of the lines that they name, or to all where they name none."""
+    faults = {f"{one.id}-{error['line']}": error for error in batch.errors if error.get("line")}
+    for name in [name for name in one.asks if not faults or name in faults]:
+        body = json.dumps({"error": faults.get(name, whole)}).encode()
+        one.asks.pop(name).give(Result(name, 400, body))
 
 
 def _seconds_before_next(state: RetryCallState) -> float:

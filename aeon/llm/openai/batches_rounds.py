@@ -81,7 +81,8 @@ class Rounds:
     def _is_time(self) -> bool:
         now, most = time.monotonic(), self._carrier.most
         is_narrow = most < MAX_REQUESTS and self._carrier.under_way
-        if not self._arrived or is_narrow or now < max(self._carrier.hold_until, self._look_at):
+        is_early = now < max(self._carrier.hold_until, self._look_at)
+        if not self._arrived or is_narrow or is_early:
             return False
         self._look_at = now + _LEAST_SECONDS  # there may be thousands who look
         if len(self._arrived) >= most or sum(ask.size for ask in self._arrived) >= MAX_BYTES:
@@ -89,9 +90,10 @@ class Rounds:
         wait, quiet = self._settings.batch_wait_seconds, now - self._last_at
         if quiet >= wait or now - self._first_at >= 12 * wait:
             return True
-        return quiet >= wait / 10 and all(
-            member.waits or member.stop() for member in tuple(self.members)
-        )
+        return quiet >= wait / 10 and self._do_all_wait()
+
+    def _do_all_wait(self) -> bool:
+        return all(member.waits or member.stop() for member in tuple(self.members))
 
     def _begin_round(self) -> None:
         """Begin a round of requests that arrived, all for one model, as providers want it."""

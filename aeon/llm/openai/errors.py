@@ -85,18 +85,29 @@ def retry_after(headers: Mapping[str, str], *, limited: bool = False) -> float |
     From `retry-after-ms` or `Retry-After` (seconds or a date); of a `limited` (429) response without them, from the
     `x-ratelimit-reset-*` (seconds or a duration) of what is used up.
     """
-    given = {name.lower().removeprefix(_BEHIND_A_PROXY): value for name, value in headers.items()}
-    given |= {name.lower(): value for name, value in headers.items()}
+    lowered = {name.lower(): value for name, value in headers.items()}
+    behind = {name.removeprefix(_BEHIND_A_PROXY): value for name, value in lowered.items()}
+    given = behind | lowered
+    asked = _read_retry_after(given)
+    return _reset_seconds(given) if asked is None and limited else asked
+
+
+def _read_retry_after(given: Mapping[str, str]) -> float | None:
     milliseconds = _duration(given.get("retry-after-ms"))
-    asked = _duration(given.get("retry-after")) if milliseconds is None else milliseconds / 1000
-    if asked is None and "retry-after" in given:
-        try:
-            until = parsedate_to_datetime(given["retry-after"])
-            asked = max(0.0, (until.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-        except ValueError:
-            asked = None
-    if asked is not None or not limited:
-        return asked
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = given.get("retry-after", "")
+    seconds = _duration(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, (until.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _reset_seconds(given: Mapping[str, str]) -> float | None:
     names = (header.removeprefix(_RESET) for header in given if header.startswith(_RESET))
     used_up = (name for name in names if not _duration(given.get(f"x-ratelimit-remaining-{name}")))
     return max(filter(None, (_duration(given[_RESET + name]) for name in used_up)), default=None)
@@ -140,11 +151,15 @@ def _topic_of(refusal: Refusal, form: str) -> str:
     is_of_form = refusal.is_about_request and refusal.is_about_format
     if is_of_form and code <= 501 and form in ("json_schema", "json_object"):
         return "form"
-    if code >= 500:
-        return "failure"
     if code in _TOPIC_OF_STATUS and not is_of_form:
         return _TOPIC_OF_STATUS[code]
-    if refusal.is_page or 200 < code < 400:
+    return "api" if refusal.is_page and code < 500 else _topic_of_status(code)
+
+
+def _topic_of_status(code: int) -> str:
+    if code >= 500:
+        return "failure"
+    if 200 < code < 400:
         return "api"
     return "path" if code == 404 else "request"
 

@@ -197,22 +197,25 @@ class EndpointState:
                 self.was_reached = True
             if self._cooling_until is not None and not is_trial:
                 return
+            if isinstance(error, DOWN):
+                self._count_failure()
+                if is_trial or self._is_down:
+                    self._begin_cooldown(self._cooldown_of_failing(), error)
+                return
+            seconds = None
             if isinstance(error, RateLimited):
                 seconds = self._cooldown_of_busy(error, is_trial=is_trial)
-            elif isinstance(error, DOWN):
-                self._count_failure()
-                if not is_trial and not self._is_down:
-                    return
-                seconds = self._breaker.open_seconds
-                if not self._has_next:
-                    seconds = self._further_backoff(self._cooldowns + 1)
             else:
                 self._count_answer()
-                seconds = None
             if seconds is None:
                 self._make_available()
             else:
                 self._begin_cooldown(seconds, error)
+
+    def _cooldown_of_failing(self) -> float:
+        if self._has_next:
+            return self._breaker.open_seconds
+        return self._further_backoff(self._cooldowns + 1)
 
     def _cooldown_of_busy(self, error: RateLimited, *, is_trial: bool) -> float | None:
         asked = error.retry_after or 0.0

@@ -74,8 +74,8 @@ def test_where_nothing_is_named_the_suspects_go_first_and_then_the_form() -> Non
     assert first == Trial(Dialect(without=suspects), suspects)
     second = find_guessed_downgrade(replace(refused(NAMES_NOTHING), trial=first))
     assert second == Trial(first.dialect.in_form("prompt"), suspects)
-    assert second.proved(Dialect()) == Dialect().in_form("prompt")
-    assert first.proved(Dialect()) == first.dialect
+    assert second.conclude(Dialect()) == Dialect().in_form("prompt")
+    assert first.conclude(Dialect()) == first.dialect
 
 
 def test_a_form_that_is_configured_stays() -> None:
