@@ -44,6 +44,7 @@ _NO_TELEMETRY = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": 
 _END_OF_HEAD = b"\r\n\r\n"
 _LEAST_SECONDS = 0.0001
 _PATH = "/chat/completions"
+_ACCEPTED = "gzip, deflate"
 _PACKINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 _OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
 _NO_LIMITS = httpx2.Limits(
@@ -154,18 +155,29 @@ class BoundedClient(httpx2.Client):
         super().__init__(follow_redirects=False, limits=_NO_LIMITS, verify=self._context, **options)
 
     def build_request(self, method: str, url: httpx2.URL | str, **options: Any) -> httpx2.Request:
-        """As in httpx2, which parses an address anew for each request."""
-        return super().build_request(method, _parse_address(str(url)), **options)
+        """As in httpx2, which parses an address anew for each request; ready bytes get the headers of the SDK alone."""
+        address = _parse_address(str(url))
+        content, timeout = options.get("content"), options.get("timeout")
+        if content is None or options.get("params") or not isinstance(timeout, httpx2.Timeout):
+            return super().build_request(method, address, **options)
+        return httpx2.Request(
+            method,
+            address,
+            headers=options["headers"],
+            content=content,
+            extensions={"timeout": timeout.as_dict()},
+        )
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request; the response is read unless it is asked for as a stream."""
-        is_stream = options.pop("stream", False)
+        """Send a request, without the redirects, cookies and hooks of httpx2; the response is read unless it is asked
+        for as a stream."""
         if not self._sends_key:  # the SDK insists on one
             request.headers.pop("authorization", None)
-        response = super().send(request, stream=True, **options)
+        response = self._transport_for_url(request.url).handle_request(request)
+        response.request = request
         try:
             bounded = _bound(response)
-            if not is_stream:
+            if not options.get("stream"):
                 bounded.read()
         except BaseException:
             response.close()
@@ -337,6 +349,7 @@ class _OwnHeaders:
     def default_headers(self) -> dict[str, str | Omit]:
         return {
             "Accept": "application/json",
+            "Accept-Encoding": _ACCEPTED,
             "Content-Type": "application/json",
             "User-Agent": f"OpenAI/Python {__version__}",
             **self.own_headers,
@@ -402,7 +415,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._http = BoundedClient(
-            sends_key=endpoint.key_sent, headers={"accept-encoding": "gzip, deflate"}
+            sends_key=endpoint.key_sent, headers={"accept-encoding": _ACCEPTED}
         )
         self.sdk = make_sdk(endpoint, self._http)
         self._endpoint = endpoint
