@@ -46,6 +46,7 @@ from aeon.llm.template_work import (
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
+_MOST_REMEMBERED = 2_000
 _MOST_EXPONENT = 1_000
 _WIDE = re.compile(r"\d{4}|\*")
 _PADDING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs"})
@@ -59,16 +60,26 @@ def fence(value: Any, label: str, **attributes: Any) -> str:
     is twelve letters of the data's SHA-256, so that nobody who writes the data can name it, and equal data are equal
     text. None is empty text, other values but text JSON; attributes that are None are left out. ValueError for a label
     that is no name of a tag."""
+    text = value if isinstance(value, str) else "" if value is None else to_json(value)
+    given = tuple([(name, str(each)) for name, each in attributes.items() if each is not None])
+    # The short texts of a run, such as its steps and their outputs, stand in most of its prompts.
+    make = _remember_fence if len(text) <= _MOST_REMEMBERED else _make_fence
+    return make(text, label, given)
+
+
+def _make_fence(text: str, label: str, attributes: tuple[tuple[str, str], ...]) -> str:
     if not _LABEL.fullmatch(label):
         raise ValueError(f"{label!r} cannot be the label of a fence")
-    text = value if isinstance(value, str) else "" if value is None else to_json(value)
     tag = name_fence(label, text)
-    given = "".join(f' {name}="{_attribute(v)}"' for name, v in attributes.items() if v is not None)
+    given = "".join([f' {name}="{_attribute(value)}"' for name, value in attributes])
     return f"<{tag}{given}>\n{text}\n</{tag}>"
 
 
-def _attribute(value: Any) -> str:
-    return escape(str(value)).replace("\n", "&#10;").replace("\r", "&#13;")
+_remember_fence = lru_cache(maxsize=2048)(_make_fence)
+
+
+def _attribute(value: str) -> str:
+    return escape(value).replace("\n", "&#10;").replace("\r", "&#13;")
 
 
 def to_json(value: Any) -> str:
