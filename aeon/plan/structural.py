@@ -47,7 +47,10 @@ def check_steps(
             message = f"step_id '{step.step_id}' is used by {counts[step.step_id]} steps: ids must be unique"
             faults.append(("step_id", message))
         seen.add(step.step_id)
-        around = list(islice(ancestors(known, step.step_id), max_nesting_depth + 1))
+        is_nested = step.parent_step_id is not None
+        around = (
+            list(islice(ancestors(known, step.step_id), max_nesting_depth + 1)) if is_nested else []
+        )
         if len(around) > max_nesting_depth:
             message = f"is nested in more than {max_nesting_depth} subplans, the most there may be"
             faults.append(("parent_step_id", f"step '{step.step_id}' {message}"))

@@ -97,7 +97,9 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
 def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
     """The prompt variables that show a worker the plan around its own step, at most `most` steps in each."""
     near = _nearest_steps(plan.steps, own, most)
-    live = _nearest_steps([step for step in plan.steps if is_live(step)], own, most)
+    live_steps = [step for step in plan.steps if is_live(step)]
+    is_same = len(live_steps) == len(plan.steps)
+    live = near if is_same else _nearest_steps(live_steps, own, most)
     return {
         "outline": [_select_fields(("step_id", "description"), step) for step in live],
         "definitions": [_select_fields(_DEFINITION, step) for step in near],
