@@ -38,7 +38,7 @@ class JsonLines:
 
     def write(self, value: dict[str, Any]) -> None:
         """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is in the file."""
-        line = mask(encode_json(value)) + b"\n"
+        line = mask(encode_json(value, compact=True)) + b"\n"
         with self._lock:
             if self._file.closed:
                 return

@@ -158,8 +158,7 @@ class Session:
 
     def _store(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
         self._write(entry, policy, found_by)
-        unusable = entry.model_copy(update={"usable": False})
-        when_unusable(lambda: self._write(unusable, policy))
+        when_unusable(lambda: self._write(entry.model_copy(update={"usable": False}), policy))
 
     def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
         failure = self._put(self._own, entry)

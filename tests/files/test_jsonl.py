@@ -22,7 +22,7 @@ needs_dev_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="need
 
 def test_each_line_is_on_disk_as_soon_as_it_is_written(lines: JsonLines, tmp_path: Path) -> None:
     lines.write({"n": 1})
-    assert (tmp_path / "a.jsonl").read_bytes() == b'{"n": 1}\n'
+    assert (tmp_path / "a.jsonl").read_bytes() == b'{"n":1}\n'
     lines.write({"n": 2})
     assert list(read_lines(tmp_path / "a.jsonl")) == [{"n": 1}, {"n": 2}]
 

@@ -204,7 +204,7 @@ log = Path(sys.argv[1], "run", "cycles.jsonl")
 @tool
 def die(after: int) -> str:
     "Kills the process once the log has that many lines of steps."
-    while log.read_bytes().count(b'"call": "tool"') < after:
+    while log.read_bytes().count(b'"call":"tool"') < after:
         time.sleep(0.005)
     os.kill(os.getpid(), signal.SIGKILL)
 
