@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from aeon.app.wiring import Surroundings
 from aeon.cli.progress.display import progress_for
-from aeon.cli.progress.plain import Display
+from aeon.cli.progress.plain import Display, Silence
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.questions import approve, ask, at_terminal
@@ -21,6 +21,7 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.events import Recorded
 from aeon.kernel.control import RunControl
+from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
 from aeon.llm.watching import Watcher
 from aeon.observability.ledger import Ledger
@@ -70,10 +71,11 @@ def attend(
         around = Surroundings(
             directory=directory,
             of_multirun=of_multirun,
-            observers=[progress],
+            observers=[] if isinstance(progress, Silence) else [progress],
             control=control,
             ask=partial(put, ask) if asks else None,
             approve=partial(put, approve) if asks or at_terminal() else None,
+            on_start=partial(_subscribe, progress) if isinstance(progress, Silence) else None,
             warn=warn,
             watcher=Watcher(progress.watch, stream=settings.progress.stream)
             if progress.live
@@ -82,6 +84,11 @@ def attend(
         yield around, progress
     for line in left:  # a live display would draw over it
         streams.say(line)
+
+
+def _subscribe(progress: Silence, kernel: Orchestrator) -> None:
+    if kernel.stream is not None:
+        kernel.stream.subscribers.append(progress)
 
 
 def _telling(

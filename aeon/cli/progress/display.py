@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import TextIO
 
-from aeon.cli.progress.plain import Display
+from aeon.cli.progress.plain import Display, Silence
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.streams import DUMB
 
@@ -26,7 +26,7 @@ def progress_for(
         is_kept = kind == "auto" and any(environ.get(name) for name in _RECORDED)
         live = kind in ("auto", "live") and stream.isatty() and not is_kept
         live &= environ.get("TERM", "").lower() not in DUMB
-    display = Display(stream, view, quiet=kind == "none")
+    display = Silence(stream, view) if kind == "none" else Display(stream, view)
     if live:
         from aeon.cli.progress.screen import Screen  # with rich, which is slow to load
 

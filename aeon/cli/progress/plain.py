@@ -1,27 +1,36 @@
-"""Progress in plain lines: one for each thing worth knowing, and the banner of a run that calls no model."""
+"""Progress in plain lines: one for each thing worth knowing, or the banner of a run that calls no model alone."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TextIO
 
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, lines, stopping
-from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted
+from aeon.domain.events import (
+    CycleFinished,
+    CycleStarted,
+    PhaseFinished,
+    PhaseStarted,
+    Recorded,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+)
 from aeon.llm.watching import Piece, Waiting
 
 
 class Display:
-    """A subscriber that writes a line for each thing worth knowing, without control codes; the banner alone when
-    `quiet`. `live` tells whether a picture is drawn instead."""
+    """A subscriber that writes a line for each thing worth knowing, without control codes. `live` tells whether a
+    picture is drawn instead."""
 
     live = False
 
-    def __init__(self, stream: TextIO, view: RunView, *, quiet: bool = False) -> None:
-        self._stream, self._view, self._quiet = stream, view, quiet
+    def __init__(self, stream: TextIO, view: RunView) -> None:
+        self._stream, self._view = stream, view
         self._viewing, self._writing = threading.Lock(), threading.Lock()
         self._held: list[str] = []
 
@@ -30,7 +39,7 @@ class Display:
         event = recorded.event
         with self._viewing:
             self._view(recorded)
-            new = [] if self._quiet else lines(event, self._view, brief=self.live)
+            new = lines(event, self._view, brief=self.live)
         if isinstance(event, RunStarted):
             new = [*banner(event.synthetic, self._view.recording), *new]
         # The line that a phase has begun waits: one that is skipped is not shown to have begun.
@@ -63,3 +72,35 @@ class Display:
 
     def close(self) -> None:
         """Show what remains to be shown of a run that is over."""
+
+
+class Silence(Display):
+    """A subscriber that writes the banner and the message for a person who stops the run, and nothing else.
+
+    It takes no time and never raises, so that it needs no thread of its own: of the events it holds only those that say
+    what is under way."""
+
+    def __init__(self, stream: TextIO, view: RunView) -> None:
+        super().__init__(stream, view)
+        self._under_way: dict[tuple[str, int], Recorded] = {}
+
+    def __call__(self, recorded: Recorded) -> None:
+        """Take in one event."""
+        match recorded.event:
+            case RunStarted(synthetic=synthetic):
+                with suppress(OSError, ValueError):
+                    self.print(banner(synthetic, self._view.recording))
+            case CycleStarted(call=call) if call != "tool":
+                self._under_way["cycle", recorded.sequence] = recorded
+            case CycleFinished():
+                self._under_way.pop(("cycle", recorded.sequence), None)
+            case StepStarted():
+                self._under_way["step", recorded.sequence] = recorded
+            case StepFinished():
+                self._under_way.pop(("step", recorded.sequence), None)
+
+    def stopping(self) -> str:
+        """The message for a person who asked the run to stop."""
+        for recorded in tuple(self._under_way.values()):
+            self._view(recorded)
+        return super().stopping()

@@ -256,6 +256,14 @@ def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
     assert "Ctrl-C again ends at once" in text
 
 
+def test_without_progress_a_run_that_is_stopping_says_so_too() -> None:
+    told = until(realistic_run(), e.StepStarted, 2)
+    with progress_for("none", io.StringIO(), XTERM) as display:
+        feed(display, told)
+        expected = "Work that is under way has 10 s to end: step data-model."
+        assert expected in display.stopping()
+
+
 def waiting(call: str, step_id: str | None = None) -> RunView:
     """A run whose call waits four seconds."""
     story = Story()
