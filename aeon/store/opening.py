@@ -71,7 +71,7 @@ def _locate_store(place: Place, backend: OwnObject) -> Place:
     if isinstance(place, str):
         return place
     path = place.expanduser()
-    return store_in(path, backend) if path.is_dir() else path
+    return store_in(path.absolute(), backend) if path.is_dir() else path
 
 
 def _require_file(place: Place) -> Path:

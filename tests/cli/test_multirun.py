@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -115,7 +116,7 @@ def table(err: str) -> list[dict[str, str]]:
     """The lines of the table at the end, by column; columns begin where their headings do."""
     *_, block = err.rstrip().split("\n\n")
     head, *lines, _ = block.partition("\nSide by side: ")[0].splitlines()
-    starts = [head.index(name) for name in head.split()]
+    starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", head)]
     spans = [*pairwise(starts), (starts[-1], None)]
     return [{head[a:b].strip(): line[a:b].strip() for a, b in spans} for line in lines]
 
@@ -126,7 +127,7 @@ def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -
     left = results(tmp_path)
     assert [row["job"] for row in rows] == ["0", "1"]
     assert [row["overrides"] for row in rows] == ["ttl.base=1", "ttl.base=10"]
-    assert [row["ended"] for row in rows] == [result["termination_reason"] for result in left]
+    assert [row["ended by"] for row in rows] == [result["termination_reason"] for result in left]
     assert [row["converged"] for row in rows] == ["no", "yes"]
     assert [row["passes"] for row in rows] == [str(result["passes"]) for result in left]
     assert [row["calls"] for row in rows] == [
@@ -287,12 +288,12 @@ def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) 
     first, second = {"a": "1", "b": "${none}"}, {"a": "1", "b": "2"}
     assert jobs == [Job(0, first, tmp_path / "0", USAGE, {"ended": "no result"}), Job(1, second)]
     began, never = table(f"\n\n{summary(jobs, USAGE)}")
-    assert (began["ended"], began["exit"], began["directory"]) == (
+    assert (began["ended by"], began["exit"], began["directory"]) == (
         "no result",
         "2",
         str(tmp_path / "0"),
     )
-    assert (never["ended"], never["exit"], never["directory"]) == ("not started", "-", "-")
+    assert (never["ended by"], never["exit"], never["directory"]) == ("not started", "-", "-")
 
 
 def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their_directories(

@@ -7,6 +7,7 @@ from pathlib import Path
 import hydra
 import pytest
 
+from aeon.config.compose import hydra_private
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose, compose_settings, composition
 from aeon.config.origin import Origin, ProviderOrigin
@@ -24,6 +25,7 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return usual(config_name, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(hydra, "compose", counting)
+    monkeypatch.setattr(hydra_private, "_merged", {})
     return asked
 
 

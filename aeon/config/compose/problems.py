@@ -62,6 +62,8 @@ _EXTRAS = {
 }
 """The extras of launchers and sweepers (docs/sweeps.md)."""
 
+_SUGGESTION = re.compile(r"did you mean `[^`]*`\? ")
+
 
 def _missing_option(file: str, options: Sequence[str]) -> ConfigError:
     """The error for a file of a group that is not there; `options` are those that are."""
@@ -108,16 +110,27 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield from known_paths(model, f"{path}.*." if named else f"{path}.")
 
 
+def _suggest_key(unknown: str, problem: str, root: type[BaseModel]) -> str:
+    """`problem` with the nearest keys by their last part: exact ones go before what it suggests itself."""
+    known = [key for key in dict.fromkeys(known_paths(root)) if "*" not in key and key != unknown]
+    by_name = [(key, key.rpartition(".")[2]) for key in known]
+    near = [unknown] if any(name == unknown for _, name in by_name) else []
+    if near:
+        problem = _SUGGESTION.sub("", problem)
+    elif not _SUGGESTION.search(problem):
+        near = get_close_matches(unknown, [name for _, name in by_name], n=1, cutoff=0.7)
+    found = [key for key, name in by_name if name in near]
+    if not found:
+        return problem
+    depth = min(key.count(".") for key in found)
+    nearest = [key for key in found if key.count(".") == depth]
+    return f"{problem}; did you mean {' or '.join(nearest)}?"
+
+
 def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
     path = ".".join(map(str, mistake.place)) or "configuration"
     if mistake.kind == "extra_forbidden":
-        known = [key for key in dict.fromkeys(known_paths(root)) if "*" not in key and key != path]
-        names = [] if "did you mean" in mistake.text else [key.rpartition(".")[2] for key in known]
-        near = get_close_matches(path, names, n=1, cutoff=0.7)
-        found = [key for key, name in zip(known, names, strict=False) if name in near]
-        meant = [key for key in found if key.count(".") == min(one.count(".") for one in found)]
-        nearest = f"; did you mean {' or '.join(meant)}?" if meant else ""
-        return f"{path}: {mistake.text}{nearest}"
+        return f"{path}: {_suggest_key(path, mistake.text, root)}"
     if mistake.kind in ("union_tag_invalid", "union_tag_not_found"):
         given = mistake.given.get("kind") if isinstance(mistake.given, Mapping) else mistake.given
         _, _, expected = mistake.text.partition("expected tags: ")
