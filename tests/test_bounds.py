@@ -29,7 +29,6 @@ KNOTS = frozenset(
         "cli/job/arguments.py:parse",
         "cli/main.py:_run",
         "cli/progress/dag.py:draw",
-        "config/compose/problems.py:_describe",
         "config/json_schema.py:_describe",
         "config/provider.py:_settle",
         "config/provider.py:resolve_provider",

@@ -113,18 +113,26 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def _suggest_key(unknown: str, problem: str, root: type[BaseModel]) -> str:
     """`problem` with the nearest keys by their last part: exact ones go before what it suggests itself."""
     known = [key for key in dict.fromkeys(known_paths(root)) if "*" not in key and key != unknown]
-    by_name = [(key, key.rpartition(".")[2]) for key in known]
-    near = [unknown] if any(name == unknown for _, name in by_name) else []
-    if near:
+    names = [_last_part(key) for key in known]
+    if unknown in names:
+        meant = unknown
         problem = _SUGGESTION.sub("", problem)
-    elif not _SUGGESTION.search(problem):
-        near = get_close_matches(unknown, [name for _, name in by_name], n=1, cutoff=0.7)
-    found = [key for key, name in by_name if name in near]
-    if not found:
+    elif _SUGGESTION.search(problem):
         return problem
-    depth = min(key.count(".") for key in found)
-    nearest = [key for key in found if key.count(".") == depth]
-    return f"{problem}; did you mean {' or '.join(nearest)}?"
+    else:
+        meant = "".join(get_close_matches(unknown, names, n=1, cutoff=0.7))
+    found = [key for key in known if _last_part(key) == meant]
+    nearest = _select_outermost(found)
+    return f"{problem}; did you mean {' or '.join(nearest)}?" if nearest else problem
+
+
+def _last_part(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _select_outermost(keys: Sequence[str]) -> list[str]:
+    depth = min((key.count(".") for key in keys), default=0)
+    return [key for key in keys if key.count(".") == depth]
 
 
 def _describe(mistake: Mistake, root: type[BaseModel]) -> str:

@@ -35,10 +35,15 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Member:
-    """A run that takes part: `stop` says that it is over or asked to stop, `waits` how many requests it waits for."""
+    """A run that takes part: `stop` says that it is over or asked to stop, `asks` are its requests that wait."""
 
     stop: Callable[[], bool]
-    waits: int = 0
+    asks: set[Ask] = field(default_factory=set)
+
+    def waits(self) -> bool:
+        """Whether one of its requests has no answer. One that was answered may be followed by another at once, so that
+        a round of all runs waits for that one too."""
+        return any(not ask.answer.done() for ask in self.asks)
 
 
 @dataclass(eq=False)

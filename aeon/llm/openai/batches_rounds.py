@@ -34,7 +34,7 @@ class Rounds:
         is to stop, and StoreFailed."""
         with self._lock:
             self._enter(ask)
-            ask.member.waits += 1
+            ask.member.asks.add(ask)
         try:
             while True:
                 try:
@@ -43,7 +43,7 @@ class Rounds:
                     self._look(ask)
         finally:
             with self._lock:
-                ask.member.waits -= 1
+                ask.member.asks.discard(ask)
                 if not ask.answer.done():
                     self._arrived = [other for other in self._arrived if other is not ask]
 
@@ -93,7 +93,7 @@ class Rounds:
         return quiet >= wait / 10 and self._do_all_wait()
 
     def _do_all_wait(self) -> bool:
-        return all(member.waits or member.stop() for member in tuple(self.members))
+        return all(member.waits() or member.stop() for member in tuple(self.members))
 
     def _begin_round(self) -> None:
         """Begin a round of requests that arrived, all for one model, as providers want it."""

@@ -26,6 +26,7 @@ from aeon.domain.errors import (
 from aeon.domain.request import LLMResponse, Message, Parameters
 from aeon.llm.openai import batches_round, batches_rounds
 from aeon.llm.openai.batches import BatchAdapter
+from aeon.llm.openai.batches_api import Result
 from aeon.llm.openai.batches_journal import Journal
 from aeon.llm.settings import OpenAIProvider
 from tests.support.batch_server import BatchServer, Fate
@@ -260,6 +261,17 @@ def test_a_form_that_is_refused_is_found_out_in_one_round_for_all(
         for made in server.batches
     ]
     assert forms == [{"json_schema"}, {"json_object"}, {None}]
+
+
+def test_a_run_whose_request_was_answered_does_not_wait() -> None:
+    member = batches_round.Member(lambda: False)
+    first = batches_round.Ask(b"{}", member, lambda _: None)
+    second = batches_round.Ask(b"{}", member, lambda _: None)
+    member.asks |= {first, second}
+    first.give(Result("1", 200, b""))
+    assert member.waits()
+    second.give(Result("2", 200, b""))
+    assert not member.waits()
 
 
 @pytest.mark.parametrize("path", [FILES, BATCHES])
