@@ -87,7 +87,7 @@ LOWEST := $(VENV)/lowest
 test-lowest: $(LOWEST)/installed-dev
 	@$(MAKE) --no-print-directory test VENV=$(LOWEST)
 
-$(LOWEST)/installed-dev: pyproject.toml | $(VENV)/installed-dev
+$(LOWEST)/installed-dev: pyproject.toml constraints.txt | $(VENV)/installed-dev
 	@echo "Installing the lowest versions into $(LOWEST) ..." >&2
 	@rm -rf $(LOWEST)
 	@$(BIN)/uv venv --quiet --python $(BIN)/python $(LOWEST)
