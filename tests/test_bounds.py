@@ -34,12 +34,6 @@ KNOTS = frozenset(
         "config/provider.py:resolve_provider",
         "config/recompose.py:_verdict",
         "config/recompose.py:recompose",
-        "convergence/engine.py:parse_assessment",
-        "kernel/loop.py:_execution_pass",
-        "observability/cycle_log.py:_errors",
-        "observability/cycle_log.py:record",
-        "plan/deltas.py:_find_last_too_many",
-        "plan/workflow/write.py:workflow_text",
     }
 )
 """Functions that are more complex than that and are to be untied: a name may leave this set, none may join it."""

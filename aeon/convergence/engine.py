@@ -110,28 +110,15 @@ def parse_assessment(
     require_few(len(answer["issues"]), "/issues", "issues")
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
-    given = answer["consistency_status"]
-    judged = [raw["artifacts"] for raw in given]
-    missing = [pair for pair in unasked if pair in pairs and pair not in judged]
-    _check_once("/consistency_status", "pair", [*judged, *missing], pairs)
-    statuses = {
-        raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"])
-        for raw in given
-    }
-    statuses |= {pair: PairStatus(status="not_applicable") for pair in missing}
+    statuses = _parse_pairs(answer["consistency_status"], pairs, unasked)
+    _require_descriptions(answer["issues"])
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]
     blocking = [raw for raw in issues if raw["blocking"]]
-    undescribed = [
-        index for index, raw in enumerate(answer["issues"]) if raw["blocking"] and raw not in issues
-    ]
-    if undescribed:
-        problem = "a blocking issue needs a description"
-        raise InvalidAnswer(
-            tuple(FieldError(f"/issues/{index}/description", problem) for index in undescribed)
-        )
-    names = [f"{name}_score" for name in SCORE_CODES]
     scores = ConvergenceScores(
-        **{name: answer[name] for name in names}, consistency_status=statuses
+        completeness_score=answer["completeness_score"],
+        coherence_score=answer["coherence_score"],
+        consistency_score=answer["consistency_score"],
+        consistency_status=statuses,
     )
     converged, codes = verdict(scores, thresholds, results, [raw["kind"] for raw in blocking])
     return ConvergenceAssessment(
@@ -144,6 +131,29 @@ def parse_assessment(
         criteria=results,
         metadata={"issues": issues},
     )
+
+
+def _parse_pairs(
+    answered: Sequence[Mapping[str, Any]], pairs: Sequence[str], unasked: Sequence[str]
+) -> dict[str, PairStatus]:
+    statuses = {
+        raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"])
+        for raw in answered
+    }
+    missing = [pair for pair in unasked if pair in pairs and pair not in statuses]
+    judged = [raw["artifacts"] for raw in answered]
+    _check_once("/consistency_status", "pair", [*judged, *missing], pairs)
+    return statuses | dict.fromkeys(missing, PairStatus(status="not_applicable"))
+
+
+def _require_descriptions(issues: Sequence[Mapping[str, Any]]) -> None:
+    errors = [
+        FieldError(f"/issues/{index}/description", "a blocking issue needs a description")
+        for index, raw in enumerate(issues)
+        if raw["blocking"] and not raw["description"].strip()
+    ]
+    if errors:
+        raise InvalidAnswer(tuple(errors))
 
 
 def verdict(

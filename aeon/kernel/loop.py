@@ -138,9 +138,7 @@ class Loop:
             with run.phase("C", "EVALUATE") as phase:
                 reviewed = not self.is_small or number > 1
                 report, assessment = self._evaluation.evaluate(this, phase, is_reviewed=reviewed)
-            # An answer of a given schema needs its final step, else converged ends the run even with steps pending.
-            final_done = all(step.status == "complete" for step in final_steps(run.plan))
-            if assessment.converged and (final_done or not options.requires_final_step):
+            if assessment.converged and self._has_answer():
                 return "converged"
             if not (this.complete and run.affordable()):
                 return "ttl_expired"
@@ -152,6 +150,12 @@ class Loop:
             self._evaluation.update_profile(this, report, assessment)
         return None if run.affordable() else "ttl_expired"
 
+    def _has_answer(self) -> bool:
+        # An answer of a given schema needs its final step, else converged ends the run even with steps pending.
+        if not self._options.requires_final_step:
+            return True
+        return all(step.status == "complete" for step in final_steps(self._run.plan))
+
     def _pass(self, number: int) -> AbstractContextManager[OpenPass]:
         plan = self._run.state.plan
         ready = tuple(step.step_id for step in self._batches.runnable(plan)) if plan else ()
@@ -161,11 +165,8 @@ class Loop:
         plan = self._run.plan
         this.complete = True
         if not find_pending_steps(plan):
-            return (
-                "completed"
-                if all(step.status == "complete" for step in plan.steps)
-                else "step_failed"
-            )
+            all_complete = all(step.status == "complete" for step in plan.steps)
+            return "completed" if all_complete else "step_failed"
         if not self._run.affordable():
             return "ttl_expired"
         return "max_passes" if this.number == self._options.limits.max_passes else None

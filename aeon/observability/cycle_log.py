@@ -3,12 +3,12 @@ FR-039)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from aeon.domain import events as e
 from aeon.domain.errors import ArtefactError
@@ -27,6 +27,7 @@ from aeon.observability.plan_delta import (
 )
 from aeon.observability.settings import PlanStateForm
 
+_Event = TypeVar("_Event", bound=e.Event)
 _FREE = "tool"  # what a step that takes no cycle is dispatched as
 _BATCH = "batch"  # what the plan of several cycles at once is written as
 _ABANDONED, _REPAIR = "Abandoned", "repair"
@@ -101,10 +102,9 @@ class _OpenCycle:
 
     def record(self, run_id: str, end_time: str, *, abandoned: bool = False) -> CycleRecord:
         """The cycle's line, as it stands now; with the error `Abandoned` where it is left unfinished."""
-        site, call = self.started.site, self.started.call
-        answers = [event for event in self.events if isinstance(event, e.CallAnswered)]
-        sent = [event for event in self.events if isinstance(event, e.CallAnswered | e.CallFailed)]
-        texts = [answer.text for answer in answers if answer.call != _REPAIR]
+        site = self.started.site
+        call = self.started.call
+        answers = self._select(e.CallAnswered)
         return CycleRecord.model_construct(
             run_id=run_id,
             step_number=self.number,
@@ -118,12 +118,12 @@ class _OpenCycle:
             timestamp=self.time,
             end_time=end_time,
             plan_state=self.plan_state,
-            llm_output=texts[-1] if texts else None,
+            llm_output=_find_last_text(answers),
             supervisor_actions=tuple(self._actions()),
             tool_calls=self._tool_calls(),
             ttl_remaining=self.started.ttl_remaining,
             errors=self._errors(abandoned=abandoned),
-            usage=sum((event.usage for event in sent), Usage()),
+            usage=self._sum_usage(),
             models=tuple(dict.fromkeys(answer.model for answer in answers)),
             endpoints=tuple(
                 dict.fromkeys(answer.endpoint for answer in answers if answer.endpoint)
@@ -131,6 +131,13 @@ class _OpenCycle:
             response_ids=tuple(answer.response_id for answer in answers if answer.response_id),
             synthetic=any(answer.synthetic for answer in answers),
         )
+
+    def _select(self, kind: type[_Event]) -> list[_Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def _sum_usage(self) -> Usage:
+        sent = (event for event in self.events if isinstance(event, e.CallAnswered | e.CallFailed))
+        return sum((event.usage for event in sent), Usage())
 
     def _actions(self) -> Iterator[SupervisorAction]:
         attempts: list[str] = []
@@ -148,47 +155,45 @@ class _OpenCycle:
                 attempts = []
 
     def _tool_calls(self) -> tuple[ToolResult, ...]:
-        ended = [event.result for event in self.events if isinstance(event, e.ToolCalled)]
-        started = [event for event in self.events if isinstance(event, e.ToolStarted)]
-        left = (
+        ended = tuple(event.result for event in self._select(e.ToolCalled))
+        started = self._select(e.ToolStarted)
+        abandoned = (
             ToolResult(tool=one.tool, arguments=one.arguments, error=_ABANDONED)
             for one in started[len(ended) :]
         )
-        return (*ended, *left)
+        return (*ended, *abandoned)
 
     def _errors(self, *, abandoned: bool) -> tuple[CycleError, ...]:
-        call, errors = self.started.call, list[CycleError]()
+        call = self.started.call
+        errors: list[CycleError] = []
         for event in self.events:
-            lasting = [error for error in errors if not error.transient]
-            match event:
-                case e.CallFailed():
-                    errors.append(
-                        CycleError(call=event.call, type=event.error, message=event.message)
-                    )
-                case e.RetryScheduled():
-                    kind, _, said = event.error.partition(": ")
-                    message = f"{said} (attempt {event.attempt}, tried again after {event.seconds:.3g} s)".strip()
-                    errors.append(
-                        CycleError(call=event.call, type=kind, message=message, transient=True)
-                    )
-                case e.CycleFinished(error=str(kind)):
-                    if not any(kind in (error.type, error.message) for error in lasting):
-                        errors.append(CycleError(call=call, type=kind, message=event.message))
-                case e.StepFinished(step=step):
-                    known = [error.message for error in lasting if error.message]
-                    new = [
-                        said
-                        for said in step.errors
-                        if not any(message in said for message in known)
-                    ]
-                    errors += [
-                        CycleError(call=call, type="StepError", message=said) for said in new
-                    ]
-                    abandoned = abandoned or step.incomplete
-        return (
-            *errors,
-            *([CycleError(call=call, type=_ABANDONED, message="")] if abandoned else []),
-        )
+            errors += _make_errors(event, call, [error for error in errors if not error.transient])
+        if abandoned or any(event.step.incomplete for event in self._select(e.StepFinished)):
+            errors.append(CycleError(call=call, type=_ABANDONED, message=""))
+        return tuple(errors)
+
+
+def _find_last_text(answers: Sequence[e.CallAnswered]) -> str | None:
+    texts = (answer.text for answer in reversed(answers) if answer.call != _REPAIR)
+    return next(texts, None)
+
+
+def _make_errors(event: e.Event, call: str, lasting: Sequence[CycleError]) -> Iterator[CycleError]:
+    """The errors of an event of a cycle that `call` began; what is among the `lasting` is not repeated."""
+    match event:
+        case e.CallFailed():
+            yield CycleError(call=event.call, type=event.error, message=event.message)
+        case e.RetryScheduled():
+            kind, _, text = event.error.partition(": ")
+            message = f"{text} (attempt {event.attempt}, tried again after {event.seconds:.3g} s)"
+            yield CycleError(call=event.call, type=kind, message=message.strip(), transient=True)
+        case e.CycleFinished(error=str(kind)):
+            if not any(kind in (error.type, error.message) for error in lasting):
+                yield CycleError(call=call, type=kind, message=event.message)
+        case e.StepFinished(step=step):
+            for message in step.errors:
+                if not any(error.message and error.message in message for error in lasting):
+                    yield CycleError(call=call, type="StepError", message=message)
 
 
 class CycleLog(Journal):

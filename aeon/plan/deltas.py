@@ -4,12 +4,12 @@ Actions may refer to steps that later ones add; `ACTIONS` says what each may do.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import by_id, cycle_text, find_cycle, find_unneeded, is_live, topological
-from aeon.domain.plan import EXECUTED, Plan, Subplan, renumber_steps
+from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, SubplanOrigin, renumber_steps
 from aeon.domain.refinement import ACTIONS, RefinementAction, RefusedAction, StepChange
 from aeon.domain.values import Value
 from aeon.plan.draft import Draft, kind_of
@@ -51,7 +51,8 @@ def apply_actions(
     def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:
         return Draft(plan, chosen, subplans, max_nesting_depth)
 
-    left, late = dict(enumerate(actions)), dict[int, str]()
+    left = dict(enumerate(actions))
+    late: dict[int, str] = {}
     while True:
         draft = make_draft(left)
         accepted = {
@@ -64,15 +65,17 @@ def apply_actions(
         if not wrong:
             break
         late |= wrong
-        left = {number: action for number, action in left.items() if number not in wrong}
-    reasons = sorted((draft.refused | late).items())
+        for number in wrong:
+            del left[number]
     new_plan = _rebuild_plan(plan, draft, list(accepted.values()), subplans) if accepted else plan
-    refused = tuple(
-        RefusedAction(action=actions[number], reason=reason) for number, reason in reasons
-    )
-    changes = tuple(_changes(plan, new_plan, draft))
     return DeltaResult(
-        plan=new_plan, accepted=tuple(accepted.values()), refused=refused, changes=changes
+        plan=new_plan,
+        accepted=tuple(accepted.values()),
+        refused=tuple(
+            RefusedAction(action=actions[number], reason=reason)
+            for number, reason in sorted((draft.refused | late).items())
+        ),
+        changes=tuple(_changes(plan, new_plan, draft)),
     )
 
 
@@ -111,28 +114,33 @@ def _find_last_too_many(
     """The last action of those that empty the plan, make it too long, or take its one final step away."""
     last_first = list(accepted.items())[::-1]
     if not draft.steps:
-        emptying = [number for number, action in last_first if action.rule.retires]
-        return {emptying[0]: "no step would be left: a plan needs at least one"}
+        emptying = next(number for number, action in last_first if action.rule.retires)
+        return {emptying: "no step would be left: a plan needs at least one"}
+    excess = len(draft.steps) - max_steps
     growing = [number for number, action in last_first if _is_growing(action, draft)]
-    if growing and (excess := len(draft.steps) - max_steps) > 0:
-        adding = [number for number in growing if not accepted[number].rule.decomposes][
-            :excess
-        ] or growing[:1]
+    if growing and excess > 0:
+        adding = [number for number in growing if not accepted[number].rule.decomposes]
+        surplus = adding[:excess] or growing[:1]
         return dict.fromkeys(
-            adding, "the plan would have more steps than execution.max_steps allows"
+            surplus, "the plan would have more steps than execution.max_steps allows"
         )
-    final = find_unneeded(step for step in draft.result() if is_live(step))
-    if not one_final_step or not accepted:
-        return {}
+    reason = _object_to_final_step(plan, draft) if one_final_step and accepted else None
+    return {last_first[0][0]: reason} if reason else {}
+
+
+def _object_to_final_step(plan: Plan, draft: Draft) -> str | None:
+    final = _find_final_steps(draft.result())
     if len(final) != 1:
-        named = ", ".join(step.step_id for step in final) or "none"
-        wrong = f"the plan must end with exactly one step, with this change it would have {len(final)}: {named}"
-        return {last_first[0][0]: wrong}
-    before = {step.step_id for step in find_unneeded(step for step in plan.steps if is_live(step))}
-    if final[0].status in EXECUTED and final[0].step_id not in before:
-        carried_out = "which was carried out as a part of the answer, not as the whole"
-        return {last_first[0][0]: f"the plan would end with '{final[0].step_id}', {carried_out}"}
-    return {}
+        named = ", ".join(final) or "none"
+        return f"the plan must end with exactly one step, with this change it would have {len(final)}: {named}"
+    [step_id] = final
+    if draft.steps[step_id].status in EXECUTED and step_id not in _find_final_steps(plan.steps):
+        return f"the plan would end with '{step_id}', which was carried out as a part of the answer, not as the whole"
+    return None
+
+
+def _find_final_steps(steps: Iterable[PlanStep]) -> list[str]:
+    return [step.step_id for step in find_unneeded(step for step in steps if is_live(step))]
 
 
 def _is_growing(action: RefinementAction, draft: Draft) -> bool:
@@ -147,6 +155,16 @@ def _rebuild_plan(
     steps = renumber_steps(topological(draft.result()))
     if [id(step) for step in steps] == [id(step) for step in plan.steps]:
         return plan
+    subplans = _collect_subplans(plan, draft, actions, made)
+    # An executed substep is of the subplan that it was made for, even when that step is gone.
+    parents = {step.step_id for step in steps} | {step.parent_step_id for step in steps}
+    needed = tuple(each for parent, each in subplans.items() if parent in parents)
+    return plan.model_copy(update={"steps": steps, "subplans": needed})
+
+
+def _collect_subplans(
+    plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]
+) -> dict[str, SubplanOrigin]:
     subplans = {each.parent_step_id: each for each in plan.subplans}
     for action in actions:
         if action.rule.decomposes:
@@ -154,10 +172,7 @@ def _rebuild_plan(
     for step_id, heir in draft.handed_over.items():
         if heir is not None and heir not in subplans and step_id in subplans:
             subplans[heir] = subplans[step_id].model_copy(update={"parent_step_id": heir})
-    # An executed substep is of the subplan that it was made for, even when that step is gone.
-    parents = {step.step_id for step in steps} | {step.parent_step_id for step in steps}
-    kept = tuple(each for parent, each in subplans.items() if parent in parents)
-    return plan.model_copy(update={"steps": steps, "subplans": kept})
+    return subplans
 
 
 def _changes(plan: Plan, new_plan: Plan, draft: Draft) -> Iterator[StepChange]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
 from aeon.domain.graph import transitive_dependencies
-from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.files.located_yaml import add_core_schema
 from aeon.plan.workflow.references import Reference, change_texts, escape_references
 
@@ -52,24 +52,34 @@ def workflow_text(
     """Write a plan as YAML that `load_workflow` reads back; `header` and questions become comments. `inputs` are names
     with a few words; `schema` says where editors find the format."""
     inputs = inputs or {}
-    comments = [*([f"yaml-language-server: $schema={schema}"] if schema else []), *header]
-    for question in plan.questions:
-        about = f" (step {question.step_id})" if question.step_id else ""
-        settled = (
-            f"Answered: {question.answer}" if question.answer else f"Assumed: {question.assumption}"
-        )
-        comments += ["", f"Asked{about}: {question.question}", settled]
-    # Other characters could end a comment.
-    printable = ["".join(ch if ch.isprintable() else " " for ch in line) for line in comments]
+    comments = [f"yaml-language-server: $schema={schema}"] if schema else []
+    comments += [*header, *_comment_questions(plan.questions)]
     before = transitive_dependencies(plan.steps)
     top = {"goal": plan.goal, "task": plan.task, "inputs": dict(inputs)}
     entries = [_dump([_step_entry(step, inputs, before[step.step_id])]) for step in plan.steps]
     parts = [
-        "".join(f"# {line}".rstrip() + "\n" for line in printable),
+        "".join(map(_comment_line, comments)),
         *(_dump({name: value}) for name, value in top.items() if value),
         "steps:\n" + "\n".join(textwrap.indent(entry, "  ") for entry in entries),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _comment_questions(questions: Iterable[FollowUpQuestion]) -> Iterator[str]:
+    for question in questions:
+        about = f" (step {question.step_id})" if question.step_id else ""
+        yield ""
+        yield f"Asked{about}: {question.question}"
+        if question.answer:
+            yield f"Answered: {question.answer}"
+        else:
+            yield f"Assumed: {question.assumption}"
+
+
+def _comment_line(text: str) -> str:
+    # Characters that are not printable could end a comment.
+    printable = "".join(ch if ch.isprintable() else " " for ch in text)
+    return f"# {printable}".rstrip() + "\n"
 
 
 def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]) -> dict[str, Any]:
@@ -83,11 +93,9 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "agent": None if step.tool else step.agent,
     }
     entry = {name: value for name, value in entry.items() if value}
-    return (
-        entry
-        if step.arguments is None
-        else {**entry, "arguments": _escape(step.arguments, inputs, before)}
-    )
+    if step.arguments is not None:
+        entry["arguments"] = _escape(step.arguments, inputs, before)
+    return entry
 
 
 def _escape(value: Any, inputs: Collection[str], before: Collection[str]) -> Any:
