@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aeon.app import parent, process, rehearsal
+from aeon.app.attendance import Attendance
 from aeon.app.many import Task, run_all, run_awaited
 from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
-from aeon.app.run import Run
-from aeon.app.wiring import Surroundings
+from aeon.app.run import Run, RunPlace
 from aeon.config import load
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
@@ -186,21 +186,17 @@ class Aeon:
         over task, inputs and context where none are given. `observers` get every event, each in a thread of its own;
         `on_start` gets the kernel, `keep` each answer before it is used, if answers are stored, and why the run's own
         store could not take it. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
-        person: dict[str, Any] = {
-            "ask": ask,
-            "approve": approve,
-            "keep": keep,
-            "on_start": on_start,
-        }
-        place = None if directory is None else Path(directory)
-        around = Surroundings(
-            directory=place,
-            observers=observers,
+        attendance = Attendance(
             control=control or RunControl(),
+            observers=observers,
+            ask=ask,
+            approve=approve,
             warn=warn,
-            **person,
+            on_start=on_start,
         )
-        return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
+        place = RunPlace(directory=None if directory is None else Path(directory), keep=keep)
+        run = self.prepared_run(task, inputs=inputs, context=context)
+        return run.to_end(attendance, place)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:
         """Run tasks at the same time, at most `max_concurrency`, and yield each result as its run ends. A task is its

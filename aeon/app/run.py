@@ -11,10 +11,10 @@ from pathlib import Path
 from time import perf_counter
 
 from aeon.app import wiring
+from aeon.app.attendance import Attendance
 from aeon.app.components import offer_memory
 from aeon.app.parent import has_ended_well
 from aeon.app.record import Identity, make_origin, make_result
-from aeon.app.wiring import Surroundings
 from aeon.config import origin as origins
 from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.events import RunStarted
@@ -36,7 +36,21 @@ from aeon.observability import artefacts
 from aeon.observability.ledger import Ledger
 from aeon.observability.sinks import QueuedObserver, open_sinks
 from aeon.store.opening import check_own_store, create_store, open_session, open_source
-from aeon.store.session import Session, store_memory
+from aeon.store.session import Keep, Session, store_memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlace:
+    """Where a run's files and answers go. Without a `directory` nothing is written; the jobs of the folder
+    `of_multirun` share a store; `keep` is given each answer before it is used, if answers are stored."""
+
+    directory: Path | None = None
+    of_multirun: Path | None = None
+    keep: Keep | None = None
+
+
+NOWHERE = RunPlace()
+"""The place of a run that leaves no files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +104,10 @@ class Run(Identity):
         artefacts.create_directory(directory, fill, private=self._settings.env == "prod")
         self._begun_in = directory
 
-    def to_end(self, around: Surroundings) -> RunResult:
+    def to_end(self, attendance: Attendance, place: RunPlace = NOWHERE) -> RunResult:
         """Run it. Raises ArtefactError when its directory cannot be written, StoreFailed when its store cannot be."""
         started, began = datetime.now(UTC), perf_counter()
-        with self._under_way(around) as (kernel, session):
+        with self._under_way(attendance, place) as (kernel, session):
             outcome = kernel.run(self.work.task, self.work.context, self.run_id)
             seconds = (
                 perf_counter() - began
@@ -105,10 +119,10 @@ class Run(Identity):
             seconds_by_call=self._ledger.seconds_by_call(),
             seconds_by_phase=dict(self._ledger.seconds_by_phase),
         )
-        result = make_result(self, outcome, self._ledger, session, timings, around.of_multirun)
-        if around.directory is not None:
-            artefacts.write(result, around.directory)
-            self._write_report(around.directory, result, around.warn)
+        result = make_result(self, outcome, self._ledger, session, timings, place.of_multirun)
+        if place.directory is not None:
+            artefacts.write(result, place.directory)
+            self._write_report(place.directory, result, attendance.warn)
         return result
 
     def _write_report(
@@ -125,11 +139,11 @@ class Run(Identity):
                 f"report.html: {type(error).__name__}: {error}; `aeon inspect {directory}` tries it again"
             )
 
-    def plan(self, around: Surroundings) -> Planned:
+    def plan(self, attendance: Attendance, place: RunPlace) -> Planned:
         """Make the plan, review and refine it, and run no step; a budget or a person that ends it early leaves the plan
         as far as it came. Raises the error of a failing model, ArtefactError and StoreFailed."""
         cut_short = ""
-        with self._under_way(around) as (kernel, _):
+        with self._under_way(attendance, place) as (kernel, _):
             try:
                 kernel.plan(self.work.task, self.work.context)
             except LimitReached as end:
@@ -149,25 +163,29 @@ class Run(Identity):
         )
 
     @contextmanager
-    def _under_way(self, around: Surroundings) -> Iterator[tuple[Orchestrator, Session]]:
+    def _under_way(
+        self, attendance: Attendance, place: RunPlace
+    ) -> Iterator[tuple[Orchestrator, Session]]:
         """The kernel and the use of the store, once the start of the run is announced; closed at the end."""
-        if around.directory is not None and self._begun_in != around.directory:
-            with artefacts.as_artefact_error(around.directory, IN_RUN):
-                self.begin(around.directory)
+        if place.directory is not None and self._begun_in != place.directory:
+            with artefacts.as_artefact_error(place.directory, IN_RUN):
+                self.begin(place.directory)
         with ExitStack() as opened:
             observers = [
                 opened.enter_context(closing(QueuedObserver(observer)))
-                for observer in around.observers
+                for observer in attendance.observers
             ]
             sinks = opened.enter_context(
-                open_sinks(self._settings.observability, around.directory, around.warn)
+                open_sinks(self._settings.observability, place.directory, attendance.warn)
             )
             stream = EventStream((self._ledger, *sinks, *observers))
-            session = self._open_session(around, opened)
-            memory = self._open_memory(around, session, opened)
-            kernel = wiring.build_kernel(self.shared, self.work, stream, around, session, memory)
-            if around.on_start:
-                around.on_start(kernel)
+            session = self._open_session(attendance.warn, place, opened)
+            memory = self._open_memory(attendance.warn, session, opened)
+            kernel = wiring.build_kernel(
+                self.shared, self.work, stream, attendance, session, memory
+            )
+            if attendance.on_start:
+                attendance.on_start(kernel)
             task, provider = self.work.task, self._settings.provider.display_name
             synthetic = self.shared.synthetic
             stream.emit(
@@ -175,9 +193,11 @@ class Run(Identity):
             )
             yield kernel, session
         for finding in stack.findings(self.shared.adapter, only_new=True):
-            around.warn(finding)
+            attendance.warn(finding)
 
-    def _open_session(self, around: Surroundings, opened: ExitStack) -> Session:
+    def _open_session(
+        self, warn: Callable[[str], None], place: RunPlace, opened: ExitStack
+    ) -> Session:
         store, parent = self._settings.store, self.parent
         paths = parent.directories if parent else ()
         answers = [
@@ -188,18 +208,20 @@ class Run(Identity):
         ]
         session = open_session(
             store,
-            directory=around.directory,
+            directory=place.directory,
             parents=answers,
             ended_well=ended_well,
-            of_multirun=around.of_multirun,
-            keep=around.keep,
-            warn=around.warn,
+            of_multirun=place.of_multirun,
+            keep=place.keep,
+            warn=warn,
         )
         return opened.enter_context(closing(session))
 
-    def _open_memory(self, around: Surroundings, session: Session, opened: ExitStack) -> RunMemory:
+    def _open_memory(
+        self, warn: Callable[[str], None], session: Session, opened: ExitStack
+    ) -> RunMemory:
         def report(problem: str) -> None:
-            around.warn(f"memory: {problem}")
+            warn(f"memory: {problem}")
 
         memory = self._make_own_memory(opened) if self.memory is None else self.memory
         if memory is None:

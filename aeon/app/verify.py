@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from aeon.app import process, rehearsal
+from aeon.app.attendance import Attendance
 from aeon.app.record import Work
 from aeon.app.run import Run
-from aeon.app.wiring import Surroundings
 from aeon.config.settings import Settings
 from aeon.domain.events import CallAnswered, PassStarted, PhaseFinished, Recorded
 from aeon.domain.result import RunResult
@@ -149,7 +149,7 @@ def run_tasks(
                     )
                 events: list[Recorded] = []
                 result = Run(shared, Work(task.text, {})).to_end(
-                    Surroundings(observers=[events.append])
+                    Attendance(observers=[events.append])
                 )
                 cost = result.usage.total.cost
                 spent += (

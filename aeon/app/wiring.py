@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from threading import Event
 
+from aeon.app.attendance import Attendance
 from aeon.app.components import Packaged, build_components
 from aeon.app.process import Process
 from aeon.app.record import Work
 from aeon.config.settings import Settings
-from aeon.domain.events import RunFinished, Subscriber
+from aeon.domain.events import RunFinished
 from aeon.domain.request import LLMAdapter
 from aeon.domain.result import SIMULATED_LINE
-from aeon.kernel.control import RunControl
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.llm.stack import build as stack
-from aeon.llm.watching import Watched, Watcher
+from aeon.llm.watching import Watched
 from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
-from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
-from aeon.store.session import Keep, Session, store_answers_of
-from aeon.tools.registry import Approve
+from aeon.store.session import Session, store_answers_of
 from aeon.tools.stored import StoredInvoker
-
-_log = logging.getLogger("aeon")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a run has around it. Without a `directory` nothing is written; the jobs of the folder `of_multirun` share a
-    store; `ask` and `approve` are the person, `keep` is given each answer, `on_start` the kernel, `watcher` looks on at
-    calls under way."""
-
-    directory: Path | None = None
-    of_multirun: Path | None = None
-    observers: Sequence[Subscriber] = ()
-    control: RunControl = field(default_factory=RunControl)
-    ask: Ask | None = None
-    approve: Approve | None = None
-    keep: Keep | None = None
-    on_start: Callable[[Orchestrator], None] | None = None
-    warn: Callable[[str], None] = _log.warning
-    watcher: Watcher | None = None
 
 
 def build_kernel(
     shared: Process,
     work: Work,
     stream: EventStream,
-    around: Surroundings,
+    attendance: Attendance,
     session: Session,
     memory: RunMemory,
 ) -> Orchestrator:
@@ -67,9 +41,9 @@ def build_kernel(
 
     def stop() -> bool:
         """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
-        return around.control.stop_requested or over.is_set()
+        return attendance.control.stop_requested or over.is_set()
 
-    make_invoker = partial(StoredInvoker, approve=around.approve, session=session, stop=stop)
+    make_invoker = partial(StoredInvoker, approve=attendance.approve, session=session, stop=stop)
     llm: LLMAdapter = stack.run_stack(
         shared.adapter,
         limits=settings.limits,
@@ -79,7 +53,7 @@ def build_kernel(
         store=settings.store,
         provider=settings.provider,
     )
-    llm = Watched(llm, around.watcher) if around.watcher else llm
+    llm = Watched(llm, attendance.watcher) if attendance.watcher else llm
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
     packaged = Packaged(shared, work.inputs, stream, memory, make_invoker)
@@ -90,7 +64,7 @@ def build_kernel(
         settings.refinement,
         max_steps=settings.execution.max_steps,
         one_final_step=settings.answer.json_schema is not None,
-        ask=store_answers_of(around.ask, session, stop) if around.ask else None,
+        ask=store_answers_of(attendance.ask, session, stop) if attendance.ask else None,
     )
     return Orchestrator(
         llm,
@@ -102,7 +76,7 @@ def build_kernel(
         memory=memory,
         refiner=refiner,
         stream=stream,
-        control=around.control,
+        control=attendance.control,
         options=_options(settings, work, synthetic=shared.synthetic),
     )
 

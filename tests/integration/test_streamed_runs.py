@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
-from aeon.app.wiring import Surroundings
+from aeon.app.attendance import Attendance
+from aeon.app.run import RunPlace
 from aeon.domain.events import CallAnswered, Recorded
 from aeon.llm.dialects.server import forget_servers
 from aeon.llm.watching import Piece, Waiting, Watcher
@@ -34,7 +35,7 @@ def stored_by_run(
     with Aeon.from_config(
         overrides(server.url, *more), environ={"OPENAI_API_KEY": "sk-test"}
     ) as aeon:
-        aeon.prepared_run(TASK).to_end(Surroundings(directory=directory, **around))
+        aeon.prepared_run(TASK).to_end(Attendance(**around), RunPlace(directory=directory))
     store = SqliteStore(directory / "store.sqlite", read_only=True)
     entries = sorted(
         (entry.request.key, entry.request.model_dump(), entry.answer) for entry in store.entries()

@@ -18,7 +18,7 @@ from aeon.batch.passing import passing_folder
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
 from aeon.batch.run import Backend, BatchControl, RowRunner, Threads, capped_endpoints, open_aeon
-from aeon.cli.commands.batch_progress import attend, show_end
+from aeon.cli.commands.batch_progress import run_attended, show_end
 from aeon.cli.job.arguments import parse, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.questions import at_terminal
@@ -80,7 +80,9 @@ def batch(arguments: Sequence[str]) -> int:
                 Batch(backend, settings.batch, dataset, results, records, shard, control)
             ) as running:
                 calls, kind = lambda: endpoints.meter.spent.calls, settings.progress.kind
-                status = attend(running, forecast_rows(aeon, dataset, running.count()), kind, calls)
+                status = run_attended(
+                    running, forecast_rows(aeon, dataset, running.count()), kind, calls
+                )
     if status in (DONE, NOT_CONVERGED) and not control.stop_requested:
         remove_journal(place)
     return status

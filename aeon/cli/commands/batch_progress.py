@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,16 +12,15 @@ from typing import Any
 
 from aeon.batch.batch import Batch
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
-from aeon.batch.half_price import telling
 from aeon.batch.results import ReaderGone
 from aeon.batch.run import BatchControl
 from aeon.batch.summary import AGAIN, GOOD, Line, Summary, write_page
-from aeon.cli.progress.display import progress_for
+from aeon.cli.job.attendance import attend, show_waits
 from aeon.cli.progress.plain import Display
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.questions import at_terminal, confirm
-from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, handle_interrupts
-from aeon.cli.terminal.streams import say, stderr, warn
+from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED
+from aeon.cli.terminal.streams import say, warn
 from aeon.domain.errors import ArtefactError, ConfigError, StopRequested, StoreFailed
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
@@ -31,7 +29,7 @@ _SECONDS_BETWEEN, _MOST_PROBLEMS = 10.0, 20
 _STOPPING = "Stopping: each row under way ends after the calls that it has sent. Ctrl-C once more ends at once."
 
 
-def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], int]) -> int:
+def run_attended(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], int]) -> int:
     """Run a batch to its end, with a person at the terminal or without; `kind` is that of `progress`, `calls` tells how
     many were made. The exit status. Raises ConfigError when it would cost more than may be spent without a question,
     and nobody can be asked."""
@@ -42,13 +40,14 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
         say(forecast.words)
     shown = _Progress(running, forecast.rows, calls)
     try:
-        with (
-            progress_for(kind, stderr(), os.environ, RunView(draw=shown.draw)) as shown.display,
-            telling(shown.tell),
-            handle_interrupts(
-                control, lambda: "" if shown.display.live else _STOPPING, lambda: "Ended at once."
-            ),
-        ):
+        attending = attend(
+            RunView(draw=shown.draw),
+            kind,
+            stopping=lambda display: "" if display.live else _STOPPING,
+            ended_at_once=lambda: "Ended at once.",
+            control=control,
+        )
+        with attending as (_, shown.display), show_waits(shown.display):
             _run(running, forecast, shown)
     except ReaderGone:
         return FAILED

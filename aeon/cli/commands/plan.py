@@ -11,9 +11,9 @@ from pathlib import Path
 
 from aeon.app.aeon import Aeon
 from aeon.app.directory import claim_run_directory, identify_start
-from aeon.app.run import Planned, Run
+from aeon.app.run import Planned, Run, RunPlace
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.attendance import attend
+from aeon.cli.job.attendance import attend_run
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
@@ -158,8 +158,9 @@ def _make(request: _Request, aeon: Aeon, run: Run) -> Planned:
             request.save(draft, Planned(plan=draft, synthetic=aeon.synthetic, cut_short=why))
 
     warn(*aeon.warnings)
-    with aeon, attend(aeon.settings, request.directory, request.way_on) as (around, _):
-        return run.plan(replace(around, observers=[*around.observers, save_draft]))
+    with aeon, attend_run(aeon.settings, request.directory, request.way_on) as (attendance, _):
+        attendance = replace(attendance, observers=[*attendance.observers, save_draft])
+        return run.plan(attendance, RunPlace(directory=request.directory))
 
 
 def _deliver(request: _Request, made: Planned, plan: Plan) -> None:

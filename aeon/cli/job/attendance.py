@@ -1,16 +1,18 @@
-"""The user at the terminal while a run or the making of a plan goes on: progress, questions and Ctrl-C."""
+"""The person at the terminal while a run, a sweep or a batch goes on: progress, questions, approvals and Ctrl-C."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from logging import INFO, WARNING
 from pathlib import Path
 from typing import TypeVar
 
-from aeon.app.wiring import Surroundings
+from aeon.app.attendance import Attendance
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.plain import Display, Silence
 from aeon.cli.progress.view import RunView
@@ -23,8 +25,9 @@ from aeon.domain.events import Recorded
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
-from aeon.llm.watching import Watcher
+from aeon.llm.watching import WAITS, Watcher
 from aeon.observability.ledger import Ledger
+from aeon.report.words import one_line
 from aeon.store.cassette import CassetteSource, Provenance
 from aeon.store.cassette_export import find_provenance
 from aeon.store.opening import open_source
@@ -36,71 +39,102 @@ _Answer = TypeVar("_Answer")
 
 @contextmanager
 def attend(
+    view: RunView,
+    progress: str,
+    *,
+    stopping: Callable[[Display], str] = Display.stopping,
+    ended_at_once: Callable[[], str],
+    control: RunControl | None = None,
+    asks: bool = False,
+    warn: Callable[[str], None] = streams.warn,
+) -> Iterator[tuple[Attendance, Display]]:
+    """The person at the terminal, while the block lasts: shows `view` as the kind of `progress` says, and puts
+    questions if the configuration `asks` them. The first Ctrl-C stops what is attended and shows `stopping`, the second
+    ends the program with `ended_at_once`."""
+    switch = control or RunControl()
+
+    def put(
+        to_person: Callable[[_Question, Callable[[], bool]], _Answer], question: _Question
+    ) -> _Answer:
+        with display.pause():
+            return to_person(question, lambda: switch.stop_requested)
+
+    with (
+        progress_for(progress, streams.stderr(), os.environ, view) as display,
+        handle_interrupts(switch, lambda: stopping(display), ended_at_once),
+    ):
+        attendance = Attendance(
+            control=switch,
+            observers=[display],
+            ask=partial(put, ask) if asks else None,
+            approve=partial(put, approve) if asks or at_terminal() else None,
+            warn=warn,
+        )
+        yield attendance, display
+
+
+@contextmanager
+def attend_run(
     settings: Settings,
     directory: Path | None = None,
     resuming: str = "",
     *,
     warn: Callable[[str], None] = streams.warn,
-    of_multirun: Path | None = None,
-) -> Iterator[tuple[Surroundings, Display]]:
-    """Show progress, ask the user and handle Ctrl-C while the block lasts; `resuming` is the command that
-    goes on with the run in `directory`. Gives what the run has around it, and the progress."""
-    control, asks = RunControl(), settings.interaction.kind == "ask"
+) -> Iterator[tuple[Attendance, Display]]:
+    """The person at the terminal while one run or the making of a plan goes on; `resuming` is the command that goes on
+    with the run in `directory`."""
 
     def end_now() -> str:
-        on = (
-            f"\nTo go on from what was answered: {resuming}"
-            if settings.store.mode in ("record", "cache")
-            else ""
-        )
-        return f"Ended at once. What was written is in {directory}{on}"
+        written = f"Ended at once. What was written is in {directory}"
+        if settings.store.mode not in ("record", "cache"):
+            return written
+        return f"{written}\nTo go on from what was answered: {resuming}"
 
-    def put(
-        to_person: Callable[[_Question, Callable[[], bool]], _Answer], question: _Question
-    ) -> _Answer:
-        with progress.pause():
-            return to_person(question, lambda: control.stop_requested)
-
-    shown = progress_for(settings.progress.kind, streams.stderr(), os.environ, view_of(settings))
-    left: list[str] = []
-    with (
-        shown as progress,
-        handle_interrupts(control, progress.stopping, end_now),
-        _telling(settings, progress, left),
-    ):
-        around = Surroundings(
-            directory=directory,
-            of_multirun=of_multirun,
-            observers=[] if isinstance(progress, Silence) else [progress],
-            control=control,
-            ask=partial(put, ask) if asks else None,
-            approve=partial(put, approve) if asks or at_terminal() else None,
-            on_start=partial(_subscribe, progress) if isinstance(progress, Silence) else None,
-            warn=warn,
-            watcher=Watcher(progress.watch, stream=settings.progress.stream)
-            if progress.live
-            else None,
-        )
-        yield around, progress
-    for line in left:  # a live display would draw over it
-        streams.say(line)
+    attending = attend(
+        view_of(settings),
+        settings.progress.kind,
+        ended_at_once=end_now,
+        asks=settings.interaction.kind == "ask",
+        warn=warn,
+    )
+    with attending as (attendance, display):
+        if display.live:
+            watcher = Watcher(display.watch, stream=settings.progress.stream)
+            attendance = replace(attendance, watcher=watcher)
+        if isinstance(display, Silence):
+            attendance = replace(attendance, observers=[], on_start=partial(_subscribe, display))
+        with show_waits(display, _least_level(settings, display)):
+            yield attendance, display
 
 
-def _subscribe(progress: Silence, kernel: Orchestrator) -> None:
+def _subscribe(display: Silence, kernel: Orchestrator) -> None:
+    # It takes no time, and needs no thread of its own.
     if kernel.stream is not None:
-        kernel.stream.subscribers.append(progress)
+        kernel.stream.subscribers.append(display)
 
 
-def _telling(
-    settings: Settings, progress: Display, left: list[str]
-) -> AbstractContextManager[None]:
-    """Tell what batches are waited for; what must outlast a live display is `left` to be told after it."""
-    if not getattr(settings.provider, "batch", False):
-        return nullcontext()
-    from aeon.batch.half_price import telling
+def _least_level(settings: Settings, display: Display) -> int:
+    # A picture shows by itself what its run waits for, and so does progress without batches.
+    is_shown = settings.progress.kind != "none" and not display.live
+    return INFO if is_shown and getattr(settings.provider, "batch", False) else WARNING
 
-    is_plain = settings.progress.kind != "none" and not progress.live
-    return telling(streams.say, INFO) if is_plain else telling(left.append, WARNING)
+
+@contextmanager
+def show_waits(display: Display, at_least: int = INFO) -> Iterator[None]:
+    """While the block lasts, show what the provider is waited for, as it changes, from the level `at_least` on."""
+    waits = logging.getLogger(WAITS)
+    handler = logging.Handler()
+    handler.emit = lambda record: display.print([one_line(record.getMessage())])  # type: ignore[method-assign]
+    level, propagates = waits.level, waits.propagate
+    waits.addHandler(handler)
+    waits.setLevel(at_least)
+    waits.propagate = False
+    try:
+        yield
+    finally:
+        waits.removeHandler(handler)
+        waits.setLevel(level)
+        waits.propagate = propagates
 
 
 def view_of(settings: Settings) -> RunView:

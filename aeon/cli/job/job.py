@@ -14,8 +14,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from aeon.app.aeon import Aeon
 from aeon.app.directory import claim_run_directory
-from aeon.app.run import Run
-from aeon.cli.job.attendance import attend
+from aeon.app.run import Run, RunPlace
+from aeon.cli.job.attendance import attend_run
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, run_guarded
 from aeon.cli.terminal.streams import report, say, warn
@@ -48,16 +48,10 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
     settings, warnings, unwritten = aeon.settings, list[str](), list[ArtefactError]()
     warn(*aeon.warnings)
-    attending = attend(
-        settings,
-        directory,
-        resume_command(directory),
-        warn=warnings.append,
-        of_multirun=of_multirun,
-    )
-    with aeon, attending as (around, progress):
+    attending = attend_run(settings, directory, resume_command(directory), warn=warnings.append)
+    with aeon, attending as (attendance, progress):
         try:
-            result = run.to_end(around)
+            result = run.to_end(attendance, RunPlace(directory=directory, of_multirun=of_multirun))
         except ArtefactError as error:
             if error.result is None:
                 raise

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,26 +15,24 @@ from omegaconf import DictConfig
 
 from aeon.app.many import run_all
 from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
-from aeon.app.wiring import Surroundings
-from aeon.batch.half_price import telling
-from aeon.cli.job.attendance import view_of
+from aeon.app.run import RunPlace
+from aeon.cli.job.attendance import attend, show_waits, view_of
 from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_launcher import job_return, save_job
 from aeon.cli.job.sweep_names import name_values
 from aeon.cli.job.sweep_resume import AGAIN
 from aeon.cli.job.sweep_view import SweepView
-from aeon.cli.progress.display import progress_for
+from aeon.cli.progress.plain import Display
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.output import write_answer
-from aeon.cli.terminal.questions import approve, ask, at_terminal
+from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import (
     FAILED,
     INTERRUPTED,
     NOT_CONVERGED,
     USAGE,
-    handle_interrupts,
     run_guarded,
 )
 from aeon.config.compose.hydra_private import name_overrides
@@ -114,22 +112,20 @@ class Sweep:
     def carry_out(self, jobs: Iterable[DictConfig], context: HydraContext) -> dict[int, Any]:
         """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises KeyboardInterrupt
         when all were stopped."""
-        attended = self._settings.interaction.kind == "ask"
-        shown = progress_for(
-            self._settings.progress.kind,
-            streams.stderr(),
-            os.environ,
+        attending = attend(
             RunView(draw=self._view.draw),
+            self._settings.progress.kind,
+            stopping=self._interrupt,
+            ended_at_once=self._end_now,
+            control=self._control,
+            asks=at_terminal(),
         )
-        with (
-            shown as display,
-            handle_interrupts(self._control, self._interrupt, self._end_now),
-            telling(self._view.say),
-        ):
+        with attending as (self._attendance, display), show_waits(display):
             self._view.display = display
             display.print([])
             work = partial(self._run, context=context)
-            parallel = 1 if attended else self._settings.sweep.parallel
+            asks = self._settings.interaction.kind == "ask"
+            parallel = 1 if asks else self._settings.sweep.parallel
             values = dict(run_all(lambda job, _: work(job), self._pending(jobs), parallel))
         self._view.display = None
         self._flush()
@@ -152,14 +148,14 @@ class Sweep:
                 self._view.end(number, "done before")
                 self._print(number)
 
-    def _interrupt(self) -> str:
+    def _interrupt(self, display: Display) -> str:
         self.interrupted = True
         seconds = self._settings.execution.grace_seconds
         said = (
             f"Stopping: nothing new is started. Work that is under way has {seconds:.0f} s to end."
         )
         self._view.stopping = f"{said}\nCtrl-C again ends at once, and waits for nothing."
-        return "" if self._view.live else self._view.stopping
+        return "" if display.live else self._view.stopping
 
     def _end_now(self) -> str:
         go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))
@@ -195,21 +191,19 @@ class Sweep:
         aeon, run = prepare_job(job, of, self._endpoints.open)
         observe = self._view.begin(number, view_of(aeon.settings))
         asks = aeon.settings.interaction.kind == "ask"
-        around = Surroundings(
-            directory=directory,
-            of_multirun=self._directory,
+        attendance = replace(
+            self._attendance,
             observers=[observe],
-            control=self._control,
-            ask=partial(self._put, ask) if asks else None,
-            approve=partial(self._put, approve) if asks or at_terminal() else None,
+            ask=self._attendance.ask if asks else None,
             warn=partial(self._warn, number),
         )
+        place = RunPlace(directory=directory, of_multirun=self._directory)
         unwritten = None
         with aeon:
             for text in aeon.warnings:
                 self._warn(number, text)
             try:
-                result = run.to_end(around)
+                result = run.to_end(attendance, place)
             except ArtefactError as error:
                 if error.result is None:
                     raise
@@ -230,12 +224,6 @@ class Sweep:
         )
         markdown = settings.answer.json_schema is None
         self._print(number, partial(write_answer, result, settings.output, markdown=markdown))
-
-    def _put(self, to_person: Any, question: Any) -> Any:
-        display = self._view.display
-        assert display is not None
-        with display.pause():
-            return to_person(question, lambda: self._control.stop_requested)
 
     def _warn(self, number: int, text: str) -> None:
         with self._printing:

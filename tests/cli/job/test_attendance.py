@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from aeon.app.wiring import Surroundings
+from aeon.app.attendance import Attendance
 from aeon.cli.job import attendance as module
-from aeon.cli.job.attendance import attend
+from aeon.cli.job.attendance import attend_run
 from aeon.cli.progress.display import Display
 from aeon.config.load import compose
 from aeon.config.settings import Settings
@@ -30,7 +30,7 @@ STARTED = Recorded(
     "2026-01-01T00:00:00+00:00",
     RunStarted(run_id="r", task="t", provider="p", synthetic=True),
 )
-ASKS: dict[str, Callable[[Surroundings], Any]] = {
+ASKS: dict[str, Callable[[Attendance], Any]] = {
     "ask": lambda person: (
         person.ask and person.ask(FollowUpQuestion(question="Which?", assumption="Any."))
     ),
@@ -39,8 +39,8 @@ ASKS: dict[str, Callable[[Surroundings], Any]] = {
 
 
 @contextmanager
-def attend_on(stream: io.StringIO, settings: Settings) -> Iterator[tuple[Surroundings, Display]]:
-    with contextlib.redirect_stderr(stream), attend(settings) as attended:
+def attend_on(stream: io.StringIO, settings: Settings) -> Iterator[tuple[Attendance, Display]]:
+    with contextlib.redirect_stderr(stream), attend_run(settings) as attended:
         yield attended
 
 

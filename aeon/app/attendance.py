@@ -1,0 +1,31 @@
+"""How a person attends runs: what shows them the progress, how they are asked, and the switch that stops them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from aeon.domain.events import Subscriber
+from aeon.kernel.control import RunControl
+from aeon.kernel.orchestrator import Orchestrator
+from aeon.llm.watching import Watcher
+from aeon.refinement.models import Ask
+from aeon.tools.registry import Approve
+
+_log = logging.getLogger("aeon")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attendance:
+    """A person beside one run, or beside all jobs of a sweep or rows of a batch. `control` stops them, `observers` are
+    given every event, `watcher` looks on at calls under way, `on_start` is given the kernel. Without `ask` follow-up
+    questions stay open; without `approve` tools that need approval are refused."""
+
+    control: RunControl = field(default_factory=RunControl)
+    observers: Sequence[Subscriber] = ()
+    watcher: Watcher | None = None
+    ask: Ask | None = None
+    approve: Approve | None = None
+    warn: Callable[[str], None] = _log.warning
+    on_start: Callable[[Orchestrator], None] | None = None
