@@ -22,7 +22,6 @@ KNOTS = frozenset(
     {
         "app/aeon.py:prepared_run",
         "app/parent.py:find_parent",
-        "cli/commands/batch.py:batch",
         "cli/commands/cassette.py:_export",
         "cli/commands/check.py:check",
         "cli/commands/plan.py:plan",

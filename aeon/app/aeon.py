@@ -206,12 +206,13 @@ class Aeon:
         if isinstance(tasks, str | Mapping):
             raise TypeError("tasks is a single task: run_many takes several, run one")
 
-        def run(task: Task, control: RunControl) -> RunResult:
-            return self.run(
-                control=control, **(task if isinstance(task, Mapping) else {"task": task})
-            )
+        control = RunControl()
 
-        return run_all(run, tasks, max_concurrency)
+        def run(task: Task) -> RunResult:
+            given = task if isinstance(task, Mapping) else {"task": task}
+            return self.run(control=control, **given)
+
+        return run_all(run, tasks, max_concurrency, control)
 
     async def arun(
         self, task: str | None = None, *, control: RunControl | None = None, **arguments: Any

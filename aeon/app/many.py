@@ -18,25 +18,28 @@ Given = TypeVar("Given")
 
 
 def run_all(
-    work: Callable[[Given, RunControl], T], items: Iterable[Given], max_concurrency: int
+    work: Callable[[Given], T], items: Iterable[Given], max_concurrency: int, control: RunControl
 ) -> Generator[T, None, None]:
     """What `work` gives for each item, as it ends, at most `max_concurrency` at once; an item is taken when there is
-    room for it. The control of all is stopped when the caller stops iterating, or when one raises."""
+    room for it. `control`, that of all runs, is stopped when the caller stops iterating, or when one raises."""
     if max_concurrency < 1:
         raise ValueError(f"max_concurrency is {max_concurrency}: at least 1 run must be under way")
-    control, ended, running = RunControl(), SimpleQueue[Future[T]](), 0
+    ended = SimpleQueue[Future[T]]()
+    running = 0
     pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="aeon-run")
     try:
         for item in items:
-            pool.submit(work, item, control).add_done_callback(ended.put)
+            pool.submit(work, item).add_done_callback(ended.put)
             running += 1
             while running >= max_concurrency or not ended.empty():
                 running -= 1
                 yield ended.get().result()
         for _ in range(running):
             yield ended.get().result()
-    finally:
+    except BaseException:
         control.request_stop()
+        raise
+    finally:
         pool.shutdown(cancel_futures=True)
 
 

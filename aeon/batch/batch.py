@@ -10,7 +10,8 @@ from itertools import islice
 from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
-from aeon.batch.run import Backend, BatchControl, Ended
+from aeon.batch.run import AttendRow, Backend, Ended, unattended
+from aeon.batch.runner import GroupControl
 from aeon.batch.summary import Line, is_final
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import (
@@ -26,7 +27,7 @@ _REFUSED, _MOST_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name_
 @dataclass
 class Batch:
     """A dataset on its way through a backend. `shard` (i, n) takes every n-th row from the i-th on; without `records`
-    none is kept."""
+    none is kept. `attend` is the person beside each row."""
 
     backend: Backend
     settings: BatchSettings
@@ -34,13 +35,16 @@ class Batch:
     results: Results
     records: Records | None
     shard: tuple[int, int] = (1, 1)
-    control: BatchControl = field(default_factory=BatchControl)
+    control: GroupControl = field(default_factory=GroupControl)
+    attend: AttendRow = unattended
     _refused: int = 0
 
     def lines(self, most: int | None = None) -> Iterator[Line]:
         """The line of each row that is not done, once it is written, at most of so many rows; a row that was asked to
         stop leaves none, and goes on with the next start."""
-        with closing(self.backend.run(islice(self._rows(), most), self.control)) as ended:
+        with closing(
+            self.backend.run(islice(self._rows(), most), self.control, self.attend)
+        ) as ended:
             yield from self._written(map(self._keep, ended))
 
     def _written(self, lines: Iterable[Line]) -> Iterator[Line]:

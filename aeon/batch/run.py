@@ -6,38 +6,44 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from aeon.app.aeon import Aeon
-from aeon.app.many import run_all
-from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
+from aeon.app.attendance import Attendance
 from aeon.app.process import OpenEndpoints
+from aeon.app.run import RunPlace
 from aeon.batch.dataset import Row
+from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.overrides import check_changes, check_overrides, modes_among
 from aeon.batch.records import Running
 from aeon.batch.results import line_of, problem_line
+from aeon.batch.runner import GroupControl, run_rows
 from aeon.batch.summary import Line
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings
 from aeon.config.origin import FILE, digest_of, read
-from aeon.config.settings import BatchSettings, Settings
+from aeon.config.settings import Settings
 from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
-from aeon.llm.stack.limits import LimitSettings
-from aeon.llm.stack.patience import Patience
 from aeon.observability.artefacts import allow_files
 from aeon.store.models import Entry
 
 Keep = Callable[[Path, Entry, StoreFailed | None], None]
+AttendRow = Callable[[Row], AbstractContextManager[Attendance]]
 _MOST_CONFIGURATIONS = 32
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
+
+
+def unattended(_: Row) -> AbstractContextManager[Attendance]:
+    """Nobody is beside a row."""
+    return nullcontext(Attendance())
 
 
 class Ended(NamedTuple):
@@ -50,9 +56,12 @@ class Ended(NamedTuple):
 class Backend(Protocol):
     """Where the rows of a batch are run."""
 
-    def run(self, rows: Iterator[Row], control: BatchControl) -> Generator[Ended, None, None]:
+    def run(
+        self, rows: Iterator[Row], control: GroupControl, attend: AttendRow
+    ) -> Generator[Ended, None, None]:
         """Each row as it ends, in any order; a row is taken from `rows` when there is room for it. After `control` was
-        stopped, no row is taken, and one that did not come to its end gives nothing: it goes on with a later start."""
+        stopped, no row is taken, and one that did not come to its end gives nothing: it goes on with a later start.
+        `attend` is the person beside each row that is run in this process."""
 
     def forget(self, key: str) -> None:
         """The line of the row of this key is written: what was kept to go on with it can be removed."""
@@ -85,34 +94,6 @@ def _of_rows(composition: Composition, *more: str) -> Composition:
     return composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
 
 
-class BatchControl(RunControl):
-    """The control of all rows of a batch; `has_failed` where it was stopped since it could not go on."""
-
-    has_failed = False
-
-    def fail(self, reason: str) -> None:
-        """Ask all rows to stop, since no other would fare better."""
-        self.has_failed = self.has_failed or not self.stop_requested
-        self.request_stop(reason)
-
-
-def patience_of(settings: BatchSettings, give_up: Callable[[str], None]) -> Patience:
-    """How long the rows of a batch wait for a provider that is down; then `give_up` is called with the reason."""
-    return Patience(
-        settings.patience_seconds, "batch.patience_seconds", for_unreached=True, give_up=give_up
-    )
-
-
-def capped_endpoints(settings: BatchSettings, control: BatchControl) -> SharedEndpoints:
-    """The endpoints of all rows of this process, which stop `control` when a cap of the batch is reached, and when they
-    are down for longer than its patience."""
-    caps = LimitSettings.model_construct(
-        max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls
-    )
-    meter = CappedMeter(caps, control.request_stop, "batch")
-    return SharedEndpoints(meter, patience_of(settings, control.fail))
-
-
 @dataclass
 class RowRunner:
     """Runs rows through `aeon`, from many threads. `of` and `configuration` are for their lines; `running` is where
@@ -123,22 +104,26 @@ class RowRunner:
     of: int
     configuration: str
     running: Running
-    endpoints: SharedEndpoints | None = None
+    endpoints: SharedEndpoints = field(default_factory=SharedEndpoints)
     _others: dict[tuple[str, ...], Aeon | ConfigError] = field(default_factory=dict)
     _opening: threading.RLock = field(default_factory=threading.RLock)
 
-    def run(self, row: Row, control: RunControl, keep: Keep | None = None) -> Ended | None:
+    def run(
+        self,
+        row: Row,
+        control: RunControl,
+        keep: Keep | None = None,
+        attend: AttendRow = unattended,
+    ) -> Ended | None:
         """Run a row; None when it was asked to stop. `keep` is given its directory, each answer before it is used, and
         why its store could not take it. Raises ArtefactError and StoreFailed when its directory cannot be written."""
         of, configuration, failures = self.of, self.configuration, list[StoreFailed]()
         if row.problem:
             return Ended(problem_line(row, of, configuration, "invalid", row.problem))
-        if self.endpoints is not None:
-            self.endpoints.wait_until_up(lambda: control.stop_requested)
-        if control.stop_requested:
-            return None
         try:
-            result = self._run(row, control, keep or partial(_fail, failures))
+            with attend(row) as attendance:
+                attendance = replace(attendance, control=control)
+                result = self._run(row, attendance, keep or partial(_fail, failures))
         except ConfigError as error:
             return Ended(
                 problem_line(row, of, configuration, "invalid", f"line {row.line}: {error.message}")
@@ -166,27 +151,26 @@ class RowRunner:
                 other.close()
         self.running.close()
 
-    def _run(self, row: Row, control: RunControl, keep: Keep) -> RunResult:
+    def _run(self, row: Row, attendance: Attendance, keep: Keep) -> RunResult:
         check_overrides(row.overrides)
         directory, cut_off = self.running.directories(row.key)
-        given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
-        given["keep"] = partial(keep, directory)
+        place = RunPlace(directory=directory, keep=partial(keep, directory))
         # With no store, then or now, nothing that was answered is kept.
         if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
-            return self._aeon_for(row.overrides).run(row.task, **given)
+            aeon = self._aeon_for(row.overrides)
+            return aeon.prepared_run(row.task, inputs=row.inputs).to_end(attendance, place)
         digest = digest_of(cut_off / FILE)  # `running` has seen that it may be gone on with
         with self._open(row.overrides, f"resume={cut_off}", f"trust='{digest}'") as aeon:
-            return aeon.run(row.task, **given)
+            return aeon.prepared_run(row.task, inputs=row.inputs).to_end(attendance, place)
 
     def _open(self, overrides: tuple[str, ...], *more: str) -> Aeon:
         with self._opening:  # Hydra composes one configuration at a time
-            opening = None if self.endpoints is None else self.endpoints.open
             return open_aeon(
                 self.composition,
                 *more,
                 *overrides,
                 configured=self._configured_for(overrides),
-                open_endpoints=opening,
+                open_endpoints=self.endpoints.open,
             )
 
     def _configured_for(self, overrides: tuple[str, ...]) -> Settings | None:
@@ -227,15 +211,17 @@ class Threads:
         allow_files(parallel)
         sys.setswitchinterval(_SWITCH_SECONDS)
 
-    def run(self, rows: Iterator[Row], control: BatchControl) -> Generator[Ended, None, None]:
+    def run(
+        self, rows: Iterator[Row], control: GroupControl, attend: AttendRow
+    ) -> Generator[Ended, None, None]:
         """See `Backend`."""
-        running = run_all(
-            lambda row, own: self._runner.run(row, Either(control, own)), rows, self._parallel
+        return run_rows(
+            rows,
+            lambda row: self._runner.run(row, control, attend=attend),
+            endpoints=self._runner.endpoints,
+            control=control,
+            parallel=self._parallel,
         )
-        with closing(running):  # when nobody takes what has ended, no row goes on
-            for ended in running:
-                if ended is not None:
-                    yield ended
 
     def forget(self, key: str) -> None:
         """See `Backend`."""
@@ -252,15 +238,3 @@ def _fail(
     if failure is not None:
         failures.append(failure)  # the run makes a result of it
         raise failure
-
-
-class Either(RunControl):
-    """Stops when one of two is stopped."""
-
-    def __init__(self, one: RunControl, other: RunControl) -> None:
-        self._both = one, other
-
-    @property
-    def stop_requested(self) -> bool:  # type: ignore[override]
-        """Whether one of them is stopped."""
-        return any(control.stop_requested for control in self._both)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -25,8 +25,8 @@ from aeon.report.words import (
 )
 
 Line = dict[str, Any]
-AGAIN = ("failed", "interrupted", "invalid")
-"""How a row may have ended that is run again when the batch goes on."""
+AGAIN = ("failed", "interrupted", "invalid", "no result", "not started")
+"""How a row or a job may have ended that is run again when its batch or sweep goes on."""
 GOOD = ("converged", "completed")
 SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
@@ -50,8 +50,8 @@ _MOST_ERRORS, _MOST_ROWS_OF_ERROR = 200, 5
 _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 
 
-def is_final(line: Line) -> bool:
-    """Whether the row of a line is done: it ended well, or another start would find the same answers."""
+def is_final(line: Mapping[str, Any]) -> bool:
+    """Whether the row or job of a line is done: it ended well, or another start would find the same answers."""
     ended = line["ended"]
     return ended in GOOD or not (ended in AGAIN or line.get("unusable_calls"))
 

@@ -10,9 +10,17 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from aeon.cli.job.multirun import Job, read_jobs, summary, worst, write_status
+from aeon.batch.runner import GroupControl
+from aeon.cli.job.multirun import Job, read_jobs, statuses_of, summary, write_status
 from aeon.cli.main import main
-from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
+from aeon.cli.terminal.status import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    NOT_CONVERGED,
+    USAGE,
+    status_of_all,
+)
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
@@ -98,10 +106,8 @@ def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
     ],
 )
 def test_the_worst_of_statuses(statuses: list[int], expected: int) -> None:
-    assert (
-        worst([Job(number, {}, Path(), status) for number, status in enumerate(statuses)])
-        == expected
-    )
+    jobs = [Job(number, {}, Path(), status) for number, status in enumerate(statuses)]
+    assert status_of_all(GroupControl(), statuses_of(jobs)) == expected
 
 
 def test_statuses_are_left_where_the_jobs_were(tmp_path: Path) -> None:

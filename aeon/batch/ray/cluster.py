@@ -17,11 +17,11 @@ from aeon.batch.ray.limits import Limits
 from aeon.batch.ray.nodes import Member, Nodes, start_actor
 from aeon.batch.ray.worker import Job
 from aeon.batch.results import problem_line
-from aeon.batch.run import BatchControl, Ended, RowRunner
+from aeon.batch.run import AttendRow, Ended, RowRunner
+from aeon.batch.runner import GroupControl, caps_of
 from aeon.config.settings import BatchSettings
 from aeon.config.state import state_folder
 from aeon.domain.errors import AeonError, Unexpected
-from aeon.llm.stack.limits import LimitSettings
 
 _POLL_SECONDS = 0.2
 _MOST_ATTEMPTS = 16
@@ -36,9 +36,6 @@ class Cluster:
         self._runner, self._running = runner, runner.running
         self._ended = SimpleQueue[tuple[_Task, Member, Future[Ended | None]]]()
         self._again, self._has_more = deque[_Task](), True
-        caps = LimitSettings.model_construct(
-            max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls
-        )
         job_of = runner.of, runner.configuration, settings, Path.cwd()
         job = Job(runner.composition, dict(runner.aeon.hashes), *job_of)
         self._ray = ray = connect(settings.ray.address)
@@ -46,14 +43,19 @@ class Cluster:
             here = ray.get_runtime_context().get_node_id()
             of_batch = self._running.folder, runner.aeon.settings.store.own_backend, state_folder()
             self._answers = start_actor(ray, Answers, here, *of_batch, num_cpus=0)
-            self._limits = start_actor(ray, Limits, here, caps, num_cpus=0)
+            self._limits = start_actor(ray, Limits, here, caps_of(settings), num_cpus=0)
             self._of_actor(self._answers.open)
             self._nodes = Nodes(ray, job, settings.ray.actors_per_node, self._answers, self._limits)
         except BaseException:
             ray.shutdown()
             raise
 
-    def run(self, rows: Iterator[Row], control: BatchControl) -> Generator[Ended, None, None]:
+    def run(
+        self,
+        rows: Iterator[Row],
+        control: GroupControl,
+        attend: AttendRow,  # noqa: ARG002  # nobody is on a node
+    ) -> Generator[Ended, None, None]:
         """See `Backend`."""
         under_way, is_told, self._has_more = 0, False, True
         while True:
@@ -79,7 +81,7 @@ class Cluster:
             if ended is not None:
                 yield ended
 
-    def _stop(self, control: BatchControl) -> None:
+    def _stop(self, control: GroupControl) -> None:
         """Stop all rows, as a worker has."""
         if failure := self._of_actor(self._limits.fail):
             control.fail(failure)

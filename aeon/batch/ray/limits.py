@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from aeon.app.many_endpoints import SharedEndpoints
+from aeon.batch.endpoints import SharedEndpoints
 from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.request import LLMAdapter
 from aeon.llm.settings import ProviderSettings

@@ -18,7 +18,8 @@ from aeon.batch.passing import passing_folder
 from aeon.batch.ray.answers import write_entry
 from aeon.batch.ray.limits import LentEndpoints
 from aeon.batch.records import Running
-from aeon.batch.run import Either, Ended, RowRunner, open_aeon, patience_of
+from aeon.batch.run import Ended, RowRunner, open_aeon
+from aeon.batch.runner import patience_of
 from aeon.config.compose.literal import Composition
 from aeon.config.origin import FILE
 from aeon.config.settings import BatchSettings
@@ -28,6 +29,18 @@ from aeon.observability.artefacts import allow_files
 from aeon.store.models import Entry
 
 T = TypeVar("T")
+
+
+class Either(RunControl):
+    """Stops when one of two is stopped."""
+
+    def __init__(self, one: RunControl, other: RunControl) -> None:
+        self._both = one, other
+
+    @property
+    def stop_requested(self) -> bool:  # type: ignore[override]
+        """Whether one of them is stopped."""
+        return any(control.stop_requested for control in self._both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +122,10 @@ class Worker:
                 raise StopRequested("the row is run elsewhere, or the batch is over")
             begun.add(directory)
 
+        either = Either(self._control, own)
+        self._endpoints.wait_until_up(lambda: either.stop_requested)
         try:
-            return self._runner.run(row, Either(self._control, own), keep)
+            return None if either.stop_requested else self._runner.run(row, either, keep)
         finally:
             self._running.drop(row.key)
 

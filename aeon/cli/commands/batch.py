@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from aeon.app.aeon import Aeon
 from aeon.batch.batch import Batch
-from aeon.batch.dataset import Common, open_dataset
+from aeon.batch.dataset import Common, Dataset, open_dataset
+from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.forecast import forecast_rows
 from aeon.batch.half_price import remove_journal, with_journal
 from aeon.batch.identity import identify
@@ -17,75 +19,106 @@ from aeon.batch.merge import merge
 from aeon.batch.passing import passing_folder
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
-from aeon.batch.run import Backend, BatchControl, RowRunner, Threads, capped_endpoints, open_aeon
+from aeon.batch.run import Backend, RowRunner, Threads, open_aeon
+from aeon.batch.runner import GroupControl, group_endpoints
 from aeon.cli.commands.batch_progress import run_attended, show_end
 from aeon.cli.job.arguments import parse, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
+from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings, read_inputs, read_task
-from aeon.config.settings import BatchSettings, Settings
+from aeon.config.settings import BatchSettings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import relative_to_here
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What stands on the command line of a batch beside its configuration. `out` is None for standard output."""
+
+    dataset: str
+    out: Path | None
+    shard: tuple[int, int]
+
+
 def batch(arguments: Sequence[str]) -> int:
     """Run a dataset. 0 when every row converged or is complete, 1 when one failed or cannot be run, 3 when one did
     not converge, 130 when interrupted. Raises ConfigError before anything is paid."""
-    if arguments and (other := {"merge": _merge, "record": _unpack}.get(arguments[0])):
+    other = {"merge": _merge, "record": _unpack}.get(arguments[0] if arguments else "")
+    if other is not None:
         return other(arguments[1:])
-    words = {
-        name: [a.partition("=")[2] for a in arguments if a.startswith(f"{name}=")] for name in _OWN
-    }
     refuse_keys(arguments, "sweep", "a sweep (-m)")
-    composition = parse([a for a in arguments if a.partition("=")[0] not in _OWN])
+    composition = parse([text for text in arguments if text.partition("=")[0] not in _OWN])
     settings = compose_settings(composition)
     keep_private(settings)
     if settings.resume is not None or settings.store.mode == "replay":
-        raise ConfigError(
-            "a batch goes on by itself, from its out file: leave resume and store.mode=replay out"
-        )
-    out = _results_file(_one(words, "out"))
-    shard = _shard(_one(words, "shard") if words["shard"] else "1/1")
-    given = _one(words, "dataset")
+        problem = "a batch goes on by itself, from its out file"
+        raise ConfigError(f"{problem}: leave resume and store.mode=replay out")
+    given = _read_words(arguments)
+    has_files = given.out is not None and given.dataset != "-"
+    control = GroupControl()
     # What has its files needs no other place.
-    with nullcontext(Path()) if out and given != "-" else passing_folder() as passing:
-        place = out or passing / "out"
-        path = _dataset_file(given, passing / "dataset.jsonl")
+    with nullcontext(Path()) if has_files else passing_folder() as passing:
+        place = given.out or passing / "out"
+        path = _dataset_file(given.dataset, passing / "dataset.jsonl")
         composition = with_journal(composition, settings, place)
-        control = BatchControl()
-        endpoints = capped_endpoints(settings.batch, control)
-        with closing(endpoints), open_aeon(composition, open_endpoints=endpoints.open) as aeon:
+        with (
+            closing(group_endpoints(settings.batch, control)) as endpoints,
+            open_aeon(composition, open_endpoints=endpoints.open) as aeon,
+        ):
             warn(*aeon.warnings)
             check_prices(price_book(aeon.settings.provider), settings.batch.max_cost, of="batch")
-            try:
-                dataset = open_dataset(path, settings.batch.columns, _common(aeon, settings))
-            except ConfigError as error:  # a copy of standard input has a name that says nothing
-                raise ConfigError(
-                    error.message.replace(str(path), words["dataset"][0]), hint=error.hint
-                ) from None
-            configuration = identify(aeon)
-            results = Results(out, configuration, dataset, settings.batch.changed, put)
-            _check_shard(shard, results)
-            under_way = place.with_name(f"{place.name}.running")
-            folder = Running(under_way, trusts_all=settings.trust is True)
-            records = Records(place) if out else None
-            warn(*folder.warnings)
-            folder.drop_done(row for row in dataset.rows() if results.done[row.number])
-            runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints)
-            backend = _backend(runner, settings.batch)
-            with closing(
-                Batch(backend, settings.batch, dataset, results, records, shard, control)
-            ) as running:
-                calls, kind = lambda: endpoints.meter.spent.calls, settings.progress.kind
-                status = run_attended(
-                    running, forecast_rows(aeon, dataset, running.count()), kind, calls
-                )
+            dataset = _open_dataset(path, given, aeon)
+            runner = _open_runner(aeon, composition, dataset, endpoints, place)
+            with closing(_open_batch(given, runner, dataset, control, place)) as running:
+                calls = lambda: endpoints.meter.spent.calls  # noqa: E731
+                forecast = forecast_rows(aeon, dataset, running.count())
+                status = run_attended(running, aeon.settings, forecast, calls)
     if status in (DONE, NOT_CONVERGED) and not control.stop_requested:
         remove_journal(place)
     return status
+
+
+def _read_words(arguments: Sequence[str]) -> _Given:
+    words = {
+        name: [text.partition("=")[2] for text in arguments if text.startswith(f"{name}=")]
+        for name in _OWN
+    }
+    out = _results_file(_one(words, "out"))
+    shard = _shard(_one(words, "shard") if words["shard"] else "1/1")
+    return _Given(_one(words, "dataset"), out, shard)
+
+
+def _open_dataset(path: Path, given: _Given, aeon: Aeon) -> Dataset:
+    try:
+        return open_dataset(path, aeon.settings.batch.columns, _common(aeon))
+    except ConfigError as error:  # a copy of standard input has a name that says nothing
+        message = error.message.replace(str(path), given.dataset)
+        raise ConfigError(message, hint=error.hint) from None
+
+
+def _open_runner(
+    aeon: Aeon, composition: Composition, dataset: Dataset, endpoints: SharedEndpoints, place: Path
+) -> RowRunner:
+    folder = place.with_name(f"{place.name}.running")
+    running = Running(folder, trusts_all=aeon.settings.trust is True)
+    return RowRunner(aeon, composition, dataset.count, identify(aeon), running, endpoints)
+
+
+def _open_batch(
+    given: _Given, runner: RowRunner, dataset: Dataset, control: GroupControl, place: Path
+) -> Batch:
+    settings = runner.aeon.settings.batch
+    results = Results(given.out, runner.configuration, dataset, settings.changed, put)
+    _check_shard(given.shard, results)
+    warn(*runner.running.warnings)
+    runner.running.drop_done(row for row in dataset.rows() if results.done[row.number])
+    records = Records(place) if given.out else None
+    backend = _backend(runner, settings)
+    return Batch(backend, settings, dataset, results, records, given.shard, control)
 
 
 def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
@@ -161,8 +194,9 @@ def _dataset_file(text: str, copy: Path) -> Path:
     return copy
 
 
-def _common(aeon: Aeon, settings: Settings) -> Common:
+def _common(aeon: Aeon) -> Common:
     """What the command line gives to all rows."""
+    settings = aeon.settings
     if settings.task is not None or settings.task_file is not None:
         return Common(read_task(settings) or "", read_inputs(settings))
     return Common(aeon.workflow.task if aeon.workflow else "", read_inputs(settings))

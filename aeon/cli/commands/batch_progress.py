@@ -3,51 +3,64 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from aeon.app.attendance import Attendance
 from aeon.batch.batch import Batch
+from aeon.batch.dataset import Row
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.results import ReaderGone
-from aeon.batch.run import BatchControl
+from aeon.batch.runner import GroupControl
 from aeon.batch.summary import AGAIN, GOOD, Line, Summary, write_page
-from aeon.cli.job.attendance import attend, show_waits
+from aeon.cli.job.attendance import attend, once, show_waits, view_of
 from aeon.cli.progress.plain import Display
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.questions import at_terminal, confirm
-from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED
+from aeon.cli.terminal.status import FAILED, NOT_CONVERGED, status_of_all
 from aeon.cli.terminal.streams import say, warn
+from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError, StopRequested, StoreFailed
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
 
-_SECONDS_BETWEEN, _MOST_PROBLEMS = 10.0, 20
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from aeon.cli.progress.rows import RowsView
+
+_SECONDS_BETWEEN, _MOST_PROBLEMS, _MOST_FOLLOWED = 10.0, 20, 50
 _STOPPING = "Stopping: each row under way ends after the calls that it has sent. Ctrl-C once more ends at once."
 
 
-def run_attended(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], int]) -> int:
-    """Run a batch to its end, with a person at the terminal or without; `kind` is that of `progress`, `calls` tells how
-    many were made. The exit status. Raises ConfigError when it would cost more than may be spent without a question,
-    and nobody can be asked."""
+def run_attended(
+    running: Batch, settings: Settings, forecast: Forecast, calls: Callable[[], int]
+) -> int:
+    """Run a batch to its end, with a person at the terminal or without; `calls` tells how many were made. The exit
+    status. Raises ConfigError when it would cost more than may be spent without a question, and nobody can be asked."""
     summary, control, out = running.results.summary, running.control, running.results.path
     if summary.count:
         say(f"{count_noun(summary.count, 'row')} done before.")
     if forecast.rows:
         say(forecast.words)
-    shown = _Progress(running, forecast.rows, calls)
+    shown = _Progress(running, settings, forecast.rows, calls)
+    attending = attend(
+        RunView(draw=shown.draw),
+        settings.progress.kind,
+        stopping=lambda display: "" if display.live else _STOPPING,
+        ended_at_once=lambda: "Ended at once.",
+        control=control,
+        asks=settings.interaction.kind == "ask",
+    )
     try:
-        attending = attend(
-            RunView(draw=shown.draw),
-            kind,
-            stopping=lambda display: "" if display.live else _STOPPING,
-            ended_at_once=lambda: "Ended at once.",
-            control=control,
-        )
-        with attending as (_, shown.display), show_waits(shown.display):
+        with attending as (attendance, display), show_waits(display):
+            shown.begin(attendance, display)
             _run(running, forecast, shown)
     except ReaderGone:
         return FAILED
@@ -71,42 +84,39 @@ def _say_how_to_go_on(reason: str, out: Path | None) -> None:
     say(f"Stopped: {reason}. {way}" if reason else way)
 
 
-def _status(summary: Summary, control: BatchControl) -> int:
-    if control.stop_requested and not control.reason:
-        return INTERRUPTED
-    if summary.failed or control.has_failed:
-        return FAILED
-    return NOT_CONVERGED if control.reason or summary.ends.keys() - set(GOOD) else DONE
+def _status(summary: Summary, control: GroupControl) -> int:
+    statuses = {FAILED} if summary.failed else set()
+    if summary.ends.keys() - set(GOOD):
+        statuses.add(NOT_CONVERGED)
+    return status_of_all(control, statuses)
 
 
 def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
-    most, summary, control = (
-        running.settings.confirm_above_cost,
-        running.results.summary,
-        running.control,
-    )
-    if most is not None and shown.left:
-        if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
-            return
-        while (
-            shown.left
-            and summary.ran < FIRST_ROWS
-            and (summary.cost or 0) <= most
-            and not control.stop_requested
-        ):
-            shown.take(running.lines(FIRST_ROWS - summary.ran))  # those of earlier starts tell, too
-        if shown.left and not control.stop_requested:
-            cost = (
-                None if summary.cost is None else summary.cost / max(summary.ran, 1) * forecast.rows
-            )
-            is_new = (
-                cost is not None or forecast.least_cost is not None
-            )  # else it was asked before the first row
-            if is_new and not _is_affordable(
-                most, cost, "by its first rows about", control, shown.display
-            ):
-                return
-    shown.take(running.lines())
+    most = running.settings.confirm_above_cost
+    if most is None or not shown.left or _is_confirmed(most, running, forecast, shown):
+        shown.take(running.lines())
+
+
+def _is_confirmed(most: float, running: Batch, forecast: Forecast, shown: _Progress) -> bool:
+    """Whether the batch may cost what is foreseen, before its first row and once more by its first rows."""
+    summary, control = running.results.summary, running.control
+    if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
+        return False
+    while _needs_first_rows(most, summary) and shown.left and not control.stop_requested:
+        shown.take(running.lines(FIRST_ROWS - summary.ran))
+    if control.stop_requested or not shown.left:
+        return True
+    cost = None
+    if summary.cost is not None:
+        cost = summary.cost / max(summary.ran, 1) * forecast.rows
+    if cost is None and forecast.least_cost is None:
+        return True  # it was asked before the first row
+    return _is_affordable(most, cost, "by its first rows about", control, shown.display)
+
+
+def _needs_first_rows(most: float, summary: Summary) -> bool:
+    # Rows of earlier starts tell, too.
+    return summary.ran < FIRST_ROWS and (summary.cost or 0) <= most
 
 
 def _is_affordable(
@@ -141,18 +151,51 @@ def show_end(summary: Summary, out: Path | None) -> None:
 
 
 class _Progress:
-    """A line that tells how far a batch is: on a terminal kept up to date, else a new one now and then."""
+    """How far a batch is: on a terminal a picture of the rows under way, else a line now and then."""
 
     display: Display
+    _attendance: Attendance
 
-    def __init__(self, running: Batch, left: int, calls: Callable[[], int]) -> None:
-        self._running, self._calls, self._problems, self._ran = running, calls, 0, 0
-        self._total, self._began, self._shown = (
-            running.results.summary.count + left,
-            time.monotonic(),
-            -inf,
-        )
-        self._enough = running.results.summary.ran + FIRST_ROWS
+    def __init__(
+        self, running: Batch, settings: Settings, left: int, calls: Callable[[], int]
+    ) -> None:
+        summary = running.results.summary
+        self._running, self._settings, self._calls = running, settings, calls
+        self._problems = self._ran = 0
+        self._total = summary.count + left
+        self._began = time.monotonic()
+        self._shown = -inf
+        self._enough = summary.ran + FIRST_ROWS
+
+    def begin(self, attendance: Attendance, display: Display) -> None:
+        """Show on `display` how far the batch is, and let its rows ask the person."""
+        warn_of_row = once(lambda text: self.tell(f"Warning: {text}"))
+        self.display = display
+        self._attendance = replace(attendance, observers=(), warn=warn_of_row)
+        self._running.attend = self._attend_row
+
+    @contextmanager
+    def _attend_row(self, row: Row) -> Iterator[Attendance]:
+        """The person beside one row, who sees it if there is room for it on the screen."""
+        if not self.display.live or len(self._view.rows) >= _MOST_FOLLOWED:
+            yield self._attendance
+            return
+        observe = self._view.begin(row.number, one_line(row.id, 80), view_of(self._settings))
+        try:
+            yield replace(self._attendance, observers=[observe])
+        finally:
+            self._view.end(row.number, "ended")
+
+    @cached_property
+    def _view(self) -> RowsView:
+        from aeon.cli.progress.rows import RowsView  # slow to load
+
+        def stopping() -> str:
+            return _STOPPING if self._running.control.stop_requested else ""
+
+        view = RowsView("row", lambda _: self._words(), stopping, forgets=True)
+        view.display = self.display
+        return view
 
     @property
     def left(self) -> int:
@@ -171,17 +214,9 @@ class _Progress:
                 self.tell(project(summary, self.left, (time.monotonic() - self._began) / self._ran))
             self._show()
 
-    def draw(self, _now: datetime, width: int, _height: int) -> list[Any]:
-        """The line as it is now, for a terminal."""
-        from rich.text import Text  # slow to load
-
-        lines = [
-            Text(self._words()),
-            *([Text(_STOPPING)] if self._running.control.stop_requested else []),
-        ]
-        for line in lines:
-            line.truncate(width, overflow="ellipsis")
-        return lines
+    def draw(self, now: datetime, width: int, height: int) -> list[Text]:
+        """The picture as it is now, for a terminal."""
+        return self._view.draw(now, width, height)
 
     def _show(self) -> None:
         now = time.monotonic()

@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon.app.aeon import Aeon
+from aeon.app.attendance import Attendance
 from aeon.app.directory import claim_run_directory
 from aeon.app.run import Run, RunPlace
 from aeon.cli.job.attendance import attend_run
@@ -22,6 +23,7 @@ from aeon.cli.terminal.streams import report, say, warn
 from aeon.config.compose import hydra_private
 from aeon.config.compose.problems import composition_error
 from aeon.domain.errors import ArtefactError
+from aeon.domain.result import RunResult
 from aeon.report.ending import resume_command
 from aeon.report.words import one_line
 
@@ -33,12 +35,12 @@ def run_one(aeon: Aeon, run: Run, whole: DictConfig, config_name: str) -> int:
     """Run the job of a composed configuration in a directory of its own; the exit status."""
     directory = claim_run_directory(whole, run)
 
-    def carry_out(_: DictConfig) -> int:
+    def run_in_hydra(_: DictConfig) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
         return run_guarded(lambda: run_job(aeon, run, directory))
 
     with hydra_errors():
-        return int(hydra_private.run_composed(whole, config_name, directory, carry_out))
+        return int(hydra_private.run_composed(whole, config_name, directory, run_in_hydra))
 
 
 def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
@@ -46,23 +48,15 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
     ended. `of_multirun` is the folder of its multirun, whose jobs share a store."""
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
-    settings, warnings, unwritten = aeon.settings, list[str](), list[ArtefactError]()
+    settings = aeon.settings
+    warnings: list[str] = []
     warn(*aeon.warnings)
     attending = attend_run(settings, directory, resume_command(directory), warn=warnings.append)
     with aeon, attending as (attendance, progress):
-        try:
-            result = run.to_end(attendance, RunPlace(directory=directory, of_multirun=of_multirun))
-        except ArtefactError as error:
-            if error.result is None:
-                raise
-            result = error.result
-            unwritten.append(error)
+        place = RunPlace(directory=directory, of_multirun=of_multirun)
+        result, unwritten = carry_out(run, attendance, place)
     if settings.progress.kind == "none":
-        warnings += [
-            one_line(advisory.message)
-            for advisory in result.advisories
-            if advisory.kind in TOOL_WARNINGS
-        ]
+        warnings += _tool_warnings(result)
     warn(*warnings)
     try:
         write_answer(result, settings.output, markdown=settings.answer.json_schema is None)
@@ -77,6 +71,24 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
     # By a terminal that is gone, perhaps, so that nothing can be printed.
     was_stopped = result.exit_status == INTERRUPTED
     return FAILED if unwritten and not was_stopped else result.exit_status
+
+
+def carry_out(
+    run: Run, attendance: Attendance, place: RunPlace
+) -> tuple[RunResult, list[ArtefactError]]:
+    """The result of a run, and why its artefacts could not be written, if they could not. Raises ArtefactError where
+    that left no result."""
+    try:
+        return run.to_end(attendance, place), []
+    except ArtefactError as error:
+        if error.result is None:
+            raise
+        return error.result, [error]
+
+
+def _tool_warnings(result: RunResult) -> list[str]:
+    kept = [advisory for advisory in result.advisories if advisory.kind in TOOL_WARNINGS]
+    return [one_line(advisory.message) for advisory in kept]
 
 
 @contextmanager

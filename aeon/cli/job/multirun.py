@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
+from aeon.cli.terminal.status import DONE, FAILED
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.text import load_json
 from aeon.observability.artefacts import RESULT, replace_file
@@ -54,7 +54,7 @@ class Job:
     """A job of a multirun, read from its directory: `overrides` are its values by key, `directory` is None when the job
     never began, `status` its exit status, `figures` the values of the columns of `summary.csv`; in core mode, where
     nothing is judged, `converged` is None. `without`: how many tools, servers and reviews the job did without.
-    `left_unusable`: whether it did not end well and had answers that could not be used."""
+    `unusable_calls` names the calls whose answers could not be used."""
 
     number: int
     overrides: dict[str, str]
@@ -62,7 +62,7 @@ class Job:
     status: int | None = None
     figures: dict[str, Any] = field(default_factory=lambda: {"ended": "not started"})
     without: int = 0
-    left_unusable: bool = False
+    unusable_calls: tuple[str, ...] = ()
 
     @property
     def is_core(self) -> bool:
@@ -77,13 +77,9 @@ def write_status(directory: Path, status: int) -> None:
         (directory / _STATUS).write_text(f"{status}\n", encoding="ascii")
 
 
-def worst(jobs: Iterable[Job]) -> int:
-    """The worst exit status of the jobs that began; FAILED when there are none."""
-    statuses = {job.status for job in jobs if job.directory is not None} or {FAILED}
-    return next(
-        (status for status in (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED) if status in statuses),
-        DONE,
-    )
+def statuses_of(jobs: Iterable[Job]) -> set[int]:
+    """The exit statuses of the jobs that began; FAILED when there are none."""
+    return {job.status for job in jobs if job.status is not None} or {FAILED}
 
 
 def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> list[Job]:
@@ -101,7 +97,9 @@ def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> l
 def _read(directory: Path) -> Job:
     told, overrides = re.match(r"\d+(?=-|$)", directory.name), list[str]()
     number = int(told[0]) if told else -1
-    status, without, left_unusable = FAILED, 0, False
+    status = FAILED
+    without = 0
+    unusable: tuple[str, ...] = ()
     figures: dict[str, Any] = {"ended": "no result"}
     with suppress(OSError, ValueError):
         hydra = read_yaml(directory / ".hydra" / "hydra.yaml")["hydra"]
@@ -115,10 +113,10 @@ def _read(directory: Path) -> Job:
             for name, path in _FIGURES.items()
         }
         without = len(result.get("degraded") or ())
-        left_unusable = status == NOT_CONVERGED and bool(result.get("unusable_calls"))
+        unusable = tuple(result.get("unusable_calls") or ())
         if result["configuration"]["mode"]["kind"] == "core":
             figures["converged"] = None
-    return Job(number, _by_key(overrides), directory, status, figures, without, left_unusable)
+    return Job(number, _by_key(overrides), directory, status, figures, without, unusable)
 
 
 def _by_key(overrides: Iterable[str]) -> dict[str, str]:

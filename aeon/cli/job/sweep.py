@@ -17,13 +17,13 @@ from omegaconf import DictConfig, OmegaConf
 from aeon.app.directory import claim_sweep_directory
 from aeon.batch.results import lock
 from aeon.cli.job.job import hydra_errors, run_job
-from aeon.cli.job.multirun import read_jobs, summary, worst, write_csv, write_status
+from aeon.cli.job.multirun import read_jobs, statuses_of, summary, write_csv, write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
 from aeon.cli.job.sweep_resume import SEAL, find_done, has_ended, seal_multirun
-from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, run_guarded
+from aeon.cli.terminal.status import INTERRUPTED, NOT_CONVERGED, run_guarded, status_of_all
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
@@ -47,31 +47,27 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))
     in_threads = whole.hydra.launcher.get("_target_") == LAUNCHER
     _refuse(given, settings.sweep, whole.hydra.job if in_threads else None, constant)
-    if not any(key_of(text) == _EXCLUDED for text in given.overrides):
-        given = given.with_overrides(
-            (*given.overrides, f"{_EXCLUDED}=[{','.join(map(quote, constant))}]")
-        )
+    if _EXCLUDED not in last:
+        excluded = f"{_EXCLUDED}=[{','.join(map(quote, constant))}]"
+        given = given.with_overrides((*given.overrides, excluded))
     planned = hydra_private.sweep_jobs(given, whole)
+    # Other sweepers do not say before how many jobs they will draw.
     os.environ[JOB_DIGITS] = str(len(str(max(len(planned) - 1, 0))) if planned else 2)
     if sys.stderr.isatty():
         say(f"Checking {count_noun(len(planned), 'job')} ...")
     added |= _check(given, planned, settings.sweep)
     directory = (settings.sweep.resume or claim_sweep_directory(whole)).expanduser().absolute()
     overrides = config_compose.add_unknown_keys(given.overrides, added)
-    of = given.with_overrides(
-        (*overrides, f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN")
-    )
+    place = f"hydra.sweep.dir={quote(str(directory))}"
+    of = given.with_overrides((*overrides, place, "hydra.mode=MULTIRUN"))
     sweep = Sweep(settings, directory, constant)
     sweep.plan(planned)
-    with lock(
-        mark := directory / "multirun.yaml",
-        f"sweep.resume={directory}",
-        "Wait for its end, or stop it.",
-    ):
+    mark = directory / "multirun.yaml"
+    with lock(mark, f"sweep.resume={directory}", "Wait for its end, or stop it."):
         if settings.sweep.resume:
             sweep.done, sweep.before = find_done(directory, planned)
-            if len(sweep.done) == len(planned):
-                say("Every job is done: nothing is run.")
+        if planned and len(sweep.done) == len(planned):
+            say("Every job is done: nothing is run.")
         seal_multirun(directory, of)
         _carry_out(sweep, mark, of, Threads if in_threads else None)
         return _tell(sweep, directory, planned)
@@ -92,12 +88,12 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, launcher: type[Threads
             (mark.parent / SEAL).unlink(missing_ok=True)
         if not has_begun or isinstance(error, ConfigError):
             raise
-        sweep.interrupted = sweep.interrupted or not sweep.stopped
+        sweep.control.request_stop()
     except (
         ValueError,
         RuntimeError,
     ) as error:  # of a sweeper that cannot do with what the jobs gave
-        sweep.stopped = f"the sweeper failed: {one_line(str(error), 300)}"
+        sweep.control.request_stop(f"the sweeper failed: {one_line(str(error), 300)}")
     finally:
         sweep.close()
 
@@ -106,29 +102,19 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     """Show the jobs side by side and leave them as files; the exit status."""
     jobs = read_jobs(directory, planned)
     is_done = all(map(has_ended, jobs))
+    reason = sweep.control.reason
     for job in jobs:
-        if (
-            sweep.stopped
-            and job.status == NOT_CONVERGED
-            and job.figures.get("ended") == "interrupted"
-        ):
+        ended = job.figures.get("ended")
+        if reason and job.status == NOT_CONVERGED and ended == "interrupted":
             job.figures["ended"] = sweep.stopped_by
-    status = INTERRUPTED if sweep.interrupted else worst(jobs)
-    if sweep.stopped and status in (DONE, NOT_CONVERGED):
-        status = FAILED if sweep.has_failed else NOT_CONVERGED
+    status = status_of_all(sweep.control, statuses_of(jobs))
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    say(
-        "\n".join(
-            (
-                f"\n{summary(jobs, status, width)}",
-                *([f"Stopped: {sweep.stopped}."] if sweep.stopped else []),
-            )
-        )
-    )
+    say(f"\n{summary(jobs, status, width)}")
+    if reason:
+        say(f"Stopped: {reason}.")
     if not is_done and (directory / "multirun.yaml").stat().st_size:
-        say(
-            f"What is missing or failed is run with: {command_of((f'sweep.resume={relative_to_here(directory)}',))}"
-        )
+        go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
+        say(f"What is missing or failed is run with: {go_on}")
     write_csv(jobs, directory)
     from aeon.report.compare.page import compare_jobs  # only for multiruns
 
@@ -140,26 +126,30 @@ def _refuse(
     given: Composition, sweep: SweepSettings, in_threads: DictConfig | None, constant: Sequence[str]
 ) -> None:
     """Raise ConfigError for what jobs cannot have; `in_threads` is how Hydra is to set up those of this process."""
-    if swept := [
-        key
-        for key in map(key_of, given.overrides)
-        if key.startswith("sweep.") and key not in constant
-    ]:
-        raise ConfigError(f"{swept[0]}: it holds for all jobs, and takes one value")
-    named = {
-        name: getattr(sweep, name) for name in ("fail_fast", "max_cost", "max_llm_calls", "resume")
-    }
-    if in_threads is None and (key := next((name for name, value in named.items() if value), None)):
-        problem = "only the launcher that runs all jobs in one process has it"
-        raise ConfigError(
-            f"sweep.{key}: {problem}", hint=f"Leave out sweep.{key}, or hydra/launcher=..."
-        )
-    if in_threads is not None and (in_threads.chdir or in_threads.env_set):
-        key = "chdir" if in_threads.chdir else "env_set"
-        hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
-        raise ConfigError(
-            f"hydra.job.{key}: the jobs of this launcher share one process", hint=hint
-        )
+    swept = {key_of(text) for text in given.overrides} - set(constant)
+    for key in sorted(swept):
+        if key.startswith("sweep."):
+            raise ConfigError(f"{key}: it holds for all jobs, and takes one value")
+    if in_threads is None:
+        _refuse_of_processes(sweep)
+    else:
+        _refuse_of_threads(in_threads)
+
+
+def _refuse_of_processes(sweep: SweepSettings) -> None:
+    for name in ("fail_fast", "max_cost", "max_llm_calls", "resume"):
+        if getattr(sweep, name):
+            problem = "only the launcher that runs all jobs in one process has it"
+            hint = f"Leave out sweep.{name}, or hydra/launcher=..."
+            raise ConfigError(f"sweep.{name}: {problem}", hint=hint)
+
+
+def _refuse_of_threads(in_threads: DictConfig) -> None:
+    for name in ("chdir", "env_set"):
+        if in_threads[name]:
+            problem = f"hydra.job.{name}: the jobs of this launcher share one process"
+            hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
+            raise ConfigError(problem, hint=hint)
 
 
 def _check(

@@ -1,8 +1,8 @@
-"""The jobs of a multirun in threads of this process: what they share, what stops them all, and how each ends."""
+"""The jobs of a multirun as rows that are overrides: how each is run, shown and ended."""
 
 from __future__ import annotations
 
-import threading
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -13,17 +13,17 @@ from typing import Any
 from hydra.types import HydraContext
 from omegaconf import DictConfig
 
-from aeon.app.many import run_all
-from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
+from aeon.app.attendance import Attendance
 from aeon.app.run import RunPlace
-from aeon.cli.job.attendance import attend, show_waits, view_of
+from aeon.batch.runner import GroupControl, group_endpoints, run_rows
+from aeon.batch.summary import AGAIN
+from aeon.cli.job.attendance import attend, once, show_waits, view_of
+from aeon.cli.job.job import carry_out
 from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_launcher import job_return, save_job
 from aeon.cli.job.sweep_names import name_values
-from aeon.cli.job.sweep_resume import AGAIN
-from aeon.cli.job.sweep_view import SweepView
-from aeon.cli.progress.plain import Display
+from aeon.cli.progress.rows import Row, RowsView, count_states
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.output import write_answer
@@ -41,47 +41,30 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.files.text import load_json
-from aeon.kernel.control import RunControl
-from aeon.llm.stack.limits import LimitSettings
-from aeon.llm.stack.patience import Patience
 from aeon.observability.artefacts import RESULT
 from aeon.report.ending import ending
-from aeon.report.words import command_of, relative_to_here
-
-_PATIENCE = "sweep.patience_seconds"
+from aeon.report.words import command_of, count_noun, relative_to_here
 
 
 class Sweep:
-    """The jobs of a multirun in `directory`. They share endpoints, one meter and one way to be stopped: `stopped` says
-    why all were stopped, `stopped_by` by which setting, `has_failed` that no job could go on, and `interrupted` that a
-    person did it. `done` are the jobs that are not run again, and `before` where the answers of those lie that are."""
+    """The jobs of a multirun in `directory`: rows that are overrides. `done` are those that are not run again, and
+    `before` where the answers of those lie that are."""
+
+    _attendance: Attendance
 
     def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
-        self._settings, self._directory, self._constant = settings, directory, frozenset(constant)
-        self.stopped, self.interrupted, self._control = "", False, RunControl()
-        self.stopped_by, self.has_failed = "", False
-        caps = LimitSettings(
-            max_cost=settings.sweep.max_cost, max_llm_calls=settings.sweep.max_llm_calls
-        )
-        patience = Patience(
-            settings.sweep.patience_seconds,
-            _PATIENCE,
-            for_unreached=True,
-            give_up=self._give_up,
-        )
-        self._endpoints = SharedEndpoints(CappedMeter(caps, self.stop), patience)
+        self._settings = settings
+        self._directory = directory
+        self._constant = frozenset(constant)
+        self.control = GroupControl(self._show_reason)
+        self._endpoints = group_endpoints(settings.sweep, self.control)
         quiet = settings.progress.kind == "none"
-        self._view = SweepView(
-            lambda: self._endpoints.meter.spent, (caps.max_cost, caps.max_llm_calls), quiet=quiet
-        )
+        self._view = RowsView("job", self._describe, self._describe_stop, quiet=quiet)
+        self._answers: dict[int, Callable[[], None] | None] = {}
+        self._next = 0
+        self._warn = once(lambda text, number: self._view.say(f"Warning: {text}", of=number))
         self.done: Mapping[int, Path] = {}
         self.before: Mapping[int, Path] = {}
-        self._answers, self._printing, self._next = (
-            dict[int, Callable[[], None] | None](),
-            threading.RLock(),
-            0,
-        )
-        self._warned = set[str]()
 
     def words_of(self, overrides: Sequence[str]) -> str:
         """What tells a job from the others, on one line."""
@@ -92,18 +75,11 @@ class Sweep:
         for number, overrides in enumerate(jobs):
             self._view.add(number, self.words_of(overrides))
 
-    def stop(self, why: str, key: str = "") -> None:
-        """Ask all jobs to stop, and start no more; `key` is the setting that stops them, else `why` begins with it."""
-        self.stopped_by = self.stopped_by or key or why.partition("=")[0].partition(":")[0]
-        self.stopped = self.stopped or why
-        self._view.stopping = f"Stopping: {self.stopped}. Nothing new is started."
-        if not self._control.stop_requested:
-            self._view.say(f"Stopping: {why}. Nothing new is started.")
-        self._control.request_stop()
-
-    def _give_up(self, why: str) -> None:
-        self.has_failed = True
-        self.stop(why, _PATIENCE)
+    @property
+    def stopped_by(self) -> str:
+        """The setting that stopped the jobs, as the reason names it."""
+        named = re.search(r"sweep\.\w+", self.control.reason)
+        return named[0] if named else "stopped"
 
     def close(self) -> None:
         """Close the endpoints."""
@@ -115,143 +91,155 @@ class Sweep:
         attending = attend(
             RunView(draw=self._view.draw),
             self._settings.progress.kind,
-            stopping=self._interrupt,
+            stopping=lambda display: "" if display.live else self._describe_stop(),
             ended_at_once=self._end_now,
-            control=self._control,
+            control=self.control,
             asks=at_terminal(),
         )
+        asks = self._settings.interaction.kind == "ask"
         with attending as (self._attendance, display), show_waits(display):
             self._view.display = display
             display.print([])
-            work = partial(self._run, context=context)
-            asks = self._settings.interaction.kind == "ask"
-            parallel = 1 if asks else self._settings.sweep.parallel
-            values = dict(run_all(lambda job, _: work(job), self._pending(jobs), parallel))
+            ended = run_rows(
+                self._pending(jobs),
+                partial(self._run, context=context),
+                endpoints=self._endpoints,
+                control=self.control,
+                parallel=1 if asks else self._settings.sweep.parallel,
+            )
+            values = {}
+            for number, value in ended:
+                values[number] = value
+                self._write_answers()
         self._view.display = None
-        self._flush()
-        if self._control.stop_requested:
+        # Those before which others never began.
+        for number in sorted(self._answers):
+            self._write_answer(number)
+        if self.control.stop_requested:
             raise KeyboardInterrupt
         return values
 
     def _pending(self, jobs: Iterable[DictConfig]) -> Iterator[DictConfig]:
         for job in jobs:
-            if self._control.stop_requested:
-                return
-            self._endpoints.wait_until_up(lambda: self._control.stop_requested)
-            if self._control.stop_requested:
-                return
             number = job.hydra.job.num
             self._view.add(number, self.words_of(job.hydra.overrides.task))
             if number not in self.done:
                 yield job
             else:
                 self._view.end(number, "done before")
-                self._print(number)
-
-    def _interrupt(self, display: Display) -> str:
-        self.interrupted = True
-        seconds = self._settings.execution.grace_seconds
-        said = (
-            f"Stopping: nothing new is started. Work that is under way has {seconds:.0f} s to end."
-        )
-        self._view.stopping = f"{said}\nCtrl-C again ends at once, and waits for nothing."
-        return "" if display.live else self._view.stopping
-
-    def _end_now(self) -> str:
-        go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))
-        return f"Ended at once. What was written is in {self._directory}\nTo go on: {go_on}"
+                self._answers[number] = None
 
     def _run(self, job: DictConfig, context: HydraContext) -> tuple[int, Any]:
-        number, directory = job.hydra.job.num, Path(job.hydra.runtime.output_dir)
-        told: list[str] = []
+        """Run one job to whatever end, with Hydra's callbacks; its number and its value for the sweeper."""
+        number = job.hydra.job.num
+        directory = Path(job.hydra.runtime.output_dir)
+        errors: list[str] = []
         context.callbacks.on_job_start(
             config=job, task_function=partial(self._run, context=context)
         )
-        status = run_guarded(lambda: self._to_end(job, number, directory), told.append)
-        if status == INTERRUPTED and self.stopped:
+        status = run_guarded(lambda: self._to_end(job, directory), errors.append)
+        if status == INTERRUPTED and self.control.reason:
             status = NOT_CONVERGED
         write_status(directory, status)
-        if told:
-            self._view.end(number, "failed", *told)
-            self._print(number)
+        if errors:
+            self._view.end(number, "failed", *errors)
+            self._answers.setdefault(number, None)
         if status in (FAILED, USAGE) and self._settings.sweep.fail_fast:
-            self.stop(f"sweep.fail_fast: job {number} failed")
+            self.control.request_stop(f"sweep.fail_fast: job {number} failed")
         value = objective_of(directory, self._settings.sweep.objective, status)
-        context.callbacks.on_job_end(
-            config=job, job_return=job_return(job.hydra.overrides.task, value)
-        )
+        ended = job_return(job.hydra.overrides.task, value)
+        context.callbacks.on_job_end(config=job, job_return=ended)
         return number, value
 
-    def _to_end(self, job: DictConfig, number: int, directory: Path) -> int:
+    def _to_end(self, job: DictConfig, directory: Path) -> int:
+        number = job.hydra.job.num
         of = composition_of(job.hydra)
         save_job(job)
         if before := self.before.get(number):
             of = of.with_overrides((*of.overrides, f"resume={quote(str(before))}"))
             job.resume = str(before)
         aeon, run = prepare_job(job, of, self._endpoints.open)
-        observe = self._view.begin(number, view_of(aeon.settings))
-        asks = aeon.settings.interaction.kind == "ask"
-        attendance = replace(
-            self._attendance,
-            observers=[observe],
-            ask=self._attendance.ask if asks else None,
-            warn=partial(self._warn, number),
-        )
-        place = RunPlace(directory=directory, of_multirun=self._directory)
-        unwritten = None
+        attendance = self._attend(number, aeon.settings)
         with aeon:
             for text in aeon.warnings:
-                self._warn(number, text)
-            try:
-                result = run.to_end(attendance, place)
-            except ArtefactError as error:
-                if error.result is None:
-                    raise
-                result, unwritten = error.result, error
+                attendance.warn(text)
+            place = RunPlace(directory=directory, of_multirun=self._directory)
+            result, unwritten = carry_out(run, attendance, place)
         self._end(number, result, aeon.settings, directory)
-        if unwritten is not None:
-            raise unwritten
+        for error in unwritten:
+            raise error
         return result.exit_status
 
+    def _attend(self, number: int, settings: Settings) -> Attendance:
+        """The person beside one job."""
+        words = self._view.rows[number].words
+        asks = settings.interaction.kind == "ask"
+        return replace(
+            self._attendance,
+            observers=[self._view.begin(number, words, view_of(settings))],
+            ask=self._attendance.ask if asks else None,
+            warn=lambda text: self._warn(text, number),
+        )
+
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
-        told = ending(
-            result, relative_to_here(directory), ways=result.termination_reason not in AGAIN
-        )
-        self._view.end(
-            number,
-            result.termination_reason,
-            *([told] if not self._view.live or result.error else []),
-        )
+        is_again = result.termination_reason in AGAIN
+        told = ending(result, relative_to_here(directory), ways=not is_again)
+        is_told = not self._view.live or result.error is not None
+        self._view.end(number, result.termination_reason, *([told] if is_told else []))
         markdown = settings.answer.json_schema is None
-        self._print(number, partial(write_answer, result, settings.output, markdown=markdown))
+        self._answers[number] = partial(write_answer, result, settings.output, markdown=markdown)
 
-    def _warn(self, number: int, text: str) -> None:
-        with self._printing:
-            known = text in self._warned
-            self._warned.add(text)
-        if not known:
-            self._view.say(f"Warning: {text}", of=number)
+    def _write_answers(self) -> None:
+        """Write the answers that no other is waited for with, in the order of the jobs."""
+        while self._next in self._answers:
+            self._write_answer(self._next)
+            self._next += 1
 
-    def _print(self, number: int, write: Callable[[], None] | None = None) -> None:
-        """Write the answers that are there on standard output, in the order of the jobs. Raises ArtefactError."""
-        with self._printing:
-            self._answers.setdefault(number, write)
-            while self._next in self._answers:
-                self._write(self._next, self._answers.pop(self._next))
-                self._next += 1
-
-    def _flush(self) -> None:
-        for number in sorted(self._answers):
-            self._write(number, self._answers.pop(number))
-
-    def _write(self, number: int, write: Callable[[], None] | None) -> None:
+    def _write_answer(self, number: int) -> None:
+        write = self._answers.pop(number)
         if write is None:
             return
         display, out = self._view.display, streams.stdout()
-        if out is not None and out.isatty() and number in self._view.rows:
+        if out is not None and out.isatty():
             self._view.say(f"job {number}  {self._view.rows[number].words}")
         with display.pause() if display else nullcontext():
-            write()
+            try:
+                write()
+            except ArtefactError as error:
+                self.control.fail(error.message)
+
+    def _describe(self, rows: Sequence[Row]) -> str:
+        """What all jobs have come to: how many are in which state, and what they have really asked for."""
+        spent, caps = self._endpoints.meter.spent, self._settings.sweep
+        of_calls = f" of {caps.max_llm_calls} " if caps.max_llm_calls else " "
+        texts = [
+            count_states(rows),
+            f"{count_noun(spent.calls, 'call').replace(' ', of_calls)} made",
+        ]
+        if spent.cost is not None and (spent.cost or caps.max_cost):
+            of_cost = f" of {caps.max_cost:g}" if caps.max_cost else ""
+            texts.append(f"cost {spent.cost:.4f}{of_cost}")
+        return " · ".join(texts)
+
+    def _describe_stop(self) -> str:
+        """What is shown once nothing new is started; nothing before."""
+        if not self.control.stop_requested:
+            return ""
+        if self.control.reason:
+            return f"Stopping: {self.control.reason}. Nothing new is started."
+        seconds = self._settings.execution.grace_seconds
+        return (
+            "Stopping: nothing new is started. "
+            f"Work that is under way has {seconds:.0f} s to end.\n"
+            "Ctrl-C again ends at once, and waits for nothing."
+        )
+
+    def _show_reason(self, _reason: str) -> None:
+        self._view.say(self._describe_stop())
+
+    def _end_now(self) -> str:
+        go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))
+        return f"Ended at once. What was written is in {self._directory}\nTo go on: {go_on}"
 
 
 def objective_of(directory: Path, path: str | None, status: int) -> Any:

@@ -10,8 +10,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from aeon.batch.summary import is_final
 from aeon.cli.job.multirun import BEFORE, Job, read_jobs
 from aeon.cli.job.prepare import composition_of
+from aeon.cli.terminal.status import FAILED
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.own_runs import is_own, make_seal, read_trust, require_own
 from aeon.config.recompose import directory_of
@@ -27,8 +29,6 @@ _NOT_AGAIN = re.compile(rf"(hydra\.({_OF_HYDRA})|sweep\.resume)=|hydra[/.]launch
 _NO_JOBS = "Nothing had begun there, or its sweeper has a way of its own to go on, as Optuna with a storage."
 SEAL = "multirun.seal"
 """The file that holds the seal of what the multirun is composed of."""
-AGAIN = ("no result", "failed", "interrupted", "not started")
-"""How jobs have ended that are run again."""
 
 
 def compose_again(today: Composition) -> Composition:
@@ -37,24 +37,37 @@ def compose_again(today: Composition) -> Composition:
     named = [text for text in today.overrides if key_of(text) == "sweep.resume"]
     rest = [text for text in today.overrides if key_of(text) != "sweep.resume"]
     directory = directory_of(named[-1]) or Path.cwd()
-    if changed := next((text for text in rest if not key_of(text).startswith(_ALLOWED)), None):
-        hint = "Only sweep.*, progress and output may be given anew; for other jobs, start a multirun of their own."
-        raise ConfigError(f"{changed}: a multirun goes on as it was configured", hint=hint)
+    _hold_to_allowed(rest)
     recorded = _read(directory)
-    _require_own(directory, recorded, today)
+    before = _given_to(recorded)
+    of = composition_of(recorded.hydra)
+    runtime: Any = OmegaConf.to_container(recorded.hydra.runtime, resolve=False)
+    _require_own(directory, before, of, str(runtime["cwd"]), today)
     if recorded.hydra.runtime.cwd != str(Path.cwd()):
         problem = f"sweep.resume={directory}: it was started in another working directory"
         raise ConfigError(problem, hint=f"cd {recorded.hydra.runtime.cwd}")
-    of = composition_of(recorded.hydra)
-    overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
     given = {key_of(text) for text in rest}
-    before = [
-        text for text in (*overrides["hydra"], *overrides["task"]) if key_of(text) not in given
-    ]
-    kept = [text for text in before if not _NOT_AGAIN.match(text.lstrip("+~"))]
-    return of.with_overrides(
-        (*kept, *rest, f"sweep.resume={quote(str(directory))}", "hydra.mode=MULTIRUN")
-    )
+    kept = [text for text in before if key_of(text) not in given and not _is_of_start(text)]
+    place = f"sweep.resume={quote(str(directory))}"
+    return of.with_overrides((*kept, *rest, place, "hydra.mode=MULTIRUN"))
+
+
+def _hold_to_allowed(overrides: Iterable[str]) -> None:
+    for text in overrides:
+        if not key_of(text).startswith(_ALLOWED):
+            hint = "Only sweep.*, progress and output may be given anew; for other jobs, start a multirun of their own."
+            raise ConfigError(f"{text}: a multirun goes on as it was configured", hint=hint)
+
+
+def _given_to(recorded: DictConfig) -> list[str]:
+    """The overrides that a multirun was given, as they were typed."""
+    overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
+    return [*overrides["hydra"], *overrides["task"]]
+
+
+def _is_of_start(override: str) -> bool:
+    """Whether an override belongs to one start of a multirun alone."""
+    return _NOT_AGAIN.match(override.lstrip("+~")) is not None
 
 
 def seal_multirun(directory: Path, of: Composition) -> None:
@@ -64,11 +77,10 @@ def seal_multirun(directory: Path, of: Composition) -> None:
         (directory / SEAL).write_text(seal or "", encoding="ascii")
 
 
-def _require_own(directory: Path, recorded: DictConfig, today: Composition) -> None:
-    overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
-    given = [*overrides["hydra"], *overrides["task"]]
-    runtime: Any = OmegaConf.to_container(recorded.hydra.runtime, resolve=False)
-    document = _document(given, composition_of(recorded.hydra), str(runtime["cwd"]))
+def _require_own(
+    directory: Path, given: Sequence[str], of: Composition, cwd: str, today: Composition
+) -> None:
+    document = _document(given, of, cwd)
     seal = ""
     with suppress(OSError, ValueError):
         seal = (directory / SEAL).read_text(encoding="ascii")
@@ -112,7 +124,8 @@ def _read(directory: Path) -> DictConfig:
 
 def has_ended(job: Job) -> bool:
     """Whether a job is not run again when its multirun goes on."""
-    return job.figures.get("ended") not in AGAIN and job.status != 1 and not job.left_unusable
+    line = {"ended": job.figures.get("ended"), "unusable_calls": job.unusable_calls}
+    return is_final(line) and job.status != FAILED
 
 
 def find_done(

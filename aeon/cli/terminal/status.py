@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,25 @@ from aeon.domain.errors import AeonError, ConfigError
 from aeon.files.shortage import find_shortage
 
 if TYPE_CHECKING:
+    from aeon.batch.runner import GroupControl
     from aeon.kernel.control import RunControl
 
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
 _silenced: dict[int, list[Any]] = {}
 """The attributes of terminals as they were before, by descriptor."""
+
+
+def status_of_all(control: GroupControl, statuses: Collection[int]) -> int:
+    """The exit status of several rows or jobs: the worst of theirs; 130 where a person stopped them. Where they were
+    stopped for another reason it is 3 at best, or 1 if none could go on."""
+    if control.is_interrupted:
+        return INTERRUPTED
+    ranked = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED)
+    worst = next((status for status in ranked if status in statuses), DONE)
+    if control.stop_requested and worst in (DONE, NOT_CONVERGED):
+        return FAILED if control.has_failed else NOT_CONVERGED
+    return worst
 
 
 def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) -> int:

@@ -1,11 +1,11 @@
-"""What is shown of the jobs of a multirun while they go on: a line for each in a picture, or lines of what happens."""
+"""Rows of a batch or jobs of a sweep while they go on: a line for each in a picture, or lines of what happens."""
 
 from __future__ import annotations
 
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from rich.cells import cell_len
@@ -16,7 +16,6 @@ from aeon.cli.progress.view import SCORES, RunView
 from aeon.cli.progress.words import banner, lines
 from aeon.domain import events as e
 from aeon.domain.events import Recorded
-from aeon.llm.stack.limits import Spent
 from aeon.report.words import SPINNER, STATES, count_noun, format_clock, round_down
 
 _INCIDENTS = (e.CallFailed, e.FallbackUsed, e.RetryScheduled, e.AdvisoryRaised)
@@ -39,13 +38,13 @@ _COLUMNS = (
         ("time", 6, 0, 10_000),
     ),
 )
-"""The figures of a job, each with its cells and from which width to which it is shown."""
+"""The figures of a row, each with its cells and from which width to which it is shown."""
 _OF_STATE, _WIDEST = 19, 140
 
 
 @dataclass(slots=True)
 class Row:
-    """A job as it stands: `state` is waiting, running, or how it ended; `view` is there while it runs."""
+    """A row or a job as it stands: `state` is waiting, running, or how it ended; `view` is there while it runs."""
 
     number: int
     words: str
@@ -64,61 +63,73 @@ class Row:
             self.scores = tuple(view.scores[-1][f"{name}_score"] for name in SCORES)
 
 
-@dataclass
-class SweepView:
-    """The jobs of a multirun as they stand. `spent` tells what all have really asked for, `caps` the most that they
-    may, `stopping` is what is said once nothing new is started."""
+class RowsView:
+    """The rows as they stand, by their numbers; a row is called `noun`. `describe` gives the line below the picture,
+    `stopping` what is shown once all are being stopped. What happens in a row is written in lines, too, unless it is
+    `quiet`. With `forgets` rows that are over are not shown, and no lines are written: there may be any number."""
 
-    spent: Callable[[], Spent]
-    caps: tuple[float | None, int | None] = (None, None)
-    rows: dict[int, Row] = field(default_factory=dict)
-    display: Display | None = None
-    quiet: bool = False
-    stopping: str = ""
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _introduced: bool = False
+    def __init__(
+        self,
+        noun: str,
+        describe: Callable[[Sequence[Row]], str],
+        stopping: Callable[[], str],
+        *,
+        quiet: bool = False,
+        forgets: bool = False,
+    ) -> None:
+        self.rows: dict[int, Row] = {}
+        self.display: Display | None = None
+        self._noun = noun
+        self._describe = describe
+        self._stopping = stopping
+        self._quiet = quiet or forgets
+        self._forgets = forgets
+        self._started = datetime.now(UTC)
+        self._lock = threading.Lock()
+        self._introduced = False
 
     def add(self, number: int, words: str) -> None:
-        """Show a job that waits."""
+        """Show a row that waits."""
         with self._lock:
             self.rows.setdefault(number, Row(number, words))
 
-    def begin(self, number: int, view: RunView) -> Callable[[Recorded], None]:
-        """Show that a job runs; gives the subscriber of its events."""
+    def begin(self, number: int, words: str, view: RunView) -> Callable[[Recorded], None]:
+        """Show that a row is run; gives the subscriber of its events."""
         with self._lock:
-            row = self.rows[number]
+            row = self.rows.setdefault(number, Row(number, words))
             row.state, row.view, row.began = "running", view, datetime.now(UTC)
-        if not self.quiet and not self.live:
-            self.say(f"job {number}  {row.words}  started")
+        if not (self._quiet or self.live):
+            self.say(f"{self._noun} {number}  {words}  started")
 
         def take(recorded: Recorded) -> None:
             with self._lock:
                 view(recorded)
                 row.update(view)
-                told = self._tell(recorded.event, view)
-            self.say(*told, of=number)
+                lines_of_event = self._tell(recorded.event, view)
+            self.say(*lines_of_event, of=number)
 
         return take
 
     def end(self, number: int, state: str, *texts: str) -> None:
-        """Show how a job ended; `texts` are said of it."""
+        """Show how a row ended; `texts` are written as lines of it."""
         with self._lock:
             row = self.rows[number]
             row.state, row.view = state, None
             row.seconds = (datetime.now(UTC) - row.began).total_seconds() if row.began else 0.0
+            if self._forgets:
+                del self.rows[number]
         self.say(*texts, of=number)
 
     def say(self, *texts: str, of: int | None = None) -> None:
-        """Write lines, said of a job where its number is given."""
+        """Write lines, beginning with the row where its number is given."""
         safe = (
             re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", line)
             for text in texts
             for line in text.splitlines()
         )
-        told = [line if of is None else f"job {of}  {line}" for line in safe]
-        if told and self.display is not None:
-            self.display.print(told)
+        written = [line if of is None else f"{self._noun} {of}  {line}" for line in safe]
+        if written and self.display is not None:
+            self.display.print(written)
 
     @property
     def live(self) -> bool:
@@ -127,57 +138,54 @@ class SweepView:
 
     def _tell(self, event: e.Event, view: RunView) -> list[str]:
         if isinstance(event, e.RunStarted):
-            shown, self._introduced = not self._introduced, True
-            if (
-                shown
-                and self.display is not None
-                and (head := banner(event.synthetic, view.recording))
-            ):
-                self.display.print(head)
+            is_first, self._introduced = not self._introduced, True
+            if is_first and self.display is not None and not self._forgets:
+                self.display.print(banner(event.synthetic, view.recording))
             return []
-        told = _INCIDENTS if self.live else (*_INCIDENTS, e.Assessed)
-        return lines(event, view, brief=True) if isinstance(event, told) and not self.quiet else []
+        if self._quiet:
+            return []
+        shown = _INCIDENTS if self.live else (*_INCIDENTS, e.Assessed)
+        return lines(event, view, brief=True) if isinstance(event, shown) else []
 
     def draw(self, now: datetime, width: int, height: int) -> list[Text]:
-        """The lines of all jobs: at most `height - 1`, of at most `width` cells."""
+        """The lines of all rows: at most `height - 1`, of at most `width` cells."""
         width = min(width, _WIDEST)
         with self._lock:
             rows = list(self.rows.values())
-            total = [
-                _fit(Text(f"  {line}", "bold yellow"), width) for line in self.stopping.splitlines()
+            below = [
+                _fit(Text(f"  {line}", "bold yellow"), width)
+                for line in self._stopping().splitlines()
             ]
-            total.append(_fit(Text(f"  {self._total(rows)}", "dim"), width))
-            shown = _select(rows, max(1, height - 4 - len(total)))
-            clock = format_clock(now - self.started)
-            title = Text.assemble(
-                (_turn(now), "cyan"), " ", (f"Aeon  {count_noun(len(rows), 'job')}", "bold")
-            )
-            title = Text.assemble(
-                title, " " * max(1, width - title.cell_len - len(clock)), (clock, "cyan")
-            )
-            texts = _shorten([row.words for row in shown], _room(width))
-            widest = max(map(cell_len, texts), default=0)
-            head = _assemble(
-                Text("    job"), Text("now"), {name: name for name, *_ in _COLUMNS}, width, widest
-            )
-            head.stylize("dim")
-            table = [
-                head,
-                *(
-                    _line(row, text, now, width, widest)
-                    for row, text in zip(shown, texts, strict=True)
-                ),
-            ]
-        return [Text(""), title, *(_fit(line, width) for line in table), *total]
+            below.append(_fit(Text(f"  {self._describe(rows)}", "dim"), width))
+            shown = _select(rows, max(1, height - 4 - len(below)))
+            table = _table(shown, now, width) if shown else []
+        return [Text(""), self._title(now, len(rows), width), *table, *below]
 
-    def _total(self, rows: Sequence[Row]) -> str:
-        states = [row.state for row in rows]
-        order = (*_RANKS, *sorted(set(states) - set(_RANKS)))
-        counts = ", ".join(f"{states.count(state)} {state}" for state in order if state in states)
-        spent, (most, calls) = self.spent(), self.caps
-        asked = count_noun(spent.calls, "call").replace(" ", f" of {calls} " if calls else " ")
-        cost = "" if spent.cost is None or not (spent.cost or most) else f" · cost {spent.cost:.4f}"
-        return f"{counts} · {asked} made{cost}{f' of {most:g}' if cost and most else ''}"
+    def _title(self, now: datetime, count: int, width: int) -> Text:
+        clock = format_clock(now - self._started)
+        what = "Aeon" if self._forgets else f"Aeon  {count_noun(count, self._noun)}"
+        title = Text.assemble((_turn(now), "cyan"), " ", (what, "bold"))
+        blanks = " " * max(1, width - title.cell_len - len(clock))
+        return Text.assemble(title, blanks, (clock, "cyan"))
+
+
+def count_states(rows: Sequence[Row]) -> str:
+    """How many rows are in each state, those that run first."""
+    states = [row.state for row in rows]
+    order = (*_RANKS, *sorted(set(states) - set(_RANKS)))
+    return ", ".join(f"{states.count(state)} {state}" for state in order if state in states)
+
+
+def _table(rows: list[Row], now: datetime, width: int) -> list[Text]:
+    texts = _shorten([row.words for row in rows], _room(width))
+    widest = max(map(cell_len, texts), default=0)
+    names = {name: name for name, *_ in _COLUMNS}
+    head = _assemble(Text("    "), Text("now"), names, width, widest)
+    head.stylize("dim")
+    lines_of_rows = [
+        _line(row, text, now, width, widest) for row, text in zip(rows, texts, strict=True)
+    ]
+    return [_fit(line, width) for line in (head, *lines_of_rows)]
 
 
 def _select(rows: list[Row], most: int) -> list[Row]:
