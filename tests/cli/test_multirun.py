@@ -3,7 +3,6 @@ import json
 import re
 from contextlib import suppress
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,16 @@ import pytest
 from rich.cells import cell_len
 
 from aeon.batch.runner import GroupControl
-from aeon.cli.job.multirun import Job, read_jobs, statuses_of, summary, write_status
+from aeon.cli.job.multirun import (
+    Job,
+    compare_jobs,
+    read_jobs,
+    statuses_of,
+    write_csv,
+    write_status,
+)
 from aeon.cli.main import main
+from aeon.cli.terminal.side_by_side import draw_comparison
 from aeon.cli.terminal.status import (
     DONE,
     FAILED,
@@ -21,6 +28,7 @@ from aeon.cli.terminal.status import (
     USAGE,
     status_of_all,
 )
+from aeon.report.compare.rows import compare_runs
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
@@ -81,9 +89,7 @@ def test_a_ready_made_sweep_is_used_in_a_multirun_alone_and_what_it_sweeps_over_
     ended = aeon("--multirun", "task=x", "sweep=thresholds", *QUIET)
     assert ended.status in (0, 3)
     assert len(results(tmp_path)) == 3
-    assert [row["overrides"] for row in table(ended.err)] == [
-        f"convergence={name}" for name in ("lenient", "default", "strict")
-    ]
+    assert [row["convergence"] for row in table(ended.err)] == ["lenient", "default", "strict"]
 
 
 def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
@@ -106,7 +112,7 @@ def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
     ],
 )
 def test_the_worst_of_statuses(statuses: list[int], expected: int) -> None:
-    jobs = [Job(number, {}, Path(), status) for number, status in enumerate(statuses)]
+    jobs = [Job(number, Path(), status) for number, status in enumerate(statuses)]
     assert status_of_all(GroupControl(), statuses_of(jobs)) == expected
 
 
@@ -119,32 +125,24 @@ def test_statuses_are_left_where_the_jobs_were(tmp_path: Path) -> None:
 
 
 def table(err: str) -> list[dict[str, str]]:
-    """The lines of the table at the end, by column; columns begin where their headings do."""
-    *_, block = err.rstrip().split("\n\n")
-    head, *lines, _ = block.partition("\nSide by side: ")[0].splitlines()
-    starts = [found.start() for found in re.finditer(r"\S+(?: \S+)*", head)]
-    spans = [*pairwise(starts), (starts[-1], None)]
-    return [{head[a:b].strip(): line[a:b].strip() for a, b in spans} for line in lines]
+    """The lines of the table at the end, by column; two blanks at least stand between columns."""
+    block = next(part for part in err.split("\n\n") if part.startswith("run  "))
+    head, *lines = (re.split(r"  +", line.strip()) for line in block.splitlines())
+    return [dict(zip(head, line, strict=True)) for line in lines]
 
 
 def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -> None:
     ended = aeon("--multirun", "task=x", "ttl.base=1,10", "limits.max_passes=9", *QUIET)
     rows = table(ended.err)
     left = results(tmp_path)
-    assert [row["job"] for row in rows] == ["0", "1"]
-    assert [row["overrides"] for row in rows] == ["ttl.base=1", "ttl.base=10"]
-    assert [row["ended by"] for row in rows] == [result["termination_reason"] for result in left]
-    assert [row["converged"] for row in rows] == ["no", "yes"]
+    assert [(row["run"], row["ttl.base"]) for row in rows] == [("0", "1"), ("1", "10")]
+    assert [row["ended by"] for row in rows] == ["ttl expired", "converged"]
     assert [row["passes"] for row in rows] == [str(result["passes"]) for result in left]
-    assert [row["calls"] for row in rows] == [
-        str(result["usage"]["total"]["requests"]) for result in left
-    ]
-    assert rows[1]["completeness"] == f"{left[1]['scores']['completeness_score']:.2f}"
-    assert [row["exit"] for row in rows] == ["3", "0"]
-    assert [(tmp_path / row["directory"] / "result.json").exists() for row in rows] == [True, True]
-    assert (
-        ended.err.splitlines()[-2] == "2 jobs, 1 converged. Exit status 3, the worst of the jobs."
-    )
+    tokens = [result["usage"]["total"]["total_tokens"] for result in left]
+    assert [row["tokens"] for row in rows] == [f"{count:,}" for count in tokens]
+    assert rows[1]["scores"].startswith(f"{left[1]['scores']['completeness_score']:.2f} ")
+    assert "\n1 of 2 runs converged. Scores: " in ended.err
+    assert ended.err.splitlines()[-2] == "Exit status 3, the worst of 2 jobs."
 
 
 @pytest.mark.slow
@@ -164,14 +162,19 @@ def test_a_sweep_of_a_resumed_run_tells_what_was_saved(aeon: RunAeon, tmp_path: 
     assert aeon("task=x", "convergence.completeness=0.9", *QUIET).status == 0
     (recorded,) = tmp_path.glob("outputs/*/*")
     ended = aeon("-m", f"resume={recorded}", "convergence.completeness=0.2,0.9", "progress=none")
-    rows = table(ended.err)
+    assert "Some of these runs reused answers." in ended.err
+    rows = summary(tmp_path)
     saved = [str(result["parent"]["saved"]["model_calls"]) for result in results(tmp_path)]
-    assert [row["overrides"] for row in rows] == [
-        "convergence.completeness=0.2",
-        "convergence.completeness=0.9",
-    ]
+    assert [row["convergence.completeness"] for row in rows] == ["0.2", "0.9"]
     assert [row["saved"] for row in rows] == saved
     assert rows[1]["saved"] == rows[1]["calls"] != "0"
+
+
+def summary(root: Path) -> list[dict[str, str]]:
+    """The lines of the one `summary.csv` below a folder."""
+    (path,) = root.glob("multirun/*/*/summary.csv")
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def saved_of(job: dict[str, Any]) -> int:
@@ -197,7 +200,8 @@ def test_what_the_jobs_of_a_multirun_ask_alike_is_asked_once(aeon: RunAeon, tmp_
         assert len(bodies) == len(set(bodies))
     (first, saved_by_first), (second, saved) = calls(tmp_path)
     assert first + second - saved_by_first - saved == len(bodies)
-    assert [row["saved"] for row in table(ended.err)] == [str(saved_by_first), str(saved)]
+    assert ended.status == 3
+    assert [row["saved"] for row in summary(tmp_path)] == [str(saved_by_first), str(saved)]
     (directory,) = tmp_path.glob("multirun/*/*/1-*")
     resumed = json.loads(aeon(f"resume={directory}", "output=json", "progress=none").out)
     assert resumed["parent"]["saved"]["model_calls"] == second
@@ -271,35 +275,54 @@ def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(
 
 
 @pytest.mark.slow
-def test_the_table_fits_the_terminal(aeon: RunAeon, tmp_path: Path) -> None:
+def test_the_table_fits_the_terminal(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = f"convergence.criteria.cited={'a long text in wide 文字 ' * 5}"
     aeon("-m", "task=x", "ttl.base=1,10", given, "hydra.sweep.dir=sweep", *QUIET)
-    jobs = read_jobs(tmp_path / "sweep")
-    for width in (80, 120):
-        text = summary(jobs, NOT_CONVERGED, width)
-        figures = [line for line in text.splitlines() if line.startswith(("job ", "0 ", "1 "))]
-        assert max(map(cell_len, figures)) <= width
-        assert text.count("ttl_expired") == 1
-        assert "ttl.base=1" in text
+    comparison = compare_runs([tmp_path / "sweep"])
+    for width in (60, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = draw_comparison(comparison, is_terminal=True).splitlines()
+        plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
+        assert max(map(cell_len, plain)) <= width
+        assert sum("ttl expired" in line for line in plain) == 1
 
 
 def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) -> None:
-    hydra = tmp_path / "0" / ".hydra"
+    hydra = tmp_path / "0-b=none" / ".hydra"
     hydra.mkdir(parents=True)
-    (hydra / "hydra.yaml").write_text(
-        "hydra: {job: {num: 0}, overrides: {task: ['a=1', 'b=${none}']}}\n"
+    (tmp_path / "multirun.yaml").touch()
+    (hydra / "hydra.yaml").write_text("hydra: {job: {num: 0}}\n")
+    (hydra / "overrides.yaml").write_text("[a=1, 'b=${none}']\n")
+    write_status(hydra.parent, USAGE)
+    jobs = read_jobs(tmp_path)
+    assert jobs == [Job(0, hydra.parent, USAGE, "no result")]
+    comparison = compare_jobs(tmp_path, jobs, [["a=1", "b=${none}"], ["a=1", "b=2"]])
+    began, never = comparison.runs
+    assert comparison.parameters == ("b",)
+    assert (began.ended, began.parameters["b"], began.directory) == (
+        "unfinished",
+        "${none}",
+        hydra.parent,
     )
-    write_status(tmp_path / "0", USAGE)
-    jobs = read_jobs(tmp_path, [["a=1", "b=${none}"], ["a=1", "b=2"]])
-    first, second = {"a": "1", "b": "${none}"}, {"a": "1", "b": "2"}
-    assert jobs == [Job(0, first, tmp_path / "0", USAGE, {"ended": "no result"}), Job(1, second)]
-    began, never = table(f"\n\n{summary(jobs, USAGE)}")
-    assert (began["ended by"], began["exit"], began["directory"]) == (
-        "no result",
-        "2",
-        str(tmp_path / "0"),
-    )
-    assert (never["ended by"], never["exit"], never["directory"]) == ("not started", "-", "-")
+    assert (never.name, never.ended, never.parameters["b"]) == ("1", "not started", "2")
+    write_csv(comparison, jobs, tmp_path)
+    with (tmp_path / "summary.csv").open(newline="") as file:
+        assert [(row["job"], row["exit"]) for row in csv.DictReader(file)] == [
+            ("0", "2"),
+            ("1", ""),
+        ]
+
+
+def test_a_job_that_a_setting_stopped_ended_by_it(aeon: RunAeon, tmp_path: Path) -> None:
+    aeon("-m", "task=x", "mode=core", "ttl.base=9,10", "hydra.sweep.dir=sweep", *QUIET)
+    path = next(tmp_path.glob("sweep/0-*/result.json"))
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "termination_reason": "interrupted"}))
+    sweep = tmp_path / "sweep"
+    stopped, other = compare_jobs(sweep, read_jobs(sweep), [], "sweep.max_cost").runs
+    assert (stopped.ended, other.ended) == ("sweep.max_cost", "step_failed")
 
 
 def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their_directories(
@@ -308,10 +331,7 @@ def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their
     for number in (10, 9):
         (tmp_path / str(number)).mkdir()
         write_status(tmp_path / str(number), DONE)
-    assert [(job.number, job.overrides, job.status) for job in read_jobs(tmp_path)] == [
-        (9, {}, 0),
-        (10, {}, 0),
-    ]
+    assert [(job.number, job.status) for job in read_jobs(tmp_path)] == [(9, 0), (10, 0)]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_a_cap_on_calls_holds_for_all_jobs_together_and_the_rest_is_done_by_goin
     assert ended.status == 3
     assert len(server.requests) == 20
     assert "Stopping: sweep.max_llm_calls=20 is reached (20 used)" in ended.err
-    assert re.search(r"^0 .* sweep\.max_llm_calls +no ", ended.err, re.MULTILINE)
+    assert re.search(r"^0 .* sweep\.max_llm_calls ", ended.err, re.MULTILINE)
     assert re.search(r"^3 .* not started ", ended.err, re.MULTILINE)
     assert "What is missing or failed is run with: python -m aeon sweep.resume=sweep" in ended.err
     assert "aeon resume=" not in ended.err
@@ -114,7 +114,7 @@ def test_a_cap_on_cost_stops_all_jobs_once_they_have_spent_it(
     )
     assert ended.status == 3
     assert "Stopping: sweep.max_cost=0.3 is reached (0.3" in ended.err
-    assert re.search(r"^0  .* sweep\.max_cost +no ", ended.err, re.MULTILINE)
+    assert re.search(r"^0  .* sweep\.max_cost ", ended.err, re.MULTILINE)
     cost = sum(job["usage"]["total"]["cost"] for job in results(tmp_path).values())
     assert (
         0.3 <= cost <= 0.3 + 2 * 8 * 0.02
@@ -168,7 +168,7 @@ def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_
         {number: job["run_id"] for number, job in results(tmp_path).items()},
     ) == before
     assert "Every job is done: nothing is run." in again.err
-    assert "3 jobs, 3 converged. Exit status 0" in again.err
+    assert "3 of 3 runs converged. " in again.err
     assert (tmp_path / "sweep" / ".before").is_dir()
 
 
@@ -270,7 +270,7 @@ def test_a_multirun_stopped_when_all_was_done_has_nothing_to_go_on_with(
     monkeypatch.setattr(hydra_private, "start_multirun", interrupt_at_the_end)
     ended = aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10")
     assert ended.status == 130
-    assert "2 jobs, 2 converged." in ended.err
+    assert "2 of 2 runs converged. " in ended.err
     assert "What is missing or failed" not in ended.err
 
 

@@ -52,7 +52,7 @@ def test_a_launcher_of_hydras_runs_the_jobs_in_processes_of_their_own(
         "0-base=1": "ttl_expired",
         "1-base=10": "converged",
     }
-    assert "2 jobs, 1 converged. Exit status 3, the worst of the jobs." in ended.stderr
+    assert "Exit status 3, the worst of 2 jobs." in ended.stderr
     calls = [job["usage"]["total"]["requests"] for job in found.values()]
     saved = [job["parent"]["saved"]["model_calls"] for job in found.values()]
     assert asked == sum(calls) - sum(saved)

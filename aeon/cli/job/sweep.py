@@ -4,7 +4,6 @@ of at its end."""
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -17,13 +16,19 @@ from omegaconf import DictConfig, OmegaConf
 from aeon.app.directory import claim_sweep_directory
 from aeon.batch.results import lock
 from aeon.cli.job.job import hydra_errors, run_job
-from aeon.cli.job.multirun import read_jobs, statuses_of, summary, write_csv, write_status
+from aeon.cli.job.multirun import (
+    compare_jobs,
+    read_jobs,
+    statuses_of,
+    write_csv,
+    write_status,
+)
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
 from aeon.cli.job.sweep_resume import SEAL, find_done, has_ended, seal_multirun
-from aeon.cli.terminal.status import INTERRUPTED, NOT_CONVERGED, run_guarded, status_of_all
+from aeon.cli.terminal.status import INTERRUPTED, run_guarded, status_of_all
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
@@ -65,7 +70,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     mark = directory / "multirun.yaml"
     with lock(mark, f"sweep.resume={directory}", "Wait for its end, or stop it."):
         if settings.sweep.resume:
-            sweep.done, sweep.before = find_done(directory, planned)
+            sweep.done, sweep.before = find_done(directory)
         if planned and len(sweep.done) == len(planned):
             say("Every job is done: nothing is run.")
         seal_multirun(directory, of)
@@ -100,25 +105,26 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, launcher: type[Threads
 
 def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> int:
     """Show the jobs side by side and leave them as files; the exit status."""
-    jobs = read_jobs(directory, planned)
-    is_done = all(map(has_ended, jobs))
+    from aeon.cli.terminal.side_by_side import draw_comparison  # slow to load
+
+    jobs = read_jobs(directory)
     reason = sweep.control.reason
-    for job in jobs:
-        ended = job.figures.get("ended")
-        if reason and job.status == NOT_CONVERGED and ended == "interrupted":
-            job.figures["ended"] = sweep.stopped_by
+    stopped_by = sweep.stopped_by if reason else ""
+    comparison = compare_jobs(directory, jobs, planned, stopped_by)
     status = status_of_all(sweep.control, statuses_of(jobs))
-    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    say(f"\n{summary(jobs, status, width)}")
+    table = draw_comparison(comparison, is_terminal=sys.stderr.isatty())
+    count = count_noun(len(comparison.runs), "job")
+    say(f"\n{table}\nExit status {status}, the worst of {count}.")
     if reason:
         say(f"Stopped: {reason}.")
+    is_done = len(jobs) == len(comparison.runs) and all(map(has_ended, jobs))
     if not is_done and (directory / "multirun.yaml").stat().st_size:
         go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
         say(f"What is missing or failed is run with: {go_on}")
-    write_csv(jobs, directory)
-    from aeon.report.compare.page import compare_jobs  # only for multiruns
+    write_csv(comparison, jobs, directory)
+    from aeon.report.compare.page import write_page_of_jobs  # slow to load
 
-    compare_jobs(directory, say, warn)
+    write_page_of_jobs(comparison, directory, say, warn)
     return status
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from aeon.batch.summary import is_final
-from aeon.cli.job.multirun import BEFORE, Job, read_jobs
+from aeon.cli.job.multirun import Job, read_jobs
 from aeon.cli.job.prepare import composition_of
 from aeon.cli.terminal.status import FAILED
 from aeon.config.compose.literal import Composition, key_of, quote
@@ -20,6 +20,7 @@ from aeon.config.recompose import directory_of
 from aeon.config.settings import hash_of_json
 from aeon.domain.errors import ConfigError
 from aeon.files.fast_yaml import read_yaml
+from aeon.report.compare.rows import BEFORE
 from aeon.report.runs import end_without_result
 from aeon.report.words import one_line
 
@@ -124,19 +125,15 @@ def _read(directory: Path) -> DictConfig:
 
 def has_ended(job: Job) -> bool:
     """Whether a job is not run again when its multirun goes on."""
-    line = {"ended": job.figures.get("ended"), "unusable_calls": job.unusable_calls}
+    line = {"ended": job.ended, "unusable_calls": job.unusable_calls}
     return is_final(line) and job.status != FAILED
 
 
-def find_done(
-    directory: Path, planned: Sequence[Sequence[str]]
-) -> tuple[dict[int, Path], dict[int, Path]]:
+def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
     """The directories of the jobs that are done, by their numbers, and those that hold the answers of the others, moved
     out of the way. Raises ConfigError when a job still runs."""
     done, before = dict[int, Path](), dict[int, Path]()
-    for job in read_jobs(directory, planned):
-        if job.directory is None:
-            continue
+    for job in read_jobs(directory):
         if has_ended(job):
             done[job.number] = job.directory
             continue

@@ -18,7 +18,7 @@ from aeon.report.compare.divergence import Divergence, find_divergence
 from aeon.report.compare.drawings import draw_bar, draw_scatter, draw_strip
 from aeon.report.compare.effects import collect_values, effects
 from aeon.report.compare.forms import csv_text, format_change, format_figure
-from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, compare_runs, show
+from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
 from aeon.report.html import render_markdown, render_page
 from aeon.report.words import relative_to_here
 
@@ -27,10 +27,14 @@ _MOST_ANSWERS = 8
 _LONGEST_ANSWER = 8_000
 
 
-def compare_jobs(directory: Path, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
+def write_page_of_jobs(
+    comparison: Comparison,
+    directory: Path,
+    say: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> None:
     """Write the page of a multirun's directory and say where it is; what goes wrong with it is a warning."""
     try:
-        comparison = compare_runs([directory])
         page = write_comparison(comparison, directory, find_divergence(comparison))
         say(f"Side by side: {relative_to_here(page)}")
     except Exception as error:

@@ -37,6 +37,8 @@ FIGURES = {
 }
 """The figures of a run, and where `result.json` has them."""
 SCORES = tuple(FIGURES)[:3]
+BEFORE = ".before"
+"""Where a multirun that goes on keeps what its jobs had left that are run again."""
 GOOD = ("converged", "completed")
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
 _SWEEP = "multirun.yaml"
@@ -85,7 +87,7 @@ class Run:
     @property
     def is_core(self) -> bool:
         """Whether it ran in core mode, which cannot converge."""
-        return self.parameters.get("mode.kind") == "core"
+        return self.has_result and self.converged is None
 
     @property
     def is_good(self) -> bool:
@@ -101,26 +103,28 @@ class Comparison:
     parameters: tuple[str, ...]
 
 
-def compare_runs(paths: Sequence[Path]) -> Comparison:
+def compare_runs(paths: Sequence[Path], not_started: Iterable[Run] | None = None) -> Comparison:
     """The runs of these directories: each a run's, or one with runs under it, such as a multirun's. What is not there
-    is left out; a run that cannot be read is a row that says so."""
+    is left out; a run that cannot be read is a row that says so. `not_started` are the jobs of a multirun that left no
+    directory, by default those that its `summary.csv` names."""
     found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.resolve())))
     top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
     runs = [_read(path, _JOB.sub(r"\1", path.relative_to(top).as_posix())) for path in found]
     if len(paths) == 1 and (paths[0] / _SWEEP).is_file():
-        runs = _as_jobs(runs, paths[0])
+        runs = _as_jobs(runs, _never_started(paths[0]) if not_started is None else not_started)
     return Comparison(tuple(runs), _find_differing(runs))
 
 
-def _as_jobs(runs: Sequence[Run], sweep: Path) -> list[Run]:
+def _as_jobs(runs: Sequence[Run], not_started: Iterable[Run]) -> list[Run]:
     """The jobs of a multirun with what each was given, and those that never started."""
     jobs = [replace(run, parameters=_overrides(run.directory)) for run in runs if run.directory]
-    return sorted([*jobs, *_never_started(sweep)], key=lambda run: _natural(run.name))
+    return sorted([*jobs, *not_started], key=lambda run: _natural(run.name))
 
 
 def _runs_under(path: Path) -> list[Path]:
     found = list[Path]()
     for folder, below, files in os.walk(path):
+        below[:] = [name for name in below if name != BEFORE]
         if _SWEEP not in files and _MARKS.intersection((*below, *files)):
             found.append(Path(folder))
             below.clear()
@@ -160,7 +164,8 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
         error=f"{error['type']}: {error['message']}" if error else "",
         hint=str(error.get("hint") or ""),
     )
-    converged = None if run.is_core else result["converged"] is True
+    is_core = configuration["mode"]["kind"] == "core"
+    converged = None if is_core else result["converged"] is True
     return replace(run, converged=converged, cause="; ".join(_causes(run, result)))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon
-from aeon.report.compare.page import compare_jobs, render_comparison
+from aeon.report.compare.page import render_comparison, write_page_of_jobs
 from aeon.report.compare.rows import compare_runs
 
 
@@ -65,6 +65,9 @@ def test_what_goes_wrong_with_the_page_of_a_multirun_is_a_warning(
 ) -> None:
     said: list[str] = []
     (tmp_path / "compare.html").mkdir()
-    compare_jobs(tmp_path, said.append, lambda text: said.append(f"Warning: {text}"))
+    comparison = compare_runs([fifty])
+    write_page_of_jobs(
+        comparison, tmp_path, said.append, lambda text: said.append(f"Warning: {text}")
+    )
     (warning,) = said
     assert warning.startswith("Warning: compare.html: ArtefactError:")
