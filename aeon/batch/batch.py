@@ -10,7 +10,7 @@ from itertools import islice
 from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
-from aeon.batch.run import AttendRow, Backend, Ended, unattended
+from aeon.batch.run import AttendRow, Backend, Ended, leave_unattended
 from aeon.batch.runner import GroupControl
 from aeon.batch.summary import Line, is_final
 from aeon.config.settings import BatchSettings
@@ -36,7 +36,7 @@ class Batch:
     records: Records | None
     shard: tuple[int, int] = (1, 1)
     control: GroupControl = field(default_factory=GroupControl)
-    attend: AttendRow = unattended
+    attend: AttendRow = leave_unattended
     _refused: int = 0
 
     def lines(self, most: int | None = None) -> Iterator[Line]:

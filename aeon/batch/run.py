@@ -41,7 +41,7 @@ _MOST_CONFIGURATIONS = 32
 _OF_ROWS = ("observability.report=false",)
 
 
-def unattended(_: Row) -> AbstractContextManager[Attendance]:
+def leave_unattended(_: Row) -> AbstractContextManager[Attendance]:
     """Nobody is beside a row."""
     return nullcontext(Attendance())
 
@@ -113,7 +113,7 @@ class RowRunner:
         row: Row,
         control: RunControl,
         keep: Keep | None = None,
-        attend: AttendRow = unattended,
+        attend: AttendRow = leave_unattended,
     ) -> Ended | None:
         """Run a row; None when it was asked to stop. `keep` is given its directory, each answer before it is used, and
         why its store could not take it. Raises ArtefactError and StoreFailed when its directory cannot be written."""

@@ -40,7 +40,7 @@ def compose_again(today: Composition) -> Composition:
     directory = directory_of(named[-1]) or Path.cwd()
     _hold_to_allowed(rest)
     recorded = _read(directory)
-    before = _given_to(recorded)
+    before = _list_overrides(recorded)
     of = composition_of(recorded.hydra)
     runtime: Any = OmegaConf.to_container(recorded.hydra.runtime, resolve=False)
     _require_own(directory, before, of, str(runtime["cwd"]), today)
@@ -60,7 +60,7 @@ def _hold_to_allowed(overrides: Iterable[str]) -> None:
             raise ConfigError(f"{text}: a multirun goes on as it was configured", hint=hint)
 
 
-def _given_to(recorded: DictConfig) -> list[str]:
+def _list_overrides(recorded: DictConfig) -> list[str]:
     """The overrides that a multirun was given, as they were typed."""
     overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
     return [*overrides["hydra"], *overrides["task"]]
