@@ -64,8 +64,14 @@ def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
     if not assessed:
         return None
     best, assessment = max(assessed, key=closeness)
-    scores = assessment.scores.model_dump(include=set(_SCORES))
-    return history.BestPass(pass_number=best.pass_number, answer=best.answer, **scores)
+    scores = assessment.scores
+    return history.BestPass(
+        pass_number=best.pass_number,
+        answer=best.answer,
+        completeness_score=scores.completeness_score,
+        coherence_score=scores.coherence_score,
+        consistency_score=scores.consistency_score,
+    )
 
 
 def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
@@ -83,39 +89,53 @@ def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationRe
     """The response of a run whose TTL or another cap ended it."""
     latest = latest_complete(state.passes)
     steps = state.plan.steps if state.plan else ()
-    outputs = current_outputs(latest.steps if latest and latest.taskprofile else steps)
     result: dict[str, Any] = {
         "pass_number": latest.pass_number if latest else state.pass_number,
         "answer": final_answer(state),
-        "outputs": outputs,
+        "outputs": current_outputs(latest.steps if latest and latest.taskprofile else steps),
     }
     if latest is None:
         result["incomplete_steps"] = [step.step_id for step in steps if step.incomplete]
-    # Of a run that no model assessed, the codes say that its evaluation was unavailable, if it was tried.
-    assessed, assessment = next(reversed(_find_assessed(state.passes)), (latest, state.assessment))
-    scores = assessment.scores if assessment and assessment.evaluated else ConvergenceScores()
     return TTLExpirationResponse(
         latest_pass_result=result if latest else None,
         partial_result=None if latest else result,
         expiration_point=expiration_point(state.passes),
-        ttl_expired_metadata=TTLExpiredMetadata(
-            **dict(scores),
-            detected_issues=assessment.detected_issues if assessment else (),
-            reason_codes=assessment.reason_codes if assessment else (),
-            pass_number=assessed.pass_number if assessed else state.pass_number,
-        ),
+        ttl_expired_metadata=_describe_expiration(state, latest),
         termination_reason=reason,
+    )
+
+
+def _describe_expiration(state: RunState, latest: ExecutionPass | None) -> TTLExpiredMetadata:
+    # Of a run that no model assessed, the codes say that its evaluation was unavailable, if it was tried.
+    assessed, assessment = next(reversed(_find_assessed(state.passes)), (latest, state.assessment))
+    pass_number = assessed.pass_number if assessed else state.pass_number
+    if assessment is None:
+        return TTLExpiredMetadata(pass_number=pass_number)
+    scores = assessment.scores if assessment.evaluated else ConvergenceScores()
+    return TTLExpiredMetadata(
+        completeness_score=scores.completeness_score,
+        coherence_score=scores.coherence_score,
+        consistency_score=scores.consistency_score,
+        consistency_status=scores.consistency_status,
+        detected_issues=assessment.detected_issues,
+        reason_codes=assessment.reason_codes,
+        pass_number=pass_number,
     )
 
 
 def statistics(state: RunState, converged: bool, seconds: float) -> history.Statistics:
     """Totals and patterns over the passes, for tuning (FR-076)."""
-    results = {p.pass_number: p.evaluation_results for p in state.passes}
-    assessments = {number: r.convergence for number, r in results.items() if r.convergence}
-    reports = [r.validation_report for r in results.values() if r.validation_report]
-    blockers = Counter(
-        code for a in assessments.values() if not a.converged for code in a.reason_codes
-    )
+    assessments: dict[int, ConvergenceAssessment] = {}
+    blockers: Counter[str] = Counter()
+    issues: Counter[str] = Counter()
+    for passed in state.passes:
+        report = passed.evaluation_results.validation_report
+        if report:
+            issues.update(issue.type for issue in report.issues)
+        assessment = passed.evaluation_results.convergence
+        if assessment:
+            assessments[passed.pass_number] = assessment
+            blockers.update(() if assessment.converged else assessment.reason_codes)
     return history.Statistics(
         total_passes=sum(p.pass_number > 0 for p in state.passes),
         total_refinements=state.refinements,
@@ -123,13 +143,14 @@ def statistics(state: RunState, converged: bool, seconds: float) -> history.Stat
         total_time_seconds=seconds,
         fragments_refined=dict(state.attempts),
         convergence_blockers=dict(blockers.most_common()),
-        issues_by_type=dict(
-            sorted(Counter(issue.type for r in reports for issue in r.issues).items())
-        ),
+        issues_by_type=dict(sorted(issues.items())),
         scores_by_pass={
-            number: {name: a.scores[name] for name in _SCORES} for number, a in assessments.items()
+            number: {name: assessment.scores[name] for name in _SCORES}
+            for number, assessment in assessments.items()
         },
-        depth_adjustments=tuple(f"pass {t.pass_number}: {t.reason}" for t in state.transitions),
+        depth_adjustments=tuple(
+            f"pass {change.pass_number}: {change.reason}" for change in state.transitions
+        ),
     )
 
 

@@ -157,9 +157,10 @@ class Plan(Value):
 
     @model_validator(mode="after")
     def _number_steps(self) -> Plan:
-        ids, total = Counter(step.step_id for step in self.steps), len(self.steps)
-        if len(ids) < total:
-            repeated = sorted(step_id for step_id, count in ids.items() if count > 1)
+        total = len(self.steps)
+        counts = Counter(step.step_id for step in self.steps)
+        if len(counts) < total:
+            repeated = sorted(counts - Counter(counts.keys()))
             raise ValueError(f"step_id must be unique: {', '.join(repeated)} repeated")
         if not any("step_index" in step.model_fields_set for step in self.steps):
             object.__setattr__(self, "steps", renumber_steps(self.steps))

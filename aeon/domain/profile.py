@@ -156,13 +156,10 @@ class TTLTable(Value):
 
     @model_validator(mode="after")
     def _is_whole_and_monotone(self) -> TTLTable:
-        for (field, table), name in zip(
-            self.levels.items(), ("tools", "breadth", "confidence"), strict=True
-        ):
-            if missing := [level for level in LEVELS[field] if level not in table]:
-                raise ValueError(f"{name} has no entry for {', '.join(missing)}")
-        if known := [name for name in self.dimensions if name in TaskProfile.model_fields]:
-            raise ValueError(f"every profile has {', '.join(known)}: choose another name")
+        self._require_whole_levels()
+        known = ", ".join(name for name in self.dimensions if name in TaskProfile.model_fields)
+        if known:
+            raise ValueError(f"every profile has {known}: choose another name")
         if any(self.depth[tier + 1] < self.depth[tier] for tier in (1, 2, 3, 4)):
             raise ValueError(
                 "depth must not fall from one tier to the next: deeper tasks get more TTL"
@@ -175,6 +172,13 @@ class TTLTable(Value):
                 "sufficiency must not add less to a lower band: less information gets more TTL"
             )
         return self
+
+    def _require_whole_levels(self) -> None:
+        names = ("tools", "breadth", "confidence")
+        for name, (field, table) in zip(names, self.levels.items(), strict=True):
+            missing = ", ".join(level for level in LEVELS[field] if level not in table)
+            if missing:
+                raise ValueError(f"{name} has no entry for {missing}")
 
 
 class AdaptiveDepthConfiguration(Value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -65,24 +65,25 @@ class SemanticValidationReport(Value):
         issues = [ValidationIssue.model_validate(issue) for issue in data.get("issues", ())]
         if len({issue.issue_id for issue in issues}) < len(issues):
             raise ValueError("issue_id must be unique within a report")
-        repairs = [issue.proposed_repair.model_dump() for issue in issues if issue.proposed_repair]
-        counts: Counter[str] = Counter(issue.type for issue in issues)
-        derived = {
-            "overall_severity": max(
-                (issue.severity for issue in issues), key=SEVERITIES.index, default="LOW"
-            ),
-            "issue_summary": {kind: counts[kind] for kind in get_args(IssueType)},
-            "proposed_repairs": repairs,
-        }
-        _check_derived(data, derived, counts)
+        derived = _derive_fields(issues)
+        _check_derived(data, derived)
         own = {name: value for name, value in data.items() if value and name not in derived}
-        own |= {"proposed_repairs": data.get("proposed_repairs") or repairs}
-        return {**derived, **own, "issues": issues}
+        repairs = data.get("proposed_repairs") or derived["proposed_repairs"]
+        return {**derived, **own, "proposed_repairs": repairs, "issues": issues}
 
 
-def _check_derived(
-    data: Mapping[str, Any], derived: Mapping[str, Any], counts: Mapping[str, int]
-) -> None:
+def _derive_fields(issues: Sequence[ValidationIssue]) -> dict[str, Any]:
+    severities = (issue.severity for issue in issues)
+    counts: Counter[str] = Counter(issue.type for issue in issues)
+    repairs = (issue.proposed_repair for issue in issues)
+    return {
+        "overall_severity": max(severities, key=SEVERITIES.index, default="LOW"),
+        "issue_summary": {kind: counts[kind] for kind in get_args(IssueType)},
+        "proposed_repairs": [repair.model_dump() for repair in repairs if repair],
+    }
+
+
+def _check_derived(data: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
     """Raise ValueError for a severity or a summary that does not follow from the issues."""
     given = data.get("overall_severity")
     if given and given != derived["overall_severity"]:
@@ -90,7 +91,7 @@ def _check_derived(
             f"overall_severity must follow from the issues: {derived['overall_severity']}"
         )
     summary = data.get("issue_summary")
-    if summary and {name: count for name, count in summary.items() if count} != counts:
+    if summary and Counter(summary) != Counter(derived["issue_summary"]):
         raise ValueError(f"issue_summary must follow from the issues: {derived['issue_summary']}")
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aeon.domain.history import EvaluationResults, ExecutionPass, PhaseRecord, RunState, StepResult
+from aeon.domain.history import (
+    EvaluationResults,
+    ExecutionPass,
+    Phase,
+    PhaseRecord,
+    RunState,
+    StepResult,
+)
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
 from aeon.execution.stopwatch import Stopwatch
@@ -37,7 +44,10 @@ class OpenPass:
 
     def close(self, after: RunState) -> ExecutionPass:
         """The record of this pass, which ends with the run as it is `after` it."""
-        steps, before = after.plan.steps if after.plan else (), self.before
+        before = self.before
+        steps = after.plan.steps if after.plan else ()
+        # In core mode each pass would repeat the plan, and all steps.
+        plan = None if self.brief and self.number > 1 else self.plan or before.plan
         results = {
             step.step_id: self.results[step.step_id]
             for step in steps
@@ -45,13 +55,9 @@ class OpenPass:
         }
         return ExecutionPass(
             pass_number=self.number,
-            phase="PLAN"
-            if self.number == 0
-            else self.phases[-1].phase
-            if self.phases
-            else "EXECUTE",
+            phase=self._last_phase(),
             phases=tuple(self.phases),
-            plan_state=None if self.brief and self.number > 1 else self.plan or before.plan,
+            plan_state=plan,
             steps=tuple(step for step in steps if not self.brief or step.step_id in results),
             execution_results=results,
             evaluation_results=self.evaluation,
@@ -68,3 +74,8 @@ class OpenPass:
             complete=self.complete,
             timing_information=self.watch.read(),
         )
+
+    def _last_phase(self) -> Phase:
+        if self.number == 0:
+            return "PLAN"
+        return self.phases[-1].phase if self.phases else "EXECUTE"

@@ -10,7 +10,7 @@ from aeon.domain.refinement import RefinementAction, RefusedAction
 from aeon.domain.report import ValidationIssue
 from aeon.domain.values import Value
 from aeon.plan.settings import RefinementSettings
-from aeon.plan.triggers import fragment_of, is_contradiction
+from aeon.plan.triggers import find_unanswered, fragment_of, is_contradiction
 
 _RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total allows: the plan stays as it is"
 
@@ -54,27 +54,23 @@ def admit(
     counts = {
         action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions
     }
-    exhausted = tuple(
-        f for f, count in counts.items() if count > settings.max_attempts_per_fragment
-    )
-    allowed = (
-        "as often as refinement.max_attempts_per_fragment allows: it needs manual intervention"
-    )
+    most = settings.max_attempts_per_fragment
+    exhausted = tuple(fragment for fragment, count in counts.items() if count > most)
     by_fragment = {**attempts.by_fragment, **counts}
     return Admission(
         admitted=tuple(action for action in actions if action.fragment not in exhausted),
-        refused=tuple(
-            RefusedAction(
-                action=action, reason=f"step '{action.fragment}' has been refined {allowed}"
-            )
-            for action in actions
-            if action.fragment in exhausted
-        ),
+        refused=tuple(_refuse(action) for action in actions if action.fragment in exhausted),
         attempts=attempts.model_copy(
             update={"by_fragment": by_fragment, "total": attempts.total + 1}
         ),
         exhausted_fragments=exhausted,
     )
+
+
+def _refuse(action: RefinementAction) -> RefusedAction:
+    allowed = "as often as refinement.max_attempts_per_fragment allows"
+    reason = f"step '{action.fragment}' has been refined {allowed}: it needs manual intervention"
+    return RefusedAction(action=action, reason=reason)
 
 
 def leave_alone(
@@ -87,17 +83,23 @@ def leave_alone(
 ) -> tuple[RefinementAttempts, tuple[ValidationIssue, ...]]:
     """The counts after a refinement, and the contradictions that have now been left alone too often (FR-065). The count
     of one that is gone, or acted upon, starts again. `is_last`: the run cannot go on, so that once is enough."""
-    answered = {issue_id for action in actions for issue_id in action.answers}
-    named = {action.fragment for action in actions}
-    alone = {
-        fragment_of(issue): issue
-        for issue in issues
-        if is_contradiction(issue)
-        and issue.issue_id not in answered
-        and fragment_of(issue) not in named
-    }
+    alone = _find_left_alone(issues, actions)
     counts = {fragment: attempts.left_alone.get(fragment, 0) + 1 for fragment in alone}
     enough = 1 if is_last else settings.max_attempts_per_fragment
     going_on = {fragment: count for fragment, count in counts.items() if count < enough}
     given_up = tuple(issue for fragment, issue in alone.items() if fragment not in going_on)
     return attempts.model_copy(update={"left_alone": going_on}), given_up
+
+
+def _find_left_alone(
+    issues: Sequence[ValidationIssue], actions: Sequence[RefinementAction]
+) -> dict[str, ValidationIssue]:
+    unanswered = find_unanswered(issues, actions, binding="LOW")
+    changed = {action.fragment for action in actions}
+    return {
+        fragment_of(issue): issue
+        for issue in issues
+        if is_contradiction(issue)
+        and issue.issue_id in unanswered
+        and fragment_of(issue) not in changed
+    }

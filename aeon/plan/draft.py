@@ -52,7 +52,8 @@ class Draft:
         subplans: Mapping[str, Subplan],
         max_depth: int,
     ) -> None:
-        self._subplans, self._max_depth = subplans, max_depth
+        self._subplans = subplans
+        self._max_depth = max_depth
         self.original = by_id(plan.steps)
         self.steps = by_id(plan.steps)
         self.held = {
@@ -86,27 +87,27 @@ class Draft:
 
     def _object_to(self, action: RefinementAction) -> str | None:
         """The reason to refuse an action, by ids and status alone; references to other steps are not checked."""
-        rule, target = ACTIONS[kind_of(action)], None
+        rule = ACTIONS[kind_of(action)]
         if rule.needs_target:
-            target = self.original.get(action.fragment) or self.steps.get(action.fragment)
-            if target is None:
-                return f"there is no step '{action.fragment}' in the plan"
-            if reason := self._object_to_target(action, target):
+            reason = self._object_to_target(action)
+            if reason:
                 return reason
         for new in action.new_steps:
             if rule.adds and self._knows(new.step_id):
                 return f"the id '{new.step_id}' is taken: a new step needs a new id"
             if not (new.step_id.strip() and new.description.strip()):
                 return "the new step has no step_id or no description"
-        if rule.decomposes and target is not None:
-            return self._object_to_subplan(target.step_id)
-        return None
+        return self._object_to_subplan(action.fragment) if rule.decomposes else None
 
     def _knows(self, step_id: str) -> bool:
         return step_id in self.original or step_id in self.steps
 
-    def _object_to_target(self, action: RefinementAction, target: PlanStep) -> str | None:
-        kind, named = kind_of(action), f"step '{target.step_id}'"
+    def _object_to_target(self, action: RefinementAction) -> str | None:
+        target = self.original.get(action.fragment) or self.steps.get(action.fragment)
+        if target is None:
+            return f"there is no step '{action.fragment}' in the plan"
+        named = f"step '{target.step_id}'"
+        kind = kind_of(action)
         rule = ACTIONS[kind]
         for earlier in self.kinds.get(target.step_id, ()):
             if {kind, earlier} not in _TOGETHER:
@@ -121,7 +122,8 @@ class Draft:
         return None
 
     def _object_to_subplan(self, parent_id: str) -> str | None:
-        level, subplan = nesting_level(self.steps, parent_id) + 1, self._subplans.get(parent_id)
+        level = nesting_level(self.steps, parent_id) + 1
+        subplan = self._subplans.get(parent_id)
         if level > self._max_depth:
             deeper = "deeper than refinement.max_nesting_depth allows; it needs manual intervention"
             return f"step '{parent_id}' cannot be decomposed: its subplan would be level {level}, {deeper}"
@@ -145,7 +147,8 @@ class Draft:
 
     def _modify(self, number: int, action: RefinementAction) -> None:
         """Change what is planned; what was wrong with the old content is not wrong with the new."""
-        target, new = self.steps[action.fragment], _new_step(action)
+        target = self.steps[action.fragment]
+        new = _new_step(action)
         self._change(
             target.step_id,
             **_select_planned_fields(new),
@@ -178,7 +181,8 @@ class Draft:
 
     def _replace(self, number: int, action: RefinementAction) -> None:
         """Remove a pending target; an executed one becomes invalid."""
-        target, new = self.steps[action.fragment], _new_step(action)
+        target = self.steps[action.fragment]
+        new = _new_step(action)
         place = list(self.steps).index(target.step_id) + 1
         self._insert(number, new, place, parent=target.parent_step_id)
         self.heirs[target.step_id] = (new.step_id,)
@@ -197,16 +201,20 @@ class Draft:
     def _decompose(self, number: int, action: RefinementAction) -> None:
         """Insert the steps of a subplan before the target, which then depends on all of them (FR-009)."""
         parent_id = action.fragment
-        target, subplan = self.steps[parent_id], self._subplans[parent_id]
+        target = self.steps[parent_id]
+        subplan = self._subplans[parent_id]
         if target.blocked:
             self._change(parent_id, **_RETRIED)
             self._set_dependencies(number, parent_id, target.dependencies)
         inherited = self.steps[parent_id].dependencies
         ids = {substep_id(parent_id, step.step_id) for step in subplan.substeps}
+
+        def find_id(given: str) -> str:
+            own = substep_id(parent_id, given)
+            return own if own in ids else given
+
         for substep in subplan.substeps:
-            mapped = tuple(
-                m if (m := substep_id(parent_id, d)) in ids else d for d in substep.dependencies
-            )
+            mapped = tuple(map(find_id, substep.dependencies))
             step_id = substep_id(parent_id, substep.step_id)
             own = substep.model_copy(update={"step_id": step_id, "dependencies": mapped})
             self._insert(number, own, list(self.steps).index(parent_id), parent=parent_id)

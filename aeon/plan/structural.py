@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from aeon.domain.graph import ancestors, by_id, cycle_in, cycle_text, find_unneeded, is_live
@@ -40,48 +40,41 @@ def check_steps(
     if max_steps is not None and len(steps) > max_steps:
         allowed = f"at most {max_steps} are allowed: merge or leave out steps"
         found.append(_whole(f"the plan has {len(steps)} steps, {allowed}"))
-    counts, known, seen = Counter(step.step_id for step in steps), by_id(steps), set[str]()
+    counts = Counter(step.step_id for step in steps)
+    known = by_id(steps)
+    seen: set[str] = set()
     for index, step in enumerate(steps):
-        faults = list(_faults_of(step, known, tool_names))
+        faults = [*_faults_of(step, tool_names), *_faults_of_dependencies(step, known)]
         if step.step_id in seen:
             message = f"step_id '{step.step_id}' is used by {counts[step.step_id]} steps: ids must be unique"
             faults.append(("step_id", message))
         seen.add(step.step_id)
-        is_nested = step.parent_step_id is not None
-        around = (
-            list(islice(ancestors(known, step.step_id), max_nesting_depth + 1)) if is_nested else []
-        )
-        if len(around) > max_nesting_depth:
-            message = f"is nested in more than {max_nesting_depth} subplans, the most there may be"
-            faults.append(("parent_step_id", f"step '{step.step_id}' {message}"))
-        outermost = known.get(around[-1]) if around else step
-        if outermost is not None and outermost.parent_step_id == step.step_id:
-            faults.append(("parent_step_id", f"step '{step.step_id}' is nested in itself"))
-        pointer = f"/steps/{index}/"
+        faults += _faults_of_nesting(step, known, max_nesting_depth)
         found += (
-            StructuralFinding(pointer=pointer + at, step_id=step.step_id, message=said)
-            for at, said in faults
+            StructuralFinding(
+                pointer=f"/steps/{index}/{place}", step_id=step.step_id, message=message
+            )
+            for place, message in faults
         )
     return (*found, *_cycles(steps), *(_not_one_final(steps) if one_final_step else ()))
 
 
-def _whole(message: str) -> StructuralFinding:
-    return StructuralFinding(pointer="/steps", step_id=None, message=message)
-
-
-def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
-    final = find_unneeded(step for step in steps if is_live(step))
-    if len(final) != 1:
-        named = ", ".join(step.step_id for step in final) or "none"
-        yield _whole(
-            f"the plan must end with exactly one step that no other depends on, it has {len(final)} ({named}): "
-            "let one last step depend on the others"
-        )
-
-
-def _faults_of(
-    step: PlanStep, known: Collection[str], tool_names: Collection[str] | None
+def _faults_of_nesting(
+    step: PlanStep, known: Mapping[str, PlanStep], max_depth: int
 ) -> Iterator[tuple[str, str]]:
+    name = f"step '{step.step_id}'"
+    around: list[str] = []
+    if step.parent_step_id is not None:
+        around += islice(ancestors(known, step.step_id), max_depth + 1)
+    if len(around) > max_depth:
+        message = f"is nested in more than {max_depth} subplans, the most there may be"
+        yield "parent_step_id", f"{name} {message}"
+    outermost = known.get(around[-1]) if around else step
+    if outermost is not None and outermost.parent_step_id == step.step_id:
+        yield "parent_step_id", f"{name} is nested in itself"
+
+
+def _faults_of(step: PlanStep, tool_names: Collection[str] | None) -> Iterator[tuple[str, str]]:
     name = f"step '{step.step_id[:_MAX_ID]}'"  # else a long id in many messages costs the square of its length
     if not step.step_id.strip():
         yield "step_id", "a step has a blank step_id: give it one"
@@ -93,10 +86,12 @@ def _faults_of(
         yield "description", f"{name} has no description: say what it does"
     if tool_names is not None and step.tool is not None and step.tool not in tool_names:
         there_are = ", ".join(sorted(tool_names)) or "there are none"
-        yield (
-            "tool",
-            f"{name} uses the tool '{step.tool}', which does not exist (tools: {there_are})",
-        )
+        message = f"uses the tool '{step.tool}', which does not exist (tools: {there_are})"
+        yield "tool", f"{name} {message}"
+
+
+def _faults_of_dependencies(step: PlanStep, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    name = f"step '{step.step_id[:_MAX_ID]}'"
     for place, dependency in enumerate(step.dependencies):
         if dependency == step.step_id:
             yield f"dependencies/{place}", f"{name} depends on itself: remove that dependency"
@@ -120,9 +115,26 @@ def _cycles(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
         )
         pointer = f"/steps/{position[cycle[0]]}/dependencies"
         yield StructuralFinding(pointer=pointer, step_id=cycle[0], message=message)
-        cut = set(cycle)
-        edges = {
-            one: [d for d in others if d not in cut]
-            for one, others in edges.items()
-            if one not in cut
-        }
+        edges = _leave_out(edges, frozenset(cycle))
+
+
+def _leave_out(edges: Mapping[str, list[str]], cut: frozenset[str]) -> dict[str, list[str]]:
+    return {
+        step_id: [d for d in dependencies if d not in cut]
+        for step_id, dependencies in edges.items()
+        if step_id not in cut
+    }
+
+
+def _whole(message: str) -> StructuralFinding:
+    return StructuralFinding(pointer="/steps", step_id=None, message=message)
+
+
+def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
+    final = find_unneeded(step for step in steps if is_live(step))
+    if len(final) != 1:
+        named = ", ".join(step.step_id for step in final) or "none"
+        yield _whole(
+            f"the plan must end with exactly one step that no other depends on, it has {len(final)} ({named}): "
+            "let one last step depend on the others"
+        )

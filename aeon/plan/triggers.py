@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
-from aeon.domain.plan import Plan
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import DeclinedIssue, RefinementAction
 from aeon.domain.report import Severity, ValidationIssue, reaches
 from aeon.domain.values import Value
@@ -87,17 +87,22 @@ def step_triggers(
 ) -> tuple[Trigger, ...]:
     """A trigger for each BLOCKED, failed or, once (`raised`), invalid step that was not replaced (FR-093)."""
     found = []
-    for step in (
-        s for s in plan.steps if s.status in ("failed", "invalid") and s.replaced_by is None
-    ):
-        kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
-        detail = "; ".join(step.errors)
-        if step.blocked:
-            kind, detail = "blocked_step", step.clarity_reason or ""
-        trigger = Trigger(kind=kind, about=step.step_id, detail=detail)
-        if step.step_id not in closed and (kind != "invalid_step" or str(trigger) not in raised):
+    for step in plan.steps:
+        if step.status not in ("failed", "invalid") or step.replaced_by is not None:
+            continue
+        trigger = _make_step_trigger(step)
+        if trigger.kind == "invalid_step" and str(trigger) in raised:
+            continue
+        if step.step_id not in closed:
             found.append(trigger)
     return tuple(found)
+
+
+def _make_step_trigger(step: PlanStep) -> Trigger:
+    if step.blocked:
+        return Trigger(kind="blocked_step", about=step.step_id, detail=step.clarity_reason or "")
+    kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
+    return Trigger(kind=kind, about=step.step_id, detail="; ".join(step.errors))
 
 
 def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:
@@ -121,23 +126,19 @@ def pass_triggers(
     if assessment.converged:
         return tuple(found)
     found += [
-        Trigger(kind="unmet_criterion", about=c.name, detail=c.reason)
-        for c in assessment.criteria
-        if not c.met
+        Trigger(kind="unmet_criterion", about=criterion.name, detail=criterion.reason)
+        for criterion in assessment.criteria
+        if not criterion.met
     ]
-    found += [
-        Trigger(kind="blocking_issue", about="the answer", detail=each)
-        for each in assessment.blocking_issues
-    ]
-    pending = any(
-        step.status == "pending" or (step.blocked and step.step_id not in closed)
-        for step in plan.steps
-    )
+    blocking = assessment.blocking_issues
+    found += [Trigger(kind="blocking_issue", about="the answer", detail=each) for each in blocking]
     low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
-    if low and not pending:
+    if low and not any(_is_to_do(step, closed) for step in plan.steps):
         # The blocking issues are triggers of their own.
-        harmless = (
-            issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues
-        )
+        harmless = (issue for issue in assessment.detected_issues if issue not in blocking)
         found.append(Trigger(kind="low_score", about=low, detail=" ".join(harmless)))
     return tuple(found)
+
+
+def _is_to_do(step: PlanStep, closed: Collection[str]) -> bool:
+    return step.status == "pending" or (step.blocked and step.step_id not in closed)

@@ -121,38 +121,37 @@ def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The outputs of steps, each with the state and users of its step. Those that were carried out come first, by
     layer, so that earlier ones stay in place; those that belong to no step come last."""
-    users, known, layer = _users_by_step(steps), by_id(steps), dict[str, int]()
+    known = by_id(steps)
+    layer: dict[str, int] = {}
     for step in steps:
         layer[step.step_id] = 1 + max((layer.get(d, 0) for d in step.dependencies), default=0)
-    ordered = sorted(
-        steps, key=lambda step: layer[step.step_id] if _is_carried_out(step) else len(steps) + 1
-    )
-    ids = [
-        *(step.step_id for step in ordered),
-        *(step_id for step_id in outputs if step_id not in known),
+
+    def order(step: PlanStep) -> int:
+        return layer[step.step_id] if _is_carried_out(step) else len(steps) + 1
+
+    users = _users_by_step(steps)
+    ids = [step.step_id for step in sorted(steps, key=order)]
+    ids += (step_id for step_id in outputs if step_id not in known)
+    return [
+        _show_output(step_id, outputs[step_id], known.get(step_id), users.get(step_id, []))
+        for step_id in ids
+        if step_id in outputs
     ]
-    shown = []
-    for step_id in ids:
-        if step_id in outputs:
-            found, output = known.get(step_id), outputs[step_id]
-            text = (
-                output
-                if isinstance(output, str)
-                else json.dumps(output, ensure_ascii=False, default=str)
-            )
-            definition = (
-                _select_fields(_CARRIED_OUT, found) if found and _is_carried_out(found) else None
-            )
-            shown.append(
-                {
-                    "step_id": step_id,
-                    "status": found.standing if found else None,
-                    "used_by": users.get(step_id, []) if found else [],
-                    "definition": definition,
-                    "step_output": text,
-                }
-            )
-    return shown
+
+
+def _show_output(
+    step_id: str, output: Any, step: PlanStep | None, users: list[str]
+) -> dict[str, Any]:
+    definition = _select_fields(_CARRIED_OUT, step) if step and _is_carried_out(step) else None
+    if not isinstance(output, str):
+        output = json.dumps(output, ensure_ascii=False, default=str)
+    return {
+        "step_id": step_id,
+        "status": step.standing if step else None,
+        "used_by": users if step else [],
+        "definition": definition,
+        "step_output": output,
+    }
 
 
 def _users_by_step(steps: Iterable[PlanStep]) -> dict[str, list[str]]:

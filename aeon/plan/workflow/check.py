@@ -3,7 +3,7 @@ one mistake does not hide another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -13,7 +13,7 @@ from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import Place, format_place
 from aeon.plan.structural import check_steps
 from aeon.plan.workflow.models import Problem, problem_at
-from aeon.plan.workflow.references import Reference, find_texts, references
+from aeon.plan.workflow.references import BadReference, Reference, find_texts, references
 from aeon.schema.validators import compile_schema, find_errors
 
 MAX_STEPS = 100
@@ -48,10 +48,12 @@ class _Checker:
     """Collects the problems of one file. A step without an id is counted, but has no relations."""
 
     def __init__(self, document: LocatedYaml, checks: Checks) -> None:
-        self.document, self.checks = document, checks
+        self.document = document
+        self.checks = checks
         self.problems: list[Problem] = []
         file = document.value if isinstance(document.value, Mapping) else {}
-        listed, declared = file.get("steps"), file.get("inputs")
+        listed = file.get("steps")
+        declared = file.get("inputs")
         self.inputs: Mapping[str, Any] | None = declared if isinstance(declared, Mapping) else None
         steps = listed if isinstance(listed, list) else ()
         self.raw: list[Mapping[str, Any]] = [
@@ -72,55 +74,50 @@ class _Checker:
         # Whether there is one final step cannot be said while ids are missing; no steps are a problem of form.
         one_final_step = self.checks.get("one_final_step", False) and len(ids) == len(self.steps)
         max_steps = self.checks.get("max_steps", MAX_STEPS)
-        for finding in (
-            check_steps(self.steps, max_steps=max_steps, one_final_step=one_final_step)
-            if self.raw
-            else ()
-        ):
+        if not self.raw:
+            return
+        for finding in check_steps(self.steps, max_steps=max_steps, one_final_step=one_final_step):
             parts = finding.pointer.split("/")[1:]
             place: Place = tuple(
                 int(part) if part.isdigit() else _FIELDS.get(part, part) for part in parts
             )
             hint = ""
             if len(parts) > 3:
-                named = self.steps[int(parts[1])].dependencies[int(parts[3])]
-                hint = (
-                    ""
-                    if named in ids
-                    else _suggest(named, [each for each in ids if each != finding.step_id])
-                )
+                dependency = self.steps[int(parts[1])].dependencies[int(parts[3])]
+                hint = self._suggest_step(dependency, ids, finding.step_id)
             self.add(place, finding.message + hint)
+
+    def _suggest_step(self, dependency: str, ids: Sequence[str], own: str | None) -> str:
+        if dependency in ids:
+            return ""
+        return _suggest(dependency, [step_id for step_id in ids if step_id != own])
 
     def check_references(self) -> None:
         self.before = transitive_dependencies(self.steps)
-        given = self.checks.get("input_names")
         for name in self.inputs or ():
-            if given is not None and name not in given:
+            if self._is_missing_input(name):
                 self.add(("inputs", str(name)), _report_missing_input(name))
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             for field in ("description", "arguments"):
                 for place, text in find_texts(raw.get(field), ("steps", index, field)):
                     for found in references(text):
-                        said = (
-                            self._check_reference(found, step, field)
-                            if isinstance(found, Reference)
-                            else str(found)
-                        )
-                        if said:
-                            self.add(place, f"{format_place(place)}: {said}")
+                        problem = self._check_reference(found, step, field)
+                        if problem:
+                            self.add(place, f"{format_place(place)}: {problem}")
 
-    def _check_reference(self, found: Reference, step: PlanStep, field: str) -> str:
-        text, name, given = f"`{found.text}`", found.name, self.checks.get("input_names")
+    def _is_missing_input(self, name: str) -> bool:
+        names = self.checks.get("input_names")
+        return names is not None and name not in names
+
+    def _check_reference(self, found: Reference | BadReference, step: PlanStep, field: str) -> str:
+        if not isinstance(found, Reference):
+            return str(found)
         if found.kind == "input":
-            if self.inputs is not None and name not in self.inputs:
-                return f"{text}: `inputs` has no '{name}'{_suggest(name, self.inputs)}"
-            return (
-                _report_missing_input(name)
-                if self.inputs is None and given is not None and name not in given
-                else ""
-            )
+            return self._check_input(found)
+        text = f"`{found.text}`"
         if field == "description":
             return f"{text}: outputs are named in arguments only; the model is given those of `depends_on` anyway"
+        name = found.name
         if name not in self.before:
             return f"{text}: there is no step '{name}'{_suggest(name, self.before)}"
         if name == step.step_id:
@@ -130,34 +127,44 @@ class _Checker:
             return f"{text}: step '{step.step_id}' {why}: add '{name}' to `depends_on`"
         return ""
 
+    def _check_input(self, found: Reference) -> str:
+        name = found.name
+        if self.inputs is None:
+            return _report_missing_input(name) if self._is_missing_input(name) else ""
+        if name in self.inputs:
+            return ""
+        return f"`{found.text}`: `inputs` has no '{name}'{_suggest(name, self.inputs)}"
+
     def check_workers(self) -> None:
         """Warn about tools and agents: the supervisor looks for another tool, or the model does the step."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             place: Place = ("steps", index)
-            name = (
-                format_place(place)
-                if step.step_id.startswith(_UNNAMED)
-                else f"step '{step.step_id}'"
-            )
-            tool, agent, arguments = raw.get("tool"), raw.get("agent"), raw.get("arguments")
+            unnamed = step.step_id.startswith(_UNNAMED)
+            name = format_place(place) if unnamed else f"step '{step.step_id}'"
+            tool = raw.get("tool")
+            agent = raw.get("agent")
             if tool and agent:
                 message = f"{name} has both `tool` and `agent`: the tool does it; leave one out"
                 self.add((*place, "agent"), message, "warning")
             elif raw and not tool and not agent:
                 message = f"{name} has neither `tool` nor `agent`: one will be looked for; write `agent: llm`"
                 self.add(place, message, "warning")
-            tools = self.checks.get("tool_names")
-            if not isinstance(tool, str) or not tool or tools is None:
-                continue
-            if tool not in tools:
-                missing = self._describe_missing(tool, tools)
-                message = f"{name} uses the tool '{tool}'{missing}; another is looked for, or the model does the step"
-                self.add((*place, "tool"), message, "warning")
-            elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
-                for inner, said in argument_problems(arguments, tools[tool]):
-                    at = (*place, "arguments", *inner)
-                    message = f"{format_place(at)}: the tool '{tool}' will refuse this: {said}"
-                    self.add(at, f"{message}; the model will be asked for better", "warning")
+            if isinstance(tool, str) and tool:
+                self._check_tool(place, name, tool, raw.get("arguments"))
+
+    def _check_tool(self, place: Place, name: str, tool: str, arguments: object) -> None:
+        tools = self.checks.get("tool_names")
+        if tools is None:
+            return
+        if tool not in tools:
+            missing = self._describe_missing(tool, tools)
+            message = f"{name} uses the tool '{tool}'{missing}; another is looked for, or the model does the step"
+            self.add((*place, "tool"), message, "warning")
+        elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
+            for inner, problem in argument_problems(arguments, tools[tool]):
+                at = (*place, "arguments", *inner)
+                message = f"{format_place(at)}: the tool '{tool}' will refuse this: {problem}"
+                self.add(at, f"{message}; the model will be asked for better", "warning")
 
     def _describe_missing(self, tool: str, tools: Collection[str]) -> str:
         if "unavailable" in self.checks and (why := self.checks["unavailable"](tool)):
