@@ -18,7 +18,7 @@ hypothesis.settings.load_profile("any-machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Every machine is the same for the tests: neither CI nor a shell that ignores Ctrl-C makes a difference."""
+    """Every machine is the same for the tests: neither CI nor a shell that ignores signals makes a difference."""
     # The display shows less where it is recorded, and unbuffered streams hide what is written at the end.
     for name in ("CI", "JPY_PARENT_PID", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)
@@ -32,3 +32,5 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -62,7 +62,7 @@ ATTACKS = {
         {"conf/config.yaml": BOMB}, ("--config-dir", "conf", *RUN), "once aliases"
     ),
     "a cassette nested deeply": Attack(
-        {"x.aeon": "format: " + "[" * LEVELS},
+        {"x.aeon": '{"format": "aeon.cassette/2", "note": ' + "[" * LEVELS},
         (*RUN, "store=replay", "store.path=x.aeon"),
         "levels deep",
     ),
