@@ -22,11 +22,6 @@ KNOTS = frozenset(
     {
         "app/aeon.py:prepared_run",
         "app/parent.py:find_parent",
-        "cli/commands/cassette.py:_export",
-        "cli/commands/check.py:check",
-        "cli/commands/plan.py:plan",
-        "cli/job/arguments.py:parse",
-        "cli/main.py:_run",
         "cli/progress/dag.py:draw",
         "config/json_schema.py:_describe",
         "config/provider.py:_settle",

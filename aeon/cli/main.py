@@ -1,5 +1,6 @@
-"""The entry point: a first word that is a subcommand runs it; everything else is a run configured by Hydra. Only what
-`--version` and help need is imported here; a command's module is imported when it is called."""
+"""The entry point: a first word that is a subcommand runs it; everything else is a run configured
+by Hydra. Only what `--version` and help need is imported here; a command's module is imported when
+it is called."""
 
 from __future__ import annotations
 
@@ -7,71 +8,73 @@ import gc
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
-from importlib import import_module
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from itertools import takewhile
 
 from aeon import __version__
-from aeon.cli.job.syntax import COMMANDS, NO_PROJECT, READS_PROJECT
-from aeon.cli.registered import function_of, is_registered, load_command
+from aeon.cli.syntax.commands import COMMANDS, find_command, make_parser, quote_task
+from aeon.cli.syntax.help import show_help
 from aeon.cli.terminal.status import DONE, run_guarded
 from aeon.cli.terminal.streams import own_streams, put, say, stderr, stdout
 
+_VERSION, _HELP, _COMPLETION = {"--version"}, {"--help", "-h"}, {"--shell-completion", "-sc"}
+_NO_PROJECT = "--no-project"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit status. 0 converged or done, 1 failed, 2 bad configuration or usage, 3
-    finished without convergence, 130 interrupted. Errors are reported on standard error; a traceback is shown only when
-    HYDRA_FULL_ERROR is set."""
-    gc.set_threshold(
-        50_000
-    )  # most of what a process makes at first is modules and classes, which are no garbage
-    logging.raiseExceptions = (
-        False  # a log line that nobody can read any more (`| head`) is no error
-    )
+    """Run the program and return its exit status. 0 converged or done, 1 failed, 2 bad
+    configuration or usage, 3 finished without convergence, 130 interrupted. Errors are reported on
+    standard error; a traceback is shown only when HYDRA_FULL_ERROR is set."""
+    # Most of what a process makes at first is modules and classes, which are no garbage.
+    gc.set_threshold(50_000)
+    # A log line that nobody can read any more (`| head`) is no error.
+    logging.raiseExceptions = False
     with own_streams():
         return run_guarded(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def _run(given: list[str]) -> int:
-    given = _put_command_first(given)
-    command = _find_command(given)
-    rest = given[1:] if command else given
-    flags = set(rest[: rest.index("--")] if "--" in rest else rest)
-    if "--version" in flags:
+    words = _put_command_first(given)
+    name = find_command(words)
+    rest = words[len(name.split()) :]
+    flags = set(takewhile(lambda word: word != "--", rest))
+    if flags & _VERSION:
         put(f"aeon-engine {__version__}")
         return DONE
-    if flags & {"--help", "-h"}:
-        command, rest = "help", [command, *rest] if command else rest
-    elif flags & {"--shell-completion", "-sc"} and not command:
-        command = "completion"
-    command = command or "run"
-    if command not in (*COMMANDS, "run"):
-        # What a registered command prints is what it was called for.
-        with redirect_stdout(stdout() or sys.stdout):
-            return int(load_command(command)(rest) or DONE)
-    shows = any(text.startswith("-") and text not in ("-m", "--multirun") for text in rest)
-    if (
-        command in ("run", "ask", "plan")
-        and not shows
-        and "progress=none" not in rest
-        and stderr().isatty()
-    ):
+    if flags & _HELP:
+        show_help(name, rest)
+        return DONE
+    if flags & _COMPLETION and not name:
+        name = "completion"
+        rest = [word.removeprefix("install=") for word in rest if not word.startswith("-")]
+    if name == "ask":
+        rest = quote_task(rest)
+    parsed = make_parser(name).parse_words(rest)
+    if _takes_long(name, rest):
         say("Aeon is starting ...")
-    module = import_module(f"aeon.cli.commands.{COMMANDS.get(command, command)}")
-    return int(getattr(module, function_of(command))(rest))
+    with _prints_of(name):
+        return int(parsed.function(parsed) or DONE)
 
 
-def _find_command(given: Sequence[str]) -> str:
-    """The command that the arguments begin with; empty where they begin with none."""
-    word = given[0] if given else ""
-    return word if word in COMMANDS or is_registered(word) else ""
+def _takes_long(name: str, words: Sequence[str]) -> bool:
+    """Whether a person at a terminal waits for a run to begin."""
+    if name not in ("", "ask", "plan") or "progress=none" in words or not stderr().isatty():
+        return False
+    return not any(word.startswith("-") and word not in ("-m", "--multirun") for word in words)
+
+
+def _prints_of(name: str) -> AbstractContextManager[object]:
+    """What a registered command prints is what it was called for; else standard output is the
+    answer's."""
+    is_packaged = not name or name in COMMANDS
+    return nullcontext() if is_packaged else redirect_stdout(stdout() or sys.stdout)
 
 
 def _put_command_first(given: list[str]) -> list[str]:
-    """The arguments with `--no-project` behind the command that it stands before; a command that reads no project file
-    is not given it."""
+    """The arguments with `--no-project` behind the command that it stands before; a command that
+    reads no project file is not given it."""
     flag, *others = given or [""]
-    if flag != NO_PROJECT or not others or others[0] not in COMMANDS:
+    name = find_command(others) if flag == _NO_PROJECT else ""
+    if name not in COMMANDS:
         return given
-    is_subcommand = others[:2] in (["batch", "merge"], ["batch", "record"])
-    reads_project = others[0] in READS_PROJECT and not is_subcommand
-    return [*others, flag] if reads_project else others
+    return [*others, flag] if make_parser(name).knows(flag) else others

@@ -23,6 +23,15 @@ def resource_root() -> Path:
     return Path(str(files("aeon") / "_resources"))
 
 
+def list_pages() -> dict[str, Path]:
+    """The pages of the documentation by the names that `aeon docs` takes: README and pages by their own, decisions by
+    their numbers."""
+    root = resource_root()
+    pages = {path.stem: path for path in sorted((root / "docs").glob("*.md"))}
+    decisions = {path.name[:4]: path for path in sorted((root / "docs" / "decisions").glob("*.md"))}
+    return {"readme": root / "README.md", **pages, **decisions}
+
+
 def find_meant(folder: Path, name: str, is_usable: Callable[[Path], bool]) -> Path | None:
     """The folder that was probably meant by one that holds nothing of use: `name` in it, the folder around it, or
     `name` beside it, whichever is usable first; None when none is."""

@@ -234,8 +234,8 @@ def test_completion_and_help_know_the_projects_own_groups(aeon: RunAeon, tmp_pat
     write(tmp_path / "conf" / "customer" / "acme.yaml", "{}\n")
     project(tmp_path, config_dir="conf")
     assert aeon("completion", "--", "+customer=").out == "+customer=acme\n"
-    assert "customer: acme" in aeon("--help").out
-    assert "customer: acme" not in aeon("--help", "--no-project").out
+    assert "customer:       acme" in aeon("--help").out
+    assert "acme" not in aeon("--help", "--no-project").out
 
 
 def path_fields(model: type[BaseModel]) -> Iterator[str]:

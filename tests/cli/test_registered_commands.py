@@ -19,20 +19,33 @@ LINT = '''
 from aeon.domain.errors import ConfigError
 
 
-def lint_prompts(arguments):
-    """Check prompts for words that are too long.
+def lint_prompts(parser):
+    """Check prompts for words that are too long."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a template")
+    parser.add_word("longest", type=int, metavar="N", help="how long a word may be")
+    parser.set_defaults(function=check)
 
-    Usage: aeon lint-prompts FILE...
-    """
-    if not arguments:
+
+def check(given):
+    if not given.files:
         raise ConfigError("which file?", hint="aeon lint-prompts FILE...")
-    print(f"checked {', '.join(arguments)}")
-    return 1 if "bad.j2" in arguments else None
+    print(f"checked {', '.join(given.files)} by {given.longest}")
+    return 1 if "bad.j2" in given.files else None
+
+
+def nothing(parser):
+    """Name no function."""
+
+
+def old(words):
+    print(words.upper())
 '''
 ENTRIES = """
 [aeon.commands]
 lint-prompts = prompt_lint:lint_prompts
 lint-all = prompt_lint
+lint-nothing = prompt_lint:nothing
+lint-old = prompt_lint:old
 broken = prompt_lint:missing
 run = prompt_lint:lint_prompts
 help = prompt_lint:lint_prompts
@@ -62,8 +75,8 @@ def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("installed")
 def test_a_registered_command_is_called_with_its_words(capsys: pytest.CaptureFixture[str]):
-    assert main(["lint-prompts", "a.j2", "b.j2"]) == 0
-    assert capsys.readouterr().out == "checked a.j2, b.j2\n"
+    assert main(["lint-prompts", "a.j2", "longest=30", "b.j2"]) == 0
+    assert capsys.readouterr().out == "checked a.j2, b.j2 by 30\n"
 
 
 @pytest.mark.usefixtures("installed")
@@ -79,11 +92,37 @@ def test_an_error_that_it_raises_is_a_message_with_status_2(capsys: pytest.Captu
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("words", [["help", "lint-prompts"], ["lint-prompts", "--help"]])
-def test_its_help_is_its_docstring(words: list[str], capsys: pytest.CaptureFixture[str]):
+def test_its_help_is_what_it_declares(words: list[str], capsys: pytest.CaptureFixture[str]):
     assert main(words) == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith("aeon lint-prompts, a command of the package prompt-lint\n")
-    assert "Usage: aeon lint-prompts FILE..." in shown
+    assert (
+        capsys.readouterr().out
+        == """\
+usage: aeon lint-prompts [FILE ...] [longest=N]
+
+Check prompts for words that are too long.
+
+  FILE ...              a template
+  longest=N             how long a word may be
+
+A command of the package prompt-lint.
+"""
+    )
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--lngest"], "--lngest: aeon lint-prompts takes no such word\nDid you mean longest=?"),
+        (["longst=3"], "longst=3: aeon lint-prompts takes no such word\nDid you mean longest=?"),
+        (["longest=x"], "longest=invalid int value: 'x'"),
+    ],
+)
+def test_what_it_does_not_take_is_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["lint-prompts", *words]) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("installed")
@@ -99,7 +138,7 @@ def test_without_such_a_package_the_help_has_no_trace_of_it(capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("word", ["broken", "lint-all"])
+@pytest.mark.parametrize("word", ["broken", "lint-all", "lint-nothing", "lint-old"])
 def test_a_command_that_cannot_be_loaded_is_named(word: str, capsys: pytest.CaptureFixture[str]):
     assert main([word]) == 2
     assert f"aeon {word}" in capsys.readouterr().err
@@ -131,7 +170,7 @@ def test_it_is_found_by_the_installed_program(site: Path, tmp_path: Path):
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "checked a.j2\n")
+    assert (done.returncode, done.stdout) == (0, "checked a.j2 by None\n")
 
 
 @pytest.mark.slow

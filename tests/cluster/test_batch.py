@@ -17,7 +17,8 @@ from aeon.batch.ray import cluster as of_batch
 from aeon.batch.ray.worker import Job
 from aeon.batch.records import Running
 from aeon.batch.run import RowRunner, open_aeon
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import read_composition
+from aeon.cli.syntax.commands import make_parser
 from aeon.config.compose.literal import Composition
 from aeon.config.settings import BatchColumns, BatchSettings
 from tests.cluster.two_nodes import Cluster, repeated, two_places
@@ -167,7 +168,8 @@ def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(
         "+provider.extra_headers_env.X-Team=TEAM",
     )
     (row,) = open_dataset(dataset(tmp_path, 1), BatchColumns(), Common()).rows()
-    sent = ray.cloudpickle.dumps((job_of(parse(list(words)), tmp_path, monkeypatch), row))
+    composition = read_composition(make_parser("").parse_words(words))
+    sent = ray.cloudpickle.dumps((job_of(composition, tmp_path, monkeypatch), row))
     assert cluster.url.encode() in sent
     assert not [secret for secret in secrets.values() if secret.encode() in sent]
 

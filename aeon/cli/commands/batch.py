@@ -1,9 +1,10 @@
-"""`aeon batch dataset=FILE out=FILE`: each row of a dataset is a task. `merge` and `record` read what it wrote."""
+"""`aeon batch dataset=FILE out=FILE`: each row of a dataset is a task. `merge` and `record` read
+what it wrote."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from aeon.batch.results import Results
 from aeon.batch.run import Backend, RowRunner, Threads, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
 from aeon.cli.commands.batch_progress import run_attended, show_end
-from aeon.cli.job.arguments import parse, refuse_keys
+from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, NOT_CONVERGED
@@ -37,27 +38,26 @@ from aeon.report.words import relative_to_here
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What stands on the command line of a batch beside its configuration. `out` is None for standard output."""
+    """What stands on the command line of a batch beside its configuration. `out` is None for
+    standard output."""
 
     dataset: str
     out: Path | None
     shard: tuple[int, int]
 
 
-def batch(arguments: Sequence[str]) -> int:
-    """Run a dataset. 0 when every row converged or is complete, 1 when one failed or cannot be run, 3 when one did
-    not converge, 130 when interrupted. Raises ConfigError before anything is paid."""
-    other = {"merge": _merge, "record": _unpack}.get(arguments[0] if arguments else "")
-    if other is not None:
-        return other(arguments[1:])
-    refuse_keys(arguments, "sweep", "a sweep (-m)")
-    composition = parse([text for text in arguments if text.partition("=")[0] not in _OWN])
+def batch(words: Namespace) -> int:
+    """Run a dataset. 0 when every row converged or is complete, 1 when one failed or cannot be run,
+    3 when one did not converge, 130 when interrupted. Raises ConfigError before anything is
+    paid."""
+    refuse_keys(words.overrides, "sweep", "a sweep (-m)")
+    composition = read_composition(words)
     settings = compose_settings(composition)
     keep_private(settings)
     if settings.resume is not None or settings.store.mode == "replay":
         problem = "a batch goes on by itself, from its out file"
         raise ConfigError(f"{problem}: leave resume and store.mode=replay out")
-    given = _read_words(arguments)
+    given = _Given(words.dataset, _results_file(words.out), _shard(words.shard))
     has_files = given.out is not None and given.dataset != "-"
     control = GroupControl()
     # What has its files needs no other place.
@@ -80,16 +80,6 @@ def batch(arguments: Sequence[str]) -> int:
     if status in (DONE, NOT_CONVERGED) and not control.stop_requested:
         remove_journal(place)
     return status
-
-
-def _read_words(arguments: Sequence[str]) -> _Given:
-    words = {
-        name: [text.partition("=")[2] for text in arguments if text.startswith(f"{name}=")]
-        for name in _OWN
-    }
-    out = _results_file(_one(words, "out"))
-    shard = _shard(_one(words, "shard") if words["shard"] else "1/1")
-    return _Given(_one(words, "dataset"), out, shard)
 
 
 def _open_dataset(path: Path, given: _Given, aeon: Aeon) -> Dataset:
@@ -137,18 +127,6 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
     return Threads(runner, settings.parallel)
 
 
-_OWN = ("dataset", "out", "shard")
-
-
-def _one(words: dict[str, list[str]], name: str) -> str:
-    if len(words[name]) != 1 or not words[name][0]:
-        problem = "stands twice" if len(words[name]) > 1 else "is missing"
-        raise ConfigError(
-            f"{name}= {problem}", hint="`aeon batch dataset=tasks.jsonl out=results.jsonl`"
-        )
-    return words[name][0]
-
-
 def _shard(text: str) -> tuple[int, int]:
     first, _, every = text.partition("/")
     if not (first.isdecimal() and every.isdecimal() and 1 <= int(first) <= int(every)):
@@ -179,7 +157,8 @@ def _results_file(text: str) -> Path | None:
 
 
 def _dataset_file(text: str, copy: Path) -> Path:
-    """The file of a dataset; standard input is copied first, since it is read twice. Raises ConfigError."""
+    """The file of a dataset; standard input is copied first, since it is read twice. Raises
+    ConfigError."""
     if text != "-":
         return Path(text).expanduser()
     if at_terminal():
@@ -202,29 +181,23 @@ def _common(aeon: Aeon) -> Common:
     return Common(aeon.workflow.task if aeon.workflow else "", read_inputs(settings))
 
 
-def _merge(arguments: Sequence[str]) -> int:
-    outs = [text.removeprefix("out=") for text in arguments if text.startswith("out=")]
-    paths = [Path(text).expanduser() for text in arguments if not text.startswith("out=")]
-    if len(outs) != 1 or not outs[0] or not paths:
-        hint = "`aeon batch merge out=all.jsonl part-*.jsonl`"
-        raise ConfigError("aeon batch merge takes one out= and the results of a batch", hint=hint)
-    out = Path(outs[0]).expanduser()
+def merge_results(given: Namespace) -> int:
+    """Put the results of shards together. Raises ConfigError for gaps, doubles, and a file that is
+    there already."""
+    out: Path = given.out.expanduser()
     if out.exists():
         raise ConfigError(
             f"out={out}: is there already", hint="Remove it, or name another file with out=."
         )
-    show_end(merge(paths, out), out)
+    show_end(merge([path.expanduser() for path in given.results], out), out)
     return DONE
 
 
-def _unpack(arguments: Sequence[str]) -> int:
-    if len(arguments) != 3:
-        hint = "`aeon batch record results.jsonl ID DIR`"
-        raise ConfigError(
-            "aeon batch record takes a file of results, an id and a new folder", hint=hint
-        )
-    directory = Path(arguments[2]).expanduser()
-    unpack_record(Path(arguments[0]).expanduser(), arguments[1], directory)
+def unpack_row(given: Namespace) -> int:
+    """Put the record of a row into a folder, with its page. Raises ConfigError for a row that left
+    none."""
+    directory: Path = given.directory.expanduser()
+    unpack_record(given.results.expanduser(), given.id, directory)
     from aeon.report.page.build import write_report  # slow to load
 
     put(str(relative_to_here(write_report(directory).absolute())))

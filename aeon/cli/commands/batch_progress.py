@@ -1,4 +1,5 @@
-"""A batch at the terminal: its forecast, a question about money, how far it is, and what it came to."""
+"""A batch at the terminal: its forecast, a question about money, how far it is, and what it came
+to."""
 
 from __future__ import annotations
 
@@ -42,8 +43,9 @@ _STOPPING = "Stopping: each row under way ends after the calls that it has sent.
 def run_attended(
     running: Batch, settings: Settings, forecast: Forecast, calls: Callable[[], int]
 ) -> int:
-    """Run a batch to its end, with a person at the terminal or without; `calls` tells how many were made. The exit
-    status. Raises ConfigError when it would cost more than may be spent without a question, and nobody can be asked."""
+    """Run a batch to its end, with a person at the terminal or without; `calls` tells how many were
+    made. The exit status. Raises ConfigError when it would cost more than may be spent without a
+    question, and nobody can be asked."""
     summary, control, out = running.results.summary, running.control, running.results.path
     if summary.count:
         say(f"{count_noun(summary.count, 'row')} done before.")
@@ -98,7 +100,8 @@ def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
 
 
 def _is_confirmed(most: float, running: Batch, forecast: Forecast, shown: _Progress) -> bool:
-    """Whether the batch may cost what is foreseen, before its first row and once more by its first rows."""
+    """Whether the batch may cost what is foreseen, before its first row and once more by its first
+    rows."""
     summary, control = running.results.summary, running.control
     if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
         return False
@@ -122,7 +125,8 @@ def _needs_first_rows(most: float, summary: Summary) -> bool:
 def _is_affordable(
     most: float, cost: float | None, about: str, control: RunControl, display: Display
 ) -> bool:
-    """Whether the batch may cost what is foreseen, or a person says that it may; else it is to stop."""
+    """Whether the batch may cost what is foreseen, or a person says that it may; else it is to
+    stop."""
     if cost is not None and cost <= most:
         return True
     told = (
@@ -151,7 +155,8 @@ def show_end(summary: Summary, out: Path | None) -> None:
 
 
 class _Progress:
-    """How far a batch is: on a terminal a picture of the rows under way, else a line now and then."""
+    """How far a batch is: on a terminal a picture of the rows under way, else a line now and
+    then."""
 
     display: Display
     _attendance: Attendance

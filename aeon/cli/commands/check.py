@@ -1,16 +1,16 @@
-"""`aeon check FILE...`: what is wrong with workflow files, or what they come to, their steps drawn."""
+"""`aeon check FILE...`: what is wrong with workflow files, or what they come to, their steps
+drawn."""
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Sequence
+from argparse import Namespace
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from aeon.app.tools import build, build_run_registry
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import read_composition
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.streams import put, say, stdout
@@ -30,32 +30,27 @@ from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
 
-def check(arguments: Sequence[str]) -> int:
-    """Check each file as a run with these settings would and print the findings; inputs only when some are given. 2
-    when one of the files cannot be used, else 0. Raises ConfigError for a bad configuration."""
-    parser = argparse.ArgumentParser(prog="aeon check", add_help=False)
-    parser.add_argument("words", nargs="+", metavar="FILE")
-    for flag in ("--json", "--ascii", "--no-project"):
-        parser.add_argument(flag, action="store_true")
-    parser.add_argument("--config-dir", metavar="DIR")
-    given = parser.parse_intermixed_args(list(arguments))
-    overrides = [word for word in given.words if "=" in word and not Path(word).exists()]
-    files = [Path(word) for word in given.words if word not in overrides]
-    if not files:
+def check(given: Namespace) -> int:
+    """Check each file as a run with these settings would and print the findings; inputs only when
+    some are given. 2 when one of the files cannot be used, else 0. Raises ConfigError for a bad
+    configuration."""
+    # The name of a file may have the form of an override.
+    named = [word for word in given.overrides if Path(word).exists()]
+    given.overrides = [word for word in given.overrides if word not in named]
+    paths = [Path(word) for word in (*given.files, *named)]
+    if not paths:
         raise ConfigError("which file?", hint="`aeon check workflow.yaml`")
-    flags = ["--config-dir", given.config_dir] if given.config_dir else []
-    flags += ["--no-project"] if given.no_project else []
-    settings = compose_settings(parse([*overrides, *flags]))
+    settings = compose_settings(read_composition(given))
     with closing(build(settings.tools, environment(settings), report=say)) as registry:
         tools = build_run_registry(registry, InMemory(), settings=settings.tools)
     is_ascii = given.ascii or not is_utf(getattr(stdout(), "encoding", None) or "ascii")
-    found, texts = list[dict[str, Any]](), list[str]()
-    for path in files:
-        facts, text = _check(path, settings, tools, is_ascii)
-        found.append(facts)
-        texts.append(text)
-    is_fine = all(facts["ok"] for facts in found)
-    put(json.dumps({"ok": is_fine, "files": found}, indent=2) if given.json else "\n\n".join(texts))
+    found = [_check(path, settings, tools, is_ascii) for path in paths]
+    is_fine = all(facts["ok"] for facts, _ in found)
+    if given.json:
+        document = {"ok": is_fine, "files": [facts for facts, _ in found]}
+        put(json.dumps(document, indent=2))
+    else:
+        put("\n\n".join(text for _, text in found))
     return DONE if is_fine else USAGE
 
 

@@ -1,180 +1,190 @@
-"""What explains the program: `aeon docs [TOPIC | KEY]`, `aeon help [COMMAND]`, and completion for shells. It comes from
-the documentation and the configuration files: nothing is composed, and nothing slow is imported."""
+"""`aeon docs [WORD ...]`: a page of the documentation, what a key of the configuration means, or
+where words stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import get_args
 
 import yaml
 
-from aeon.cli.job.syntax import COMMANDS, FLAGS, GENERAL, TEXTS, config_folders
-from aeon.cli.registered import describe_command, is_registered, list_registered
+from aeon.cli.syntax.help import find_config_folders
+from aeon.cli.terminal.output import show_markdown
 from aeon.cli.terminal.status import DONE
-from aeon.cli.terminal.streams import put
+from aeon.cli.terminal.streams import put, say
+from aeon.cli.terminal.width import fit_row
 from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
 from aeon.config.json_schema import describe_types, settings_schema
 from aeon.domain.errors import ConfigError
-from aeon.domain.request import CallName
-from aeon.files.resources import resource_root
+from aeon.files.resources import list_pages
+from aeon.report.words import count_noun
 
-SHELLS = ("bash", "fish", "zsh")
+_MOST_PLACES = 30
+_HEADING = re.compile(r"#{1,6} +(?P<title>.+)")
 
 
-def help(arguments: Sequence[str]) -> int:
-    """Print what a command takes; without one the general help, with the groups and options of the folders that the
-    arguments name. Raises ConfigError for a command that does not exist."""
-    name = (
-        arguments[0]
-        if arguments and not arguments[0].startswith("-") and "=" not in arguments[0]
-        else GENERAL
-    )
-    if name not in (*COMMANDS, GENERAL):
-        if is_registered(name):
-            put(describe_command(name))
-            return DONE
-        near = get_close_matches(name, [*COMMANDS, *list_registered()], n=1)
-        meant = (
-            f"Did you mean `aeon help {near[0]}`?" if near else "`aeon help` lists the commands."
-        )
-        raise ConfigError(f"{name}: there is no such command", hint=meant)
-    text = (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
-    if name == GENERAL:
-        options = groups(config_folders(arguments))
-        own = (f"  aeon {word:<38} of {package}\n" for word, package in list_registered().items())
-        text = text.replace("$REGISTERED\n", "".join(own))
-        text = text.replace(
-            "$GROUPS", "\n".join(f"{group}: {', '.join(names)}" for group, names in options.items())
-        )
-    put(text)
+def docs(given: Namespace) -> int:
+    """Print a page, a key, the places where words stand, or the list of pages. Raises ConfigError
+    for what is neither a page nor a key, and stands nowhere."""
+    words: list[str] = given.topic
+    own = find_config_folders(given.words)
+    if not words:
+        _put_list()
+    elif given.search:
+        _put_places(words, own)
+    elif page := _find_page(words):
+        show_markdown(page.read_text(encoding="utf-8"))
+    elif described := _describe_setting(" ".join(words), own):
+        put("\n".join(described))
+    else:
+        _put_places(words, own)
     return DONE
 
 
-def docs(arguments: Sequence[str]) -> int:
-    """Print a page, a key, or the list of pages. Raises ConfigError for what is neither a page nor a key."""
-    named = next((text for text in arguments if not text.startswith("-")), "")
-    if named:
-        put(_find(named, config_folders(arguments)))
-        return DONE
-    put("aeon docs TOPIC prints a page, aeon docs KEY what a key of the configuration means.\n")
-    for name, path in _pages().items():
+def _put_list() -> None:
+    put("aeon docs TOPIC prints a page, aeon docs KEY what a key of the configuration means,")
+    put("aeon docs WORD where a word stands.\n")
+    for name, path in list_pages().items():
         if not name.isdecimal():
-            put(f"  {name:<14}  {path.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}")
-    return DONE
+            put(fit_row(f"  {name:<14}  {_title(path)}", 18))
 
 
-def _pages() -> dict[str, Path]:
-    root = resource_root()
-    pages = {path.stem: path for path in sorted((root / "docs").glob("*.md"))}
-    decisions = {path.name[:4]: path for path in sorted((root / "docs" / "decisions").glob("*.md"))}
-    return {"readme": root / "README.md", **pages, **decisions}
+def _title(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
-def _find(named: str, own: Sequence[Path]) -> str:
-    # A page's name also as messages and links write it: `docs/errors.md#every-error`.
-    page, pages, options = Path(named.partition("#")[0].lower()).name, _pages(), groups(own)
-    if path := pages.get(page.removesuffix(".md")) or pages.get(
-        page[:4] if page[:4].isdecimal() else ""
-    ):
-        return path.read_text(encoding="utf-8")
+def _find_page(words: Sequence[str]) -> Path | None:
+    """The page of a name, also as messages and links write it: `docs/errors.md#every-error`."""
+    name = Path(" ".join(words).partition("#")[0].lower()).name
+    number = name[:4] if name[:4].isdecimal() else ""
+    pages = list_pages()
+    return pages.get(name.removesuffix(".md")) or pages.get(number)
+
+
+def _describe_setting(named: str, own: Sequence[Path]) -> list[str]:
+    """The lines on a group or a key, or on the nearest key around it; none for what is neither."""
     key = named.partition("=")[0]
-    entries = [*entries_of(key.partition(".")[0], own), *top_entries(own)]
-    if key in options:
-        comments = {
-            entry.path: entry.comment
-            for entry in reversed(entries)
-            if entry.path.startswith(f"{key}.")
-        }
-        lines = [f"  {path}  {text}".rstrip() for path, text in sorted(comments.items())]
-        return "\n".join((f"{key}={' | '.join(options[key])}", *lines))
+    if key in (options := groups(own)):
+        return [f"{key}={' | '.join(options[key])}", *_describe_group(key, own)]
+    entries = _list_entries(key, own)
     while key:
         if found := [entry for entry in entries if entry.path == key]:
-            return "\n".join(_describe_key(found))
+            return [*_describe_key(found)]
         key = key.rpartition(".")[0]
-    near = get_close_matches(named, [*pages, *options, *{entry.path for entry in entries}], n=3)
-    hint = (
-        f"Did you mean {', '.join(near)}?"
-        if near
-        else "`aeon docs` lists the pages, `aeon --cfg job` the keys."
-    )
-    raise ConfigError(f"{named}: there is no such page and no such key", hint=hint)
+    return []
+
+
+def _list_entries(key: str, own: Sequence[Path]) -> list[Entry]:
+    return [*entries_of(key.partition(".")[0], own), *top_entries(own)]
+
+
+def _describe_group(group: str, own: Sequence[Path]) -> Iterator[str]:
+    entries = {entry.path: entry for entry in reversed(_list_entries(group, own))}
+    for path, entry in sorted(entries.items()):
+        if path.startswith(f"{group}."):
+            yield fit_row(f"  {path}  {entry.comment}".rstrip(), 6)
 
 
 def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
-    def value_in(entry: Entry) -> str:
-        return str(yaml.safe_dump(entry.default, default_flow_style=True, width=10**6)).partition(
-            "\n"
-        )[0]
-
-    def place_of(entry: Entry) -> str:
-        group = entry.file.parent.name
-        return entry.file.name if group == "conf" else f"{group}={entry.file.stem}"
-
     first = entries[0]
-    basic = "  (basic)" if any(entry.is_basic for entry in entries) else ""
-    yield f"{first.path}{basic}\n  {first.comment}"
-    yield f"  type: {' or '.join(describe_types(settings_schema(), first.path)) or 'any'}"
-    yield f"  default: {value_in(first)}  ({place_of(first)})"
+    is_basic = any(entry.is_basic for entry in entries)
+    yield f"{first.path}{'  (basic)' if is_basic else ''}"
+    yield fit_row(f"  {first.comment}", 2)
+    types = " or ".join(describe_types(settings_schema(), first.path))
+    yield fit_row(f"  type: {types or 'any'}", 4)
+    yield fit_row(f"  default: {_write_default(first)}  ({_place_of(first)})", 4)
     for entry in entries[1:]:
         if entry.default != first.default:
             comment = f"  {entry.comment}" if entry.comment != first.comment else ""
-            yield f"  {place_of(entry)}: {value_in(entry)}{comment}"
+            yield fit_row(f"  {_place_of(entry)}: {_write_default(entry)}{comment}", 4)
 
 
-def completion(arguments: Sequence[str]) -> int:
-    """Print the script for a shell, or after `--` the completions of the last word, a line each; also as Hydra's flag
-    `-sc install=SHELL`. Raises ConfigError for a shell that is not supported."""
-    if "--" in arguments:
-        if found := candidates(arguments[1:] or [""]):
-            put("\n".join(found))
-        return DONE
-    shells = [text.removeprefix("install=") for text in arguments if not text.startswith("-")]
-    if len(shells) != 1 or shells[0] not in SHELLS:
+def _write_default(entry: Entry) -> str:
+    text: str = yaml.safe_dump(entry.default, default_flow_style=True, width=10**6)
+    return text.partition("\n")[0]
+
+
+def _place_of(entry: Entry) -> str:
+    group = entry.file.parent.name
+    return entry.file.name if group == "conf" else f"{group}={entry.file.stem}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """What stands on a page below a heading, up to the next one."""
+
+    page: str
+    heading: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where words stand: the line that has most of them, empty where the heading has them all. Those with the lowest
+    `rank` fit best."""
+
+    section: _Section
+    line: str
+    rank: int
+
+
+def _put_places(words: Sequence[str], own: Sequence[Path]) -> None:
+    """Print where words stand, headings first. Raises ConfigError when they stand nowhere."""
+    sought = [word.lower() for text in words for word in text.split()]
+    found = (_find_place(section, sought) for section in _read_sections())
+    places = sorted(filter(None, found), key=lambda place: place.rank)
+    if not places:
         raise ConfigError(
-            f"which shell? (there are: {', '.join(SHELLS)})",
-            hint="`aeon completion bash` prints the script for bash",
+            f"{' '.join(words)}: there is no such page and no such key, and it stands on no page",
+            hint=_suggest(" ".join(words), own),
         )
-    put((TEXTS / f"completion.{shells[0]}").read_text(encoding="utf-8"))
-    return DONE
+    for place in places[:_MOST_PLACES]:
+        put(fit_row(f"{place.section.page:<14}  {place.section.heading}", 16))
+        if place.line:
+            put(fit_row(f"{'':<16}{place.line}", 16))
+    shown = min(len(places), _MOST_PLACES)
+    more = f" of {len(places)}, a further word finds fewer" if shown < len(places) else ""
+    say(f"{count_noun(shown, 'place')}{more}. `aeon docs PAGE` prints a page.")
 
 
-def candidates(words: Sequence[str]) -> list[str]:
-    """The completions of the last of the words that follow `aeon`; empty where a file or a text is expected."""
-    typed, own = words[-1], config_folders(words)
-    first_arguments: dict[str, Iterable[str]] = {
-        "cassette": ("export", "show"),
-        "completion": SHELLS,
-        "docs": _pages(),
-        "help": (*COMMANDS, *list_registered()),
-        "render": get_args(CallName),
-        "runs": ("prune",),
-        "schema": groups(),
-    }
-    if typed.startswith("-"):
-        offered: Iterable[str] = FLAGS
-    elif len(words) == 2 and words[0] in first_arguments and words[0] != "docs":
-        offered = first_arguments[words[0]]
-    else:
-        first: Iterable[str] = ()
-        if len(words) == 1:
-            first = first_arguments["help"]
-        elif words[0] == "docs":
-            first = first_arguments["docs"]
-        offered = [*first, *(_overrides(typed, own) if typed else ())]
-    return [text for text in offered if text.startswith(typed)]
+def _find_place(section: _Section, words: Sequence[str]) -> _Place | None:
+    """Where words, in lower case, stand in a section; None unless all of them do."""
+
+    def count_missing(text: str) -> int:
+        return sum(word not in text.lower() for word in words)
+
+    if not count_missing(section.heading):
+        return _Place(section, "", rank=0)
+    if count_missing("\n".join((section.heading, *section.lines))):
+        return None
+    line = min(section.lines, key=count_missing)
+    return _Place(section, line.strip(), rank=1 + count_missing(line))
 
 
-def _overrides(typed: str, own: Sequence[Path]) -> list[str]:
-    bare = typed.lstrip("+~")
-    key, options = bare.partition("=")[0], groups(own)
-    if "=" in bare:
-        found = [f"{key}={option}" for option in options.get(key, ())]
-    elif "." in bare:
-        found = sorted({f"{entry.path}=" for entry in entries_of(bare.partition(".")[0], own)})
-    else:
-        found = [text for group in options for text in (f"{group}=", f"{group}.")]
-        top = dict.fromkeys(entry.path for entry in top_entries(own) if "." not in entry.path)
-        found += [f"{path}=" for path in top if path not in options]
-    return [f"{typed.removesuffix(bare)}{text}" for text in found]
+def _read_sections() -> Iterator[_Section]:
+    for page, path in list_pages().items():
+        heading = ""
+        is_code = False
+        lines: list[str] = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            is_code ^= line.startswith("```")
+            begins = None if is_code else _HEADING.fullmatch(line)
+            if begins is None:
+                lines.append(line)
+                continue
+            yield _Section(page, heading, tuple(lines))
+            heading = begins["title"]
+            lines = []
+        yield _Section(page, heading, tuple(lines))
+
+
+def _suggest(named: str, own: Sequence[Path]) -> str:
+    keys = [entry.path for entry in _list_entries(named, own)]
+    near = get_close_matches(named, [*list_pages(), *groups(own), *keys], n=3)
+    if near:
+        return f"Did you mean {', '.join(near)}?"
+    return "`aeon docs` lists the pages, `aeon --cfg job` the keys."

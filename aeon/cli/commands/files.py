@@ -1,18 +1,17 @@
-"""The files that a person may edit: `aeon init DIR` copies them, `aeon schema` describes those of the configuration,
-`aeon render CALL` shows the prompt and the schema of a call."""
+"""The files that a person may edit: `aeon init DIR` copies them, `aeon schema` describes those of
+the configuration, `aeon render CALL` shows the prompt and the schema of a call."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import get_args
 
-from aeon.cli.job.arguments import parse
-from aeon.cli.job.syntax import TEXTS
+from aeon.cli.job.arguments import read_composition
+from aeon.cli.syntax.commands import TEXTS
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.config.environment import environment
@@ -23,20 +22,20 @@ from aeon.config.project_file import FILE
 from aeon.config.provider import resolve_provider
 from aeon.config.trusted_folders import remember
 from aeon.domain.errors import ArtefactError, ConfigError
-from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
+from aeon.report.words import as_typed_here, program
 
 PARTS = ("conf", "prompts", "schemas")
 
 
-def init(arguments: Sequence[str]) -> int:
-    """Copy into the folder, with a project file, and print the commands that use the copies. Raises ConfigError, with
-    nothing copied, when a file would be overwritten, or when the folder cannot be written."""
-    parser = argparse.ArgumentParser(prog="aeon init", add_help=False)
-    parser.add_argument("directory", type=lambda text: Path(text).expanduser(), metavar="DIR")
-    directory: Path = parser.parse_args(list(arguments)).directory
+def init(given: Namespace) -> int:
+    """Copy into the folder, with a project file, and print the commands that use the copies. Raises
+    ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be
+    written."""
+    directory: Path = given.directory.expanduser()
     contents = {directory / relative: source.read_bytes() for source, relative in packaged_files()}
-    copied, contents[directory / FILE] = len(contents), (TEXTS / "project.yaml").read_bytes()
+    copied = len(contents)
+    contents[directory / FILE] = (TEXTS / "project.yaml").read_bytes()
     if existing := next((target for target in contents if target.exists()), None):
         raise ConfigError(
             f"{existing}: already there, nothing was copied", hint="Choose an empty folder."
@@ -51,17 +50,21 @@ def init(arguments: Sequence[str]) -> int:
         ) from None
     _trust_own(directory, contents)
     conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
-    use, quoted = (
-        f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}",
-        shlex.quote(str(directory)),
-    )
     text = Template((TEXTS / "init.next").read_text(encoding="utf-8"))
-    put(text.substitute(copied=copied, directory=directory, quoted=quoted, use=use))
+    filled = text.substitute(
+        copied=copied,
+        directory=directory,
+        quoted=shlex.quote(str(directory)),
+        program=program(),
+        use=f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}",
+    )
+    put(as_typed_here(filled))
     return DONE
 
 
 def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
-    """Trust what was written here, unless something else that would take effect was there before."""
+    """Trust what was written here, unless something else that would take effect was there
+    before."""
     content = read_content(directory)
     written = {path.relative_to(directory).as_posix(): data for path, data in contents.items()}
     if others := sorted(content.files.keys() - written.keys()):
@@ -77,7 +80,8 @@ def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
 
 
 def packaged_files() -> Iterator[tuple[Path, Path]]:
-    """Every packaged file, and its path relative to the folder that holds conf, prompts and schemas."""
+    """Every packaged file, and its path relative to the folder that holds conf, prompts and
+    schemas."""
     root = resource_root()
     for part in PARTS:
         for source in sorted((root / part).rglob("*")):
@@ -85,31 +89,20 @@ def packaged_files() -> Iterator[tuple[Path, Path]]:
                 yield source, source.relative_to(root)
 
 
-def schema(arguments: Sequence[str]) -> int:
-    """Print the JSON Schema of the configuration, or of a group's files. ConfigError for an unknown one."""
-    if len(arguments) > 1:
-        raise ConfigError(
-            "aeon schema takes one group at most", hint="`aeon schema ttl > ttl.schema.json`"
-        )
-    put(json.dumps(configuration_schema(*arguments), indent=2, ensure_ascii=False))
+def schema(given: Namespace) -> int:
+    """Print the JSON Schema of the configuration, or of a group's files. ConfigError for an unknown
+    one."""
+    put(json.dumps(configuration_schema(given.group), indent=2, ensure_ascii=False))
     return DONE
 
 
-def render(arguments: Sequence[str]) -> int:
-    """Print what a call is asked, and the file that each part comes from. ConfigError for an unknown call."""
+def render(given: Namespace) -> int:
+    """Print what a call is asked, and the file that each part comes from."""
     from aeon.app.rehearsal import render_call  # slow to load
 
-    calls = get_args(CallName)
-    if not arguments or arguments[0] not in calls:
-        wanted = f"{arguments[0]}: there is no such call" if arguments else "which call?"
-        raise ConfigError(
-            f"{wanted} (there are: {', '.join(calls)})", hint='`aeon render plan task="..."`'
-        )
-    settings = compose_settings(parse(arguments[1:]))
+    settings = compose_settings(read_composition(given))
     task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
-    shown = render_call(
-        resolve_provider(settings, environment(settings)), arguments[0], task, inputs
-    )
+    shown = render_call(resolve_provider(settings, environment(settings)), given.call, task, inputs)
     parts = {
         "system": shown.system,
         "user": shown.user,

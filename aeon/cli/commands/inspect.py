@@ -1,12 +1,13 @@
-"""`aeon inspect RUN`: the page of a run, made again from its directory; `output=json` or `output=text`: what
-stands out in it; `output=cycles`: its LLM cycles, each with the whole plan it saw."""
+"""`aeon inspect RUN`: the page of a run, made again from its directory; `output=json` or
+`output=text`: what stands out in it; `output=cycles`: its LLM cycles, each with the whole plan it
+saw."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import webbrowser
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -39,26 +40,20 @@ _FACTS = {
     *("reason_codes", "explanation", "passes", "ttl", "usage", "timings"),
 }
 """The fields of a result that say how it ended, and what it cost."""
-FORMS = ("output=json", "output=text", "output=cycles")
 
 
-def inspect(arguments: Sequence[str]) -> int:
-    """Write the page of a run and print its path, or print what stands out in the run. Raises ConfigError for bad usage
-    and a directory without a run that can be read, ArtefactError for a file that cannot be written."""
-    parser = argparse.ArgumentParser(prog="aeon inspect", add_help=False)
-    parser.add_argument("run", type=Path, metavar="RUN")
-    parser.add_argument("--open", action="store_true")
-    parser.add_argument("--output", type=Path, metavar="FILE")
-    parser.add_argument("form", nargs="?", choices=FORMS)
-    given = parser.parse_args(list(arguments))
+def inspect(given: Namespace) -> int:
+    """Write the page of a run and print its path, or print what stands out in the run. Raises
+    ConfigError for bad usage and a directory without a run that can be read, ArtefactError for a
+    file that cannot be written."""
     try:
-        if given.form == "output=cycles":
+        if given.output == "cycles":
             put("\n".join(_write_cycles(given.run)))
             return DONE
-        if given.form:
-            put(_describe(load_record(given.run), as_json=given.form == "output=json"))
+        if given.output:
+            put(_describe(load_record(given.run), as_json=given.output == "json"))
             return DONE
-        path = write_report(given.run, to=given.output)
+        path = write_report(given.run, to=given.page)
     except ArtefactError as error:
         raise ConfigError(error.message, hint=error.hint) from error
     put(str(relative_to_here(path.absolute())))
@@ -68,7 +63,8 @@ def inspect(arguments: Sequence[str]) -> int:
 
 
 def _write_cycles(run: Path) -> Iterator[str]:
-    """The lines of `cycles.jsonl` in the order of their numbers, each with its whole plan (FR-038)."""
+    """The lines of `cycles.jsonl` in the order of their numbers, each with its whole plan
+    (FR-038)."""
     path = run / "cycles.jsonl"
     try:
         for line in with_whole_plans(read_lines(path)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from aeon.app.aeon import Aeon
 from aeon.app.directory import claim_run_directory, identify_start
 from aeon.app.run import Planned, Run, RunPlace
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import read_composition
 from aeon.cli.job.attendance import attend_run
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.progress.dag import draw
@@ -33,19 +34,19 @@ from aeon.report.words import command_of, count_noun, is_utf, one_line, relative
 
 PLAN = "plan.yaml"
 """The file in the run's directory."""
-_OUT = "out="
 _LOST: dict[AdvisoryKind, str] = {
     "evaluation_unavailable": "No review of this plan could be had",
     "refinement_unavailable": "No refinement of this plan could be had",
 }
-# A run of the plan needs none of these: the task is in the plan, the others are about how the plan was made.
-_FOR_PLANNING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
+# A run of the plan needs none of these: the task is in the plan, the others are about how the plan
+# was made.
+_FOR_PLANNING = re.compile(r"\+{0,2}(out|task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A plan to be made. `out` None is standard output; `arguments` are those that a run of the plan needs too, and
-    `way_on` is the command that goes on with the making."""
+    """A plan to be made. `out` None is standard output; `arguments` are those that a run of the
+    plan needs too, and `way_on` is the command that goes on with the making."""
 
     settings: Settings
     directory: Path
@@ -87,30 +88,21 @@ class _Request:
         replace_file(path, self.text(plan, made, path).encode(), IN_RUN)
 
 
-def plan(arguments: Sequence[str]) -> int:
-    """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130 when interrupted.
-    Raises ConfigError before any model call for what cannot be used, ArtefactError when the plan cannot be written:
-    then it is on standard output."""
-    outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
-    words = [argument for argument in arguments if not argument.startswith(_OUT)]
-    given = parse(words)
+def plan(given: Namespace) -> int:
+    """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130
+    when interrupted. Raises ConfigError before any model call for what cannot be used,
+    ArtefactError when the plan cannot be written: then it is on standard output."""
+    composition = read_composition(given)
     identify_start()
-    whole, _ = config_compose.compose(given, with_hydra=True)
+    whole, _ = config_compose.compose(composition, with_hydra=True)
     aeon, run = prepare_job(whole, composition_of(whole.hydra))
     if aeon.workflow is not None:
         raise ConfigError(
             "plan_file is a plan already", hint="`aeon check` says whether it can be used."
         )
-    out = _target(outs)
+    out = _find_target(given.out)
     directory = claim_run_directory(whole, run)
-    # The arguments of a resumed run are recorded in the new directory.
-    resume = f"resume={relative_to_here(directory)}"
-    needed = (
-        [resume]
-        if aeon.settings.resume
-        else [word for word in words if not _FOR_PLANNING.match(word)]
-    )
-    request = _Request(aeon.settings, directory, out, tuple(needed), command_of(("plan", resume)))
+    request = _make_request(aeon.settings, directory, out, given.words)
     try:
         made = _make(request, aeon, run)
     except AeonError:
@@ -118,22 +110,34 @@ def plan(arguments: Sequence[str]) -> int:
         raise
     if made.plan is not None:
         _deliver(request, made, made.plan)
+    elif made.interrupted:
+        say("Interrupted.")
     else:
-        no_plan = f"No plan: {made.cut_short}. Raise ttl.base, ttl.limit or limits."
-        say("Interrupted." if made.interrupted else no_plan)
+        say(f"No plan: {made.cut_short}. Raise ttl.base, ttl.limit or limits.")
     if made.cut_short or made.interrupted:
         say(f"To go on from what was answered: {request.way_on}")
-    return INTERRUPTED if made.interrupted else NOT_CONVERGED if made.cut_short else DONE
+    if made.interrupted:
+        return INTERRUPTED
+    return NOT_CONVERGED if made.cut_short else DONE
 
 
-def _target(outs: Sequence[str]) -> Path | None:
-    if not outs or outs == ["-"]:
+def _make_request(
+    settings: Settings, directory: Path, out: Path | None, words: Sequence[str]
+) -> _Request:
+    # The arguments of a resumed run are recorded in the new directory.
+    resume = f"resume={relative_to_here(directory)}"
+    needed = [resume] if settings.resume else [w for w in words if not _FOR_PLANNING.match(w)]
+    return _Request(settings, directory, out, tuple(needed), command_of(("plan", resume)))
+
+
+def _find_target(text: str | None) -> Path | None:
+    """The file that a plan is to be written to; None for standard output. Raises ConfigError for
+    one that cannot be made."""
+    if text is None or text == "-":
         return None
-    path = Path(outs[0]).expanduser()
-    if len(outs) > 1 or path.is_dir() or not path.parent.is_dir():
-        raise ConfigError(
-            f"out={' out='.join(outs)}: must name one file, in a folder that is there"
-        )
+    path = Path(text).expanduser()
+    if path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(f"out={text}: must name one file, in a folder that is there")
     try:
         path.touch(exist_ok=False)  # before calls are paid for
         path.unlink()

@@ -1,16 +1,19 @@
-"""Does the configured provider work? `aeon doctor` asks it role by role, `aeon verify` runs small tasks on it."""
+"""Does the configured provider work? `aeon doctor` asks it role by role, `aeon verify` runs small
+tasks on it."""
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 
 from aeon.app import doctor as examination
 from aeon.app import process, rehearsal
 from aeon.app.verify import LEGEND, MODES, TASKS, Verified, run_tasks
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import read_composition
 from aeon.cli.progress.view import SCORES
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.width import fit_row
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings
@@ -24,12 +27,14 @@ from aeon.report.words import count_noun, one_line
 _PLANLESS = ("mode=", "task=", "task_file=", "plan_file=", "resume=")
 _CHECK = "{:<9} {:<6} {:>7} {:>8}  {}"
 _RUN = "  {:<9} {:<26} {:>7} {:>7} {:>6} {:>8} {:>9}  {:<6}  {}"
+_HEADS = ["mode", "phases", "valid", "repairs", "calls", "tokens", "cost", "answer", "ended by"]
 _RIGHT = {True: "right", False: "wrong", None: "-"}
 
 
-def doctor(arguments: Sequence[str]) -> int:
-    """Ask each role and each fallback once, and say what to change. Raises ConfigError for what is wrong before."""
-    settings = compose_settings(parse(arguments))
+def doctor(given: Namespace) -> int:
+    """Ask each role and each fallback once, and say what to change. Raises ConfigError for what is
+    wrong before."""
+    settings = compose_settings(read_composition(given))
     environ = environment(settings)
     shared = process.build_process(settings, environ)
     try:
@@ -42,10 +47,8 @@ def doctor(arguments: Sequence[str]) -> int:
             checks.append(check)
             other = check.answered and check.answered != check.asked
             model = f"{check.answered} (asked: {check.asked})" if other else check.asked
-            works, tokens = (
-                "yes" if check.works else "NO",
-                check.usage.total_tokens if check.usage else "unknown",
-            )
+            works = "yes" if check.works else "NO"
+            tokens = check.usage.total_tokens if check.usage else "unknown"
             row = _CHECK.format(check.role, works, f"{check.seconds:.2f}", tokens, one_line(model))
             above = f"fallback {one_line(check.fallback)}:\n" if check.fallback else ""
             put(_indent(above + row, " " * 10, (check.problem, check.hint)))
@@ -85,19 +88,22 @@ def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def _indent(first: str, indent: str, texts: Iterable[str]) -> str:
-    return "\n".join((first, *(f"{indent}{one_line(text)}" for text in texts if text)))
+    lines = [*first.splitlines(), *(f"{indent}{one_line(text)}" for text in texts if text)]
+    return "\n".join(fit_row(line, len(indent)) for line in lines)
 
 
-def verify(arguments: Sequence[str]) -> int:
-    """Run five small tasks in both modes, as a table, and check the answers that a program can check. Raises
-    ConfigError for what is wrong before any call."""
-    given = parse(arguments)
-    if unusable := next((text for text in given.overrides if text.startswith(_PLANLESS)), None):
+def verify(given: Namespace) -> int:
+    """Run five small tasks in both modes, as a table, and check the answers that a program can
+    check. Raises ConfigError for what is wrong before any call."""
+    composition = read_composition(given)
+    if unusable := next(
+        (text for text in composition.overrides if text.startswith(_PLANLESS)), None
+    ):
         raise ConfigError(
             f"aeon verify runs tasks of its own, in both modes: leave {unusable.split('=')[0]} out"
         )
     settings = {
-        mode: compose_settings(given.with_overrides((*given.overrides, f"mode={mode}")))
+        mode: compose_settings(composition.with_overrides((*composition.overrides, f"mode={mode}")))
         for mode in MODES
     }
     done: list[Verified] = []
@@ -107,12 +113,7 @@ def verify(arguments: Sequence[str]) -> int:
                 say(
                     "SIMULATED: no model is called; every figure below is made up, and so is how each run ends."
                 )
-            put(
-                _RUN.format(
-                    *("mode", "phases", "valid", "repairs", "calls", "tokens", "cost"),
-                    *("answer", "ended by"),
-                )
-            )
+            put(fit_row(_RUN.format(*_HEADS), 12))
         if run.mode == MODES[0]:
             put(run.task)
         put(_describe_run(run))

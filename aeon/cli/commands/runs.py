@@ -1,12 +1,12 @@
-"""`aeon runs [DIR]` lists runs under a folder, or those asked for; `aeon runs prune` removes some, after a question."""
+"""`aeon runs [DIR]` lists runs under a folder, or those asked for; `aeon runs prune` removes some,
+after a question."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,76 +15,40 @@ from pydantic import TypeAdapter
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.width import terminal_width
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.errors import ConfigError
 from aeon.report.runs import Listed, find_runs, remove_run
 from aeon.report.runs_selection import Selection
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here, round_down
 
-_WIDEST = 120
 _MOST = 20
 _MOST_LISTED = 50
-_MOST_ROWS = 1_000_000
 _MOST_DAYS = 100_000
-_OPTIONS = ("where", "since", "task~", "limit", "output")
-_OPTIONS_HINT = "There are where=, since=, task~=, limit= and output=json."
 _SCORES = f"Scores: {', '.join(SCORE_CODES)}."
 
 
-def runs(arguments: Sequence[str]) -> int:
-    """List or remove runs. Raises ConfigError for bad usage, and when a question cannot be asked."""
-    if arguments[:1] == ["prune"]:
-        return _prune(arguments[1:])
-    options, rest = _options(arguments)
-    parser = argparse.ArgumentParser(prog="aeon runs", add_help=False)
-    parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR")
-    folder = _folder(parser.parse_args(rest).directory)
+def runs(given: Namespace) -> int:
+    """List runs. Raises ConfigError for what is no folder, and for a condition or a time that
+    cannot be read."""
+    folder = _find_folder(given.directory)
     found = find_runs(folder)
-    selection = Selection(
-        where=options.get("where"), since=options.get("since"), task=options.get("task~")
-    )
+    selection = Selection(where=given.where, since=given.since, task=given.task)
     selected = selection.select(found, datetime.now(UTC))
-    limit = _limit(options)
-    if options.get("output") == "json":
-        dumped = TypeAdapter(list[Listed]).dump_python(selected[:limit], mode="json")
+    if given.output == "json":
+        dumped = TypeAdapter(list[Listed]).dump_python(selected[: given.limit], mode="json")
         put(json.dumps(dumped, indent=2))
-    else:
-        put("\n".join(_table(selected[: limit or _MOST_LISTED], found, folder)))
-        _tell_rest(selected, found, limit or _MOST_LISTED)
+        return DONE
+    limit = given.limit or _MOST_LISTED
+    put("\n".join(_table(selected[:limit], found, folder)))
+    _tell_rest(selected, found, limit)
     return DONE
 
 
-def _options(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The options by name, `task~` also without its equals sign, and what is none."""
-    options: dict[str, str] = {}
-    rest: list[str] = []
-    for text in arguments:
-        key, equals, value = text.partition("=")
-        if key in _OPTIONS and equals:
-            options[key] = value
-        elif text.startswith("task~"):
-            options["task~"] = text.removeprefix("task~")
-        else:
-            rest.append(text)
-    if options.get("output", "json") != "json":
-        raise ConfigError(f"output={options['output']}: there is json")
-    return options, rest
-
-
-def _limit(options: Mapping[str, str]) -> int | None:
-    text = options.get("limit")
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= _MOST_ROWS:
-        raise ConfigError(f"limit={text}: a number from 1 to {_MOST_ROWS:,}")
-    return int(text)
-
-
-def _folder(given: Path) -> Path:
+def _find_folder(given: Path) -> Path:
     folder = given.expanduser().absolute()
     if not folder.is_dir():
-        hint = "`aeon runs outputs`" if "=" not in given.name else _OPTIONS_HINT
-        raise ConfigError(f"{given}: there is no such folder", hint=hint)
+        raise ConfigError(f"{given}: there is no such folder", hint="`aeon runs outputs`")
     return folder
 
 
@@ -116,7 +80,6 @@ def _row(end: str, scores: str, cost: str, size: str) -> str:
 
 
 def _describe(run: Listed) -> Iterator[str]:
-    width = min(shutil.get_terminal_size().columns, _WIDEST)
     scores = " ".join(f"{round_down(score):.2f}" for score in run.scores.values())
     cost = "unknown" if run.cost is None else f"{run.cost:.4f}"
     facts = _row(
@@ -124,7 +87,8 @@ def _describe(run: Listed) -> Iterator[str]:
     )
     started = f"{run.started.astimezone():%Y-%m-%d %H:%M}"
     yield f"{one_line(str(relative_to_here(run.directory)))}  {started}"
-    yield facts + one_line(run.task, max(20, width - len(facts)))
+    width = terminal_width()
+    yield facts + one_line(run.task, max(20, width - len(facts)) if width else None)
     if run.is_resumable:
         yield f"  To go on: {command_of((f'resume={relative_to_here(run.directory)}',))}"
 
@@ -137,16 +101,13 @@ def _size(number: float) -> str:
     return f"{number:.1f} GB"
 
 
-def _prune(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="aeon runs prune", add_help=False)
-    parser.add_argument("--keep", type=int, metavar="N")
-    parser.add_argument("--older-than", type=int, metavar="DAYS")
-    parser.add_argument("--yes", action="store_true")
-    parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR")
-    given = parser.parse_args(list(arguments))
-    folder = _folder(given.directory)
-    keep, days = given.keep or 0, min(given.older_than or 0, _MOST_DAYS)
-    if (given.keep is None and given.older_than is None) or keep < 0 or days < 0:
+def prune(given: Namespace) -> int:
+    """Remove runs. Raises ConfigError for bad usage, and when nobody can be asked."""
+    folder = _find_folder(given.directory)
+    keep = given.keep or 0
+    days = min(given.older_than or 0, _MOST_DAYS)
+    is_chosen = given.keep is not None or given.older_than is not None
+    if not is_chosen or keep < 0 or days < 0:
         hint = "`aeon runs prune --keep 20`, or `--older-than 30` (days)"
         raise ConfigError("which runs may go?", hint=hint)
     removed = _find_removable(find_runs(folder), keep, days)
@@ -164,8 +125,8 @@ def _prune(arguments: Sequence[str]) -> int:
 
 
 def _find_removable(found: Sequence[Listed], keep: int, days: int) -> list[Listed]:
-    """The runs beyond the newest ones, older than so many days, that no program writes to and that no run which was
-    stopped stands on."""
+    """The runs beyond the newest ones, older than so many days, that no program writes to and that
+    no run which was stopped stands on."""
     before = datetime.now(UTC) - timedelta(days=days)
     old = [run for run in found[keep:] if run.started <= before and not run.may_go_on]
     stopped = [run for run in found if run not in old and (run.is_resumable or run.may_go_on)]

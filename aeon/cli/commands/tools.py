@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from argparse import Namespace
 from contextlib import closing
 
 from aeon.app.tools import build, build_run_registry
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import read_composition
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, warn
 from aeon.config.environment import environment
@@ -18,15 +18,16 @@ from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool
 
 
-def tools(arguments: Sequence[str]) -> int:
-    """List the tools; --json prints what a model is shown, and the conditions. ConfigError if they cannot be had."""
-    settings = compose_settings(parse([argument for argument in arguments if argument != "--json"]))
+def tools(given: Namespace) -> int:
+    """List the tools; --json prints what a model is shown, and the conditions. ConfigError if they
+    cannot be had."""
+    settings = compose_settings(read_composition(given))
     registry = build(settings.tools, environment(settings), report=warn)
     with closing(registry):
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)
         offered = [(tool, invoker.approval(tool.name)) for tool in of_run.list()]
-    if "--json" in arguments:
+    if given.json:
         listed = [
             {
                 **tool.describe(),
@@ -44,7 +45,8 @@ def tools(arguments: Sequence[str]) -> int:
 
 
 def describe_tool(tool: Tool, approval: str) -> str:
-    """The text for a tool: description, conditions, schemas, examples; a server's words are not trusted."""
+    """The text for a tool: description, conditions, schemas, examples; a server's words are not
+    trusted."""
     conditions = f"side effects: {'yes' if tool.side_effects else 'no'}, pure: {'yes' if tool.pure else 'no'}"
     conditions += f", approval: {approval}" if approval != "always" else ""
     values = [("input ", tool.input_schema), ("output", tool.output_schema)]

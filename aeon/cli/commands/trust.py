@@ -1,15 +1,17 @@
-"""`aeon trust [DIR]`: shows everything of a folder that would take effect, asks, and remembers the answer."""
+"""`aeon trust [DIR]`: shows everything of a folder that would take effect, asks, and remembers the
+answer."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 from aeon.cli.job.trust import ask_for_trust, show_content
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, FAILED
 from aeon.cli.terminal.streams import put, say
+from aeon.cli.terminal.width import fit_row
 from aeon.config.folder_content import read_content
 from aeon.config.trusted_folders import (
     VARIABLE,
@@ -23,14 +25,10 @@ from aeon.domain.errors import ConfigError
 from aeon.report.words import one_line
 
 
-def trust(arguments: Sequence[str]) -> int:
-    """Show a folder and remember that the person trusts it as it is. 1 when they do not. Raises ConfigError, with the
-    hash, where nobody can be asked, and ArtefactError when it cannot be remembered."""
-    parser = argparse.ArgumentParser(prog="aeon trust", add_help=False)
-    parser.add_argument("directory", nargs="?", default=".", metavar="DIR")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--forget", action="store_true")
-    given = parser.parse_args(list(arguments))
+def trust(given: Namespace) -> int:
+    """Show a folder and remember that the person trusts it as it is. 1 when they do not. Raises
+    ConfigError, with the hash, where nobody can be asked, and ArtefactError when it cannot be
+    remembered."""
     folder = Path(given.directory).expanduser().resolve()
     if given.list:
         put("\n".join(_list()) or "No folder is trusted. `aeon trust DIR` shows one and asks.")
@@ -64,4 +62,4 @@ def _list() -> Iterator[str]:
             state = "as it is" if read_content(Path(path)).digest == digest else "changed since"
         except ConfigError:
             state = "gone, or cannot be read"
-        yield f"{one_line(path)}  {digest[:12]}  {state}"
+        yield fit_row(f"{one_line(path)}  {digest[:12]}  {state}", 4)

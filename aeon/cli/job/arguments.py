@@ -1,4 +1,5 @@
-"""The command line in Hydra's form: free text quoted, standard input read, flags and overrides put together."""
+"""The command line in Hydra's form: free text quoted, standard input read, flags and overrides put
+together."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon.cli.job.syntax import COMMANDS
+from aeon.cli.syntax.commands import COMMANDS
 from aeon.cli.terminal.questions import at_terminal, confirm
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
@@ -31,55 +32,55 @@ from aeon.files.pinned import unpin_all
 from aeon.files.text import decode_utf8
 
 
-def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
-    """What a command line composes: the overrides of the project file or of the run that `resume=DIR` names, then its
-    own. `several` allows --multirun, which becomes `hydra.mode`. Raises TaskTextError for text that is not valid UTF-8,
-    ConfigError for a bare word or a DIR that is no run's. Leaves with status 2 and a usage line for an unknown flag,
-    with 0 after Hydra has printed what a flag asks for."""
-    parser = hydra_private.arguments_parser()
-    parser.add_argument("--no-project", action="store_true")
-    parser.prog, parser.usage = (
-        "aeon",
-        'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)',
-    )
-    flags = parser.parse_intermixed_args(
-        [quote_override(argument, _text) for argument in arguments]
-    )
-    overrides: list[str] = flags.overrides
-    if bare := next(
-        (text for text in overrides if "=" not in text and not text.startswith("~")), None
-    ):
-        near = get_close_matches(bare, COMMANDS, n=1) if several else []
-        meant = f"Did you mean `aeon {near[0]}`? " if near else ""
-        raise ConfigError(
-            f"{bare}: this is no override (key=value or group=option) and no command",
-            hint=f'{meant}If it is text, quote all of it, with no blanks around =, as in task="{bare}"',
-        )
-    if flags.multirun and not several:
+def read_composition(given: argparse.Namespace, *, several: bool = False) -> Composition:
+    """What a command line composes: the overrides of the project file or of the run that
+    `resume=DIR` names, then its own. `several` allows --multirun, which becomes `hydra.mode`.
+    Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR that
+    is no run's. Leaves with status 0 after Hydra has printed what a flag asks for."""
+    _refuse_bare_word(given, several=several)
+    if given.multirun and not several:
         raise ConfigError("this command takes one configuration, not several: leave --multirun out")
-    folder = flags.config_dir or flags.config_path
+    overrides = [quote_override(word, _read_text) for word in given.overrides]
+    folder = given.config_dir or given.config_path
     own = Path(folder).expanduser().resolve() if folder else None
     unpin_all()  # of an earlier command of this process
-    if not flags.no_project:
+    if not given.no_project:
         overrides, own = _add_project(overrides, own)
-    name = str(flags.config_name or CONFIG_NAME)
+    config_name = str(given.config_name or CONFIG_NAME)
     composed = trusted_by_asking(
         recompose.composition,
-        Composition(overrides=tuple(overrides), config_dir=own, config_name=name),
+        Composition(overrides=tuple(overrides), config_dir=own, config_name=config_name),
     )
-    if flags.hydra_help or flags.cfg or flags.info or flags.experimental_rerun:
-        _show(flags, composed)
+    if given.hydra_help or given.cfg or given.info or given.experimental_rerun:
+        _show(given, composed)
         sys.exit(DONE)
-    mode = ["hydra.mode=MULTIRUN"] if flags.multirun else []
+    mode = ["hydra.mode=MULTIRUN"] if given.multirun else []
     return composed.with_overrides((*composed.overrides, *mode))
+
+
+def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
+    """Raise ConfigError for a word that is neither an override nor a command, with what was most
+    likely meant."""
+    bare = next(iter(getattr(given, "bare", ())), None)
+    if bare is None:
+        return
+    typed = bare if several else f"{given.name} {bare}"
+    known = [name for name in COMMANDS if several or name.startswith(f"{given.name} ")]
+    near = get_close_matches(typed, known, n=1)
+    meant = f"Did you mean `aeon {near[0]}`? " if near else ""
+    quoting = f'If it is text, quote all of it, with no blanks around =, as in task="{bare}"'
+    raise ConfigError(
+        f"{bare}: this is no override (key=value or group=option) and no command",
+        hint=f"{meant}{quoting}",
+    )
 
 
 def trusted_by_asking(
     compose: Callable[[Composition], Composition], given: Composition, answer: str = ""
 ) -> Composition:
-    """What `compose` gives; of a run that somebody else made once the person at the terminal says that they trust it:
-    `trust` is then `answer`, or the hash of what they were shown. Raises UntrustedRun where nobody can be asked, or
-    when they do not."""
+    """What `compose` gives; of a run that somebody else made once the person at the terminal says
+    that they trust it: `trust` is then `answer`, or the hash of what they were shown. Raises
+    UntrustedRun where nobody can be asked, or when they do not."""
     try:
         return compose(given)
     except UntrustedRun as error:
@@ -91,9 +92,9 @@ def trusted_by_asking(
         )
 
 
-def refuse_keys(arguments: Sequence[str], group: str, reader: str) -> None:
+def refuse_keys(overrides: Sequence[str], group: str, reader: str) -> None:
     """Raise ConfigError for a key of a group that this command does not read."""
-    for key in (key for key in map(key_of, arguments) if key.startswith(f"{group}.")):
+    for key in (key for key in map(key_of, overrides) if key.startswith(f"{group}.")):
         from aeon.config.settings import Settings  # slow to load
 
         ways = [
@@ -119,7 +120,8 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
 
 
 def _trusted_project(found: Path, given: list[str], own: Path | None) -> project_file.Project:
-    """The project, once the person at the terminal says that they trust what they are shown, if they have not yet."""
+    """The project, once the person at the terminal says that they trust what they are shown, if
+    they have not yet."""
     try:
         return trusted_project(found, given, own)
     except UntrustedFolder as error:
@@ -139,20 +141,19 @@ def _trusted_project(found: Path, given: list[str], own: Path | None) -> project
     return trusted_project(found, given, own)
 
 
-def _show(flags: argparse.Namespace, composed: Composition) -> None:
+def _show(given: argparse.Namespace, composed: Composition) -> None:
+    """Print what Hydra shows of a composition."""
     own, name = composed.config_dir, composed.config_name
     plain = config_compose.without_sweeps(composed.overrides)
     whole, added = config_compose.compose(composed.with_overrides(plain))
     if added:
         from aeon.config.load import settings_from  # slow to load
 
-        settings_from(
-            whole
-        )  # it knows the nearest key, and which keys may be added; Hydra does not
-    flags.overrides, flags.config_name = (
-        config_compose.add_unknown_keys(composed.overrides, added),
-        name,
-    )
+        # It knows the nearest key, and which keys may be added; Hydra does not.
+        settings_from(whole)
+    flags = argparse.Namespace(**vars(given), help=False)
+    flags.overrides = config_compose.add_unknown_keys(composed.overrides, added)
+    flags.config_name = name
     flags.config_path = str(own) if own else None
     flags.config_dir = str(hydra_private.packaged_config_dir()) if own else None
     shown = StringIO()
@@ -165,7 +166,7 @@ def _show(flags: argparse.Namespace, composed: Composition) -> None:
     put(shown.getvalue())
 
 
-def _text(key: str, argument: str) -> str:
+def _read_text(key: str, argument: str) -> str:
     if key == "task" and argument == "-":
         if sys.stdin is None:
             raise ConfigError(

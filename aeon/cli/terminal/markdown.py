@@ -16,9 +16,10 @@ _WIDEST = 100
 
 
 def render_markdown(text: str, width: int) -> str:
-    """The text with the terminal's codes for headings, tables, lists and code, at most `width` columns wide (and 100).
-    The text must not hold control characters. Line breaks stay where they are; HTML, images and definitions of links,
-    which a terminal cannot show, stay as they are written."""
+    """The text with the terminal's codes for headings, tables, lists and code, at most `width`
+    columns wide (and 100). The text must not hold control characters. Line breaks stay where they
+    are; HTML, images and definitions of links, which a terminal cannot show, stay as they are
+    written."""
     console = Console(
         file=StringIO(), force_terminal=True, width=min(width, _WIDEST), highlight=False
     )

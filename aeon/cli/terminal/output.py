@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 from aeon.cli.terminal.streams import DUMB, put, stdout
+from aeon.cli.terminal.width import terminal_width
 from aeon.domain.result import RunResult
 from aeon.report.words import MOST_RENDERED, escape_controls, is_utf
 
 
 def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> None:
-    """Write the answer, or with `json` the whole result as one line of JSON. Raises ArtefactError as `put` does. Pipes
-    and files get the exact text. A terminal gets control characters, other than newlines and tabs, as escapes, and with
-    `markdown` the answer rendered, if its encoding allows and it has no more than MOST_RENDERED characters."""
-    stream = stdout()
-    can_show_all = is_utf(getattr(stream, "encoding", None) or "utf-8")
+    """Write the answer, or with `json` the whole result as one line of JSON. Raises ArtefactError
+    as `put` does. Pipes and files get the exact text. A terminal gets control characters, other
+    than newlines and tabs, as escapes, and with `markdown` the answer rendered, if its encoding
+    allows and it has no more than MOST_RENDERED characters."""
     if form == "json":
-        put(escape_controls(result.model_dump_json(ensure_ascii=not can_show_all), json=True))
-        return
-    text = result.answer
-    if stream is not None and stream.isatty():
-        text = escape_controls(text)
-        is_rich = can_show_all and os.environ.get("TERM", "").lower() not in DUMB
-        if text and markdown and is_rich and len(text) <= MOST_RENDERED:
-            from aeon.cli.terminal.markdown import (
-                render_markdown,
-            )  # slow to load, and not needed for a pipe
+        put(escape_controls(result.model_dump_json(ensure_ascii=not _can_show_all()), json=True))
+    elif markdown:
+        show_markdown(result.answer)
+    elif result.answer:
+        put(result.answer if terminal_width() is None else escape_controls(result.answer))
 
-            text = render_markdown(text, shutil.get_terminal_size().columns)
+
+def show_markdown(text: str) -> None:
+    """Write a text in Markdown: rendered on a terminal that can show it, as it is in a pipe or a
+    file."""
+    width = terminal_width()
+    if width is not None:
+        text = escape_controls(text)
+        is_rich = _can_show_all() and os.environ.get("TERM", "").lower() not in DUMB
+        if text and is_rich and len(text) <= MOST_RENDERED:
+            from aeon.cli.terminal.markdown import render_markdown  # slow to load
+
+            text = render_markdown(text, width)
     if text:
         put(text)
+
+
+def _can_show_all() -> bool:
+    return is_utf(getattr(stdout(), "encoding", None) or "utf-8")

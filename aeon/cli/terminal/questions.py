@@ -25,7 +25,8 @@ def at_terminal() -> bool:
 
 
 def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> bool:
-    """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested when the run is to stop."""
+    """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested when the
+    run is to stop."""
     tool, step = request.tool, request.step
     lines = [f"\nTool {tool.name}: {one_line(tool.description)}"]
     if step is not None:
@@ -51,8 +52,8 @@ def confirm(question: str, stopping: Stopping = lambda: False) -> bool:
 
 
 def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str | None:
-    """Ask a question and wait for a line. None, which keeps the assumption, for an empty line, at the end of the input,
-    and when the run is asked to stop."""
+    """Ask a question and wait for a line. None, which keeps the assumption, for an empty line, at
+    the end of the input, and when the run is asked to stop."""
     if stopping():
         return None
     where = f" about step {one_line(question.step_id)}" if question.step_id else ""
@@ -67,7 +68,8 @@ def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str |
 
 
 def _answer(prompt: str, stopping: Stopping) -> str:
-    # A read goes on after a signal handler has run, so `stopping` is polled while there is no input.
+    # A read goes on after a signal handler has run, so `stopping` is polled while there is no
+    # input.
     with suppress(ImportError, AttributeError, OSError, ValueError):
         if sys.stdin.isatty():
             import termios  # not on every system

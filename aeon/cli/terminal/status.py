@@ -1,5 +1,5 @@
-"""How the program ends: exit statuses, whatever happens, and Ctrl-C, with the terminal's echo of it. The first Ctrl-C
-ends a run at a safe boundary, the second the program at once."""
+"""How the program ends: exit statuses, whatever happens, and Ctrl-C, with the terminal's echo of
+it. The first Ctrl-C ends a run at a safe boundary, the second the program at once."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def status_of_all(control: GroupControl, statuses: Collection[int]) -> int:
 
 
 def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) -> int:
-    """Run a program and return its exit status, however it ends. AeonError is reported with its hint: 2 when it is a
-    ConfigError, else 1; any other exception is 1. A traceback is shown only when HYDRA_FULL_ERROR is set. `say` writes
-    what is reported."""
+    """Run a program and return its exit status, however it ends. AeonError is reported with its
+    hint: 2 when it is a ConfigError, else 1; any other exception is 1. A traceback is shown only
+    when HYDRA_FULL_ERROR is set. `say` writes what is reported."""
     try:
         return program()
     except SystemExit as end:
@@ -78,9 +78,9 @@ def _is_interruption(error: BaseException | None) -> bool:
 def handle_interrupts(
     control: RunControl, first: Callable[[], str], last: Callable[[], str]
 ) -> Iterator[None]:
-    """While the block lasts, the first Ctrl-C stops the control and shows `first()`, the second shows `last()` and ends
-    the program at once; outside the main thread Ctrl-C is not handled. Both are called in a signal handler: they take
-    no lock and write nothing."""
+    """While the block lasts, the first Ctrl-C stops the control and shows `first()`, the second
+    shows `last()` and ends the program at once; outside the main thread Ctrl-C is not handled. Both
+    are called in a signal handler: they take no lock and write nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -101,7 +101,8 @@ def handle_interrupts(
 
 
 def _write(message: Callable[[], str], before: str = "") -> None:
-    """Straight to standard error: the signal may have come in the middle of a write to the stream."""
+    """Straight to standard error: the signal may have come in the middle of a write to the
+    stream."""
     with suppress(Exception):  # whatever state the signal found the program in
         if text := message():
             os.write(2, f"{before}\n{text}\n".encode(errors="replace"))
@@ -109,7 +110,8 @@ def _write(message: Callable[[], str], before: str = "") -> None:
 
 @contextmanager
 def echo_off(stream: Any) -> Iterator[None]:
-    """Switch the terminal's echo off while the block lasts: typed characters, `^C` too, would break a picture."""
+    """Switch the terminal's echo off while the block lasts: typed characters, `^C` too, would break
+    a picture."""
     with suppress(ImportError, OSError, ValueError):
         import termios  # not on every system
 

@@ -1,4 +1,5 @@
-"""The program's standard streams, which tools, libraries and their processes can neither spoil nor take away."""
+"""The program's standard streams, which tools, libraries and their processes can neither spoil nor
+take away."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _own: dict[str, TextIO | None] = {}
 
 @contextmanager
 def own_streams() -> Iterator[None]:
-    """Keep both streams for `put` and `say` while the block lasts: what anything else prints goes to standard error. A
-    block inside another one uses the outer streams."""
+    """Keep both streams for `put` and `say` while the block lasts: what anything else prints goes
+    to standard error. A block inside another one uses the outer streams."""
     if _own:
         yield
         return
@@ -40,7 +41,8 @@ def own_streams() -> Iterator[None]:
 
 @contextmanager
 def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
-    """The stream through a descriptor of its own while the block lasts; the stream itself where it has none."""
+    """The stream through a descriptor of its own while the block lasts; the stream itself where it
+    has none."""
     own = stream
     with suppress(*_UNUSABLE):
         stream.flush()
@@ -59,7 +61,8 @@ def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
 
 
 def _drop_unread(stream: Any) -> None:
-    """What nobody reads any more is dropped: written once more at the end, it would change the exit status."""
+    """What nobody reads any more is dropped: written once more at the end, it would change the exit
+    status."""
     try:
         stream.flush()
     except BrokenPipeError:
@@ -82,8 +85,8 @@ def stderr() -> TextIO:
 
 
 def put(text: str) -> bool:
-    """Write text with a newline at its end on standard output. False when its reader has gone away (`| head`), which
-    is no error. Raises ArtefactError when standard output is closed or full."""
+    """Write text with a newline at its end on standard output. False when its reader has gone away
+    (`| head`), which is no error. Raises ArtefactError when standard output is closed or full."""
     stream = stdout()
     if stream is None:
         raise ArtefactError("standard output is closed")
@@ -102,8 +105,8 @@ def put(text: str) -> bool:
 
 
 def say(text: str) -> None:
-    """Write a line on standard error; errors of writing are suppressed. Commands, which are written `` `aeon ...` ``,
-    are printed as they can be typed here."""
+    """Write a line on standard error; errors of writing are suppressed. Commands, which are written
+    `` `aeon ...` ``, are printed as they can be typed here."""
     with suppress(*_UNUSABLE):
         # One write, so that lines of threads do not mix.
         stderr().write(f"{as_typed_here(text)}\n")
@@ -123,8 +126,8 @@ def report(*errors: AeonError) -> None:
 
 
 def hide_keys(text: str) -> str:
-    """A text with the names of the variables that hold secrets in place of their values: a person may have typed one
-    where it does not belong, and messages quote what was typed."""
+    """A text with the names of the variables that hold secrets in place of their values: a person
+    may have typed one where it does not belong, and messages quote what was typed."""
     from aeon.store.cassette_export import Scrubber, secret_names
 
     return Scrubber(secret_names({}, os.environ), os.environ).text(text)

@@ -186,22 +186,15 @@ def _sets_value(override: Override, groups: Container[str]) -> bool:
     return override.key_or_group not in groups or isinstance(override.value(), dict)
 
 
-def arguments_parser() -> argparse.ArgumentParser:
-    """The parser of Hydra's command line."""
-    from hydra._internal.utils import get_args_parser
-
-    return get_args_parser()
-
-
 def show(flags: argparse.Namespace) -> None:
     """Let Hydra print what its `flags` ask for; it may leave with status 0. Raises what Hydra raises."""
-    from hydra._internal.utils import _run_hydra
+    from hydra._internal.utils import _run_hydra, get_args_parser
 
     os.environ.setdefault("HYDRA_FULL_ERROR", "")
     with _set_up(), _set(os.environ, "HYDRA_FULL_ERROR", "1"):
         _run_hydra(
             args=flags,
-            args_parser=arguments_parser(),
+            args_parser=get_args_parser(),
             task_function=lambda _: None,
             config_path=str(packaged_config_dir()),
             config_name=CONFIG_NAME,

@@ -134,7 +134,7 @@ def test_a_drawing_in_ascii(aeon: RunAeon, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "FILE"),
+        ((), "which file?"),
         (("tools=builtin",), "which file?"),
         (("w.yaml", "ttl.bass=1"), "did you mean `base`?"),
     ],

@@ -103,7 +103,7 @@ def test_json_and_csv_are_printed_and_nothing_is_written(
         (("nowhere", "sweep"), "nowhere: there is no such folder"),
         (("empty",), "empty: 0 runs found, two are needed"),
         (("empty", "output=xml"), "output=xml: there are table, json, csv"),
-        (("--wide",), "--wide: there is no such folder"),
+        (("--opne",), "Did you mean --open?"),
     ],
 )
 def test_bad_usage_is_told(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,38 @@ def test_what_is_neither_a_page_nor_a_key_is_answered_with_the_nearest(aeon: Run
     ended = aeon("docs", "convergence.completness")
     assert ended.status == 2
     assert "convergence.completeness" in ended.err
+
+
+def test_other_words_are_searched_for_in_the_pages(aeon: RunAeon) -> None:
+    ended = aeon("docs", "EXIT", "status")
+    assert ended.status == 0
+    assert re.search(r"^artefacts +Exit status$", ended.out, re.MULTILINE)
+    assert "`aeon docs PAGE` prints a page." in ended.err.replace("python -m aeon", "aeon")
+
+
+def test_a_place_is_a_page_its_heading_and_a_line(aeon: RunAeon) -> None:
+    places = aeon("docs", "shards.yaml").out.splitlines()
+    page, heading = places[0].split(maxsplit=1)
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert f"# {heading}\n" in text
+    assert "shards.yaml" in places[1]
+    assert places[1].strip() in text
+
+
+def test_headings_with_the_words_stand_first(aeon: RunAeon) -> None:
+    lines = aeon("docs", "--search", "trust").out.splitlines()
+    assert "trust" in lines[0].lower()
+
+
+def test_a_comment_in_an_example_is_no_heading(aeon: RunAeon) -> None:
+    for line in aeon("docs", "--search", "aeon").out.splitlines():
+        assert not line.strip().startswith("# ")
+
+
+def test_words_that_stand_on_no_page_are_answered_with_the_pages(aeon: RunAeon) -> None:
+    ended = aeon("docs", "xylophone", "sonata")
+    assert ended.status == 2
+    assert "it stands on no page" in ended.err
 
 
 def test_a_key_that_is_marked_basic_is_shown_as_such(aeon: RunAeon) -> None:

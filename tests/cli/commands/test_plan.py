@@ -95,7 +95,7 @@ def test_an_existing_file_is_not_overwritten_and_no_model_is_asked(
         (("task=x", "out=/proc/p.yaml"), "/proc/p.yaml cannot be written"),
         (("task=x", "out=nowhere/p.yaml"), "in a folder that is there"),
         (("task=x", "out="), "must name one file"),
-        (("task=x", "out=a", "out=b"), "must name one file"),
+        (("task=x", "out=a", "out=b"), "out= stands twice"),
         (("task=x", "--multirun"), "leave --multirun out"),
         (("task=x", "ttl.bass=1"), "did you mean `base`?"),
         (("task=x", "interaction=ask"), "no terminal to ask at"),

@@ -105,7 +105,7 @@ def test_runs_are_chosen_by_figures_time_task_and_number(
         ("limit=0", "limit=0: a number from 1 to 1,000,000"),
         ("limit=²", "limit=²: a number from 1 to 1,000,000"),
         ("output=xml", "output=xml: there is json"),
-        ("were=x", "There are where=, since=, task~=, limit= and output=json."),
+        ("were=x", "Did you mean where=?"),
     ],
 )
 def test_a_wrong_choice_is_refused_with_what_can_be_said(

@@ -1,0 +1,453 @@
+"""The commands that come with Aeon, and what each takes. The docstring of a declaration is the help
+of its command, and its first line stands in the list of commands. A command's own module is
+imported when the command is carried out."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import get_args
+
+from aeon.cli.syntax.parser import CommandParser, Declare, OneOf
+from aeon.cli.syntax.registered import is_registered, load_declaration
+from aeon.domain.errors import ConfigError
+from aeon.domain.request import CallName
+
+TEXTS = Path(__file__).parent / "texts"
+"""Files that commands print or copy."""
+SHELLS = ("bash", "fish", "zsh")
+CALLS: tuple[str, ...] = get_args(CallName)
+
+
+def _function(module: str, name: str) -> Callable[[Namespace], int]:
+    """A function of a module of the command line, which is imported when it is called."""
+
+    def carry_out(given: Namespace) -> int:
+        command = getattr(import_module(f"aeon.cli.{module}"), name)
+        return int(command(given))
+
+    return carry_out
+
+
+def declare_run(parser: CommandParser) -> None:
+    """Run a task."""
+    parser.usage = 'aeon task="..." [key=value ...] [group=option ...]'
+    parser.add_overrides()
+    parser.set_defaults(function=_function("commands.run", "run"))
+
+
+def declare_ask(parser: CommandParser) -> None:
+    """Run a task: the same as task="...", without its key.
+
+    TASK is one argument, taken as it is; `aeon ask -` reads it from standard input. Everything else
+    is configured as for any run: `aeon help` explains.
+
+      aeon ask "name three rivers"
+      aeon ask "design a logo" experiment=quick provider.model=gpt-5
+    """
+    declare_run(parser)
+    parser.usage = 'aeon ask "TASK" [key=value ...] [group=option ...]'
+
+
+def declare_init(parser: CommandParser) -> None:
+    """Copy configuration, prompts and schemas for editing.
+
+    They are copied into DIR with an aeon.yaml that uses them: a run from DIR needs no flags. DIR is
+    made if it does not exist, and nothing is overwritten. The commands that use the copies are
+    printed.
+    """
+    parser.add_argument("directory", type=Path, metavar="DIR", help="a folder")
+    parser.set_defaults(function=_function("commands.files", "init"))
+
+
+def declare_render(parser: CommandParser) -> None:
+    """Show the prompt and the schema of one call.
+
+    They are printed as they would be sent, in a small worked example, with the file that each part
+    comes from. No model is called.
+
+      aeon render step task="name three rivers" prompts.dir=mine/prompts
+    """
+    parser.add_argument("call", type=OneOf(*CALLS), metavar="CALL", help=", ".join(CALLS))
+    parser.add_overrides(and_bare_words=False)
+    parser.set_defaults(function=_function("commands.files", "render"))
+
+
+def declare_plan(parser: CommandParser) -> None:
+    """Make a plan without running it; plan_file=plan.yaml runs it.
+
+    The task is profiled, planned, and the plan reviewed and refined. It is written as a workflow
+    file, and as `plan.yaml` into its own directory under outputs/; change it as you like, check it
+    with `aeon check plan.yaml`, run it with `aeon plan_file=plan.yaml`. The steps are drawn on
+    standard error. Everything else is configured as for a run: `aeon help` explains.
+
+    What was interrupted, killed or cut short is in that directory as far as it came: `aeon plan
+    resume=DIR` goes on without paying again for what was answered.
+    """
+    parser.add_word("out", metavar="FILE", help="a new file; without it, standard output")
+    parser.add_overrides()
+    parser.set_defaults(function=_function("commands.plan", "plan"))
+
+
+def declare_check(parser: CommandParser) -> None:
+    """Report every mistake in a plan file, and draw the plan.
+
+    Files are YAML or JSON, and nothing is run. Every problem is reported at once, as
+    path:line:column: severity: message. For a file without errors a summary is printed, and its
+    steps with their dependencies. Overrides configure the check as they do a run: tools=builtin,
+    inputs.NAME=..., execution.max_steps=..., answer.schema=...
+
+    Status 0: every file can be run; 2: one cannot.
+    """
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a workflow file")
+    parser.add_argument("--json", action="store_true", help="print one JSON document, not text")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    parser.add_overrides(and_bare_words=False)
+    parser.set_defaults(function=_function("commands.check", "check"))
+
+
+def declare_tools(parser: CommandParser) -> None:
+    """List the tools that steps may use.
+
+    Each is listed with its schemas, examples and conditions; servers in tools.mcp are started to
+    list theirs. `aeon tools tools=builtin` lists those that come with Aeon; `aeon docs tools`
+    explains how to add your own.
+    """
+    text = "what a model is shown of each tool, and its conditions, as JSON"
+    parser.add_argument("--json", action="store_true", help=text)
+    parser.add_overrides()
+    parser.set_defaults(function=_function("commands.tools", "tools"))
+
+
+def declare_doctor(parser: CommandParser) -> None:
+    """Test the provider with one tiny call per role.
+
+    The configuration, the prompts, the schemas and the tools are checked; then one structured call
+    is made for each role (planner, worker, grader, repairer) and one to each fallback. What works
+    is reported, how long it took, and what to change. No call is retried; no key is ever shown.
+
+    Status 0: everything works; 1: something does not; 2: the configuration cannot be used.
+    """
+    parser.add_overrides()
+    parser.set_defaults(function=_function("commands.provider", "doctor"))
+
+
+def declare_verify(parser: CommandParser) -> None:
+    """Run five small tasks in both modes on your provider, as a table.
+
+    The table has the order of the phases, how many answers were valid by their schema at once,
+    repairs, how each run ended, calls, tokens and money. limits.max_cost=0.50 is for all of it
+    together, the other limits for each run. No artefacts are written.
+
+    Status 0: every run came to its end, phases in order; 1: one did not; 3: the money was used up
+    before all were run; 2: the configuration cannot be used.
+    """
+    parser.add_overrides()
+    parser.set_defaults(function=_function("commands.provider", "verify"))
+
+
+def declare_inspect(parser: CommandParser) -> None:
+    """Make the page of a finished run: why it ended so, and every call.
+
+    It is made from the files in the run's directory. Each run leaves it as report.html
+    (observability.report=false: it does not); this makes it of older runs too.
+    """
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run's directory")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    text = "write it to this file, not to RUN/report.html"
+    parser.add_argument("--output", type=Path, dest="page", metavar="FILE", help=text)
+    forms = (
+        "make no page, but print: the key facts, what stands out and all patterns across passes as JSON; what stands "
+        "out in a few lines; each LLM cycle as a line of JSON with the whole plan that it saw"
+    )
+    parser.add_word("output", type=OneOf("json", "text", "cycles"), help=forms)
+    parser.set_defaults(function=_function("commands.inspect", "inspect"))
+
+
+def declare_runs(parser: CommandParser) -> None:
+    """List the runs under a folder, newest first.
+
+    Of each: directory, how it ended, its scores (completeness, coherence, consistency), cost, size
+    and task. A run that a kill cut off is shown with the command that goes on with it.
+    """
+    text = "the folder, without hidden ones; by default this one"
+    parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR", help=text)
+    text = "those of which it is true, as in 'completeness<0.9 and cost>1'"
+    parser.add_word("where", metavar="CONDITION", help=text)
+    parser.add_word(
+        "since", metavar="TIME", help="those that began since then: 7d, 12h, 2026-07-01"
+    )
+    parser.add_word("task~", dest="task", metavar="TEXT", help="those whose task has this text")
+    parser.add_word("limit", type=_read_limit, metavar="N", help="so many; by default 50")
+    parser.add_word("output", type=OneOf("json"), help="a list of objects")
+    parser.set_defaults(function=_function("commands.runs", "runs"))
+
+
+def declare_prune(parser: CommandParser) -> None:
+    """Remove runs and what they left, after a question.
+
+    Files of your own stay, and runs that are going on or may be (`unfinished`: no journal tells),
+    and those that a run which was stopped goes on with. With both --keep and --older-than, a run
+    goes if both let it go.
+    """
+    text = "the folder; by default this one"
+    parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR", help=text)
+    parser.add_argument("--keep", type=int, metavar="N", help="keep the newest N")
+    text = "keep those that began within so many days"
+    parser.add_argument("--older-than", type=int, metavar="DAYS", help=text)
+    parser.add_argument("--yes", action="store_true", help="do not ask, for scripts")
+    parser.set_defaults(function=_function("commands.runs", "prune"))
+
+
+def declare_compare(parser: CommandParser) -> None:
+    """Show runs beside each other.
+
+    Only the parameters that differ, how each run ended, scores, passes, tokens, cost and seconds,
+    and why one failed or was cut off. Of two runs also the first event at which they diverge, and
+    their plans and answers as differences. The table stands on standard output; compare.html and
+    compare.csv are written.
+    """
+    text = "a run's directory, or a folder with runs under it, such as a multirun's"
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help=text)
+    text = "where the files go: by default the one folder that was named, else this one"
+    parser.add_word("out", type=Path, metavar="DIR", help=text)
+    text = "print that instead, and write nothing"
+    parser.add_word("output", type=OneOf("table", "json", "csv"), default="table", help=text)
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.set_defaults(function=_function("commands.compare", "compare"))
+
+
+def declare_batch(parser: CommandParser) -> None:
+    """Run each row of a dataset as a task, many at once.
+
+    A line of JSON is written for each row. The same command goes on after an interruption: rows
+    that are done are not run again, rows that were cut off go on where they were, rows that failed
+    are run again. Columns of a dataset: task, id, inputs (an object of texts), overrides (an
+    object); batch.columns.task=COLUMN, .id=COLUMN, .inputs.NAME=COLUMN for those of other names.
+    Keys of a batch:
+
+      task="..."                     the task of rows without one
+      batch.parallel=16              how many rows are under way at once
+      batch.order=dataset            results in the order of the dataset; else as rows end
+      batch.records=all|failed|none  which rows leave a record
+      batch.changed=again            rows that ask for something else than they did are run again; else they are refused
+      batch.confirm_above_cost=5     ask, or stop, when the whole will cost more
+      batch.max_cost=5               stop when all rows of this start have spent so much; the same command goes on
+      batch.max_llm_calls=1000       the same for calls
+
+    Exit status: 0 every row converged (mode=core: is complete), 1 a row failed or cannot be run, 2
+    usage, or a batch that would cost more than may be spent without a question, 3 a row did not
+    converge, or a cap stopped the batch, 130 interrupted.
+    """
+    text = ".jsonl (an object a line), .csv or .tsv with a header, .parquet; - is JSON Lines from standard input"
+    parser.add_word("dataset", required=True, metavar="FILE", help=text)
+    text = "where the results go, JSON Lines; - is standard output, which cannot be gone on with"
+    parser.add_word("out", required=True, metavar="FILE", help=text)
+    text = "only every n-th row from the i-th on, for n jobs side by side"
+    parser.add_word("shard", default="1/1", metavar="i/n", help=text)
+    parser.add_overrides()
+    parser.set_defaults(function=_function("commands.batch", "batch"))
+
+
+def declare_merge(parser: CommandParser) -> None:
+    """Put the results of shards together, in the order of the dataset.
+
+    Gaps and doubles are refused.
+    """
+    parser.add_argument(
+        "results", type=Path, nargs="+", metavar="RESULTS", help="what shards wrote"
+    )
+    text = "a new file; FILE.csv is a table"
+    parser.add_word("out", type=Path, required=True, metavar="FILE", help=text)
+    parser.set_defaults(function=_function("commands.batch", "merge_results"))
+
+
+def declare_record(parser: CommandParser) -> None:
+    """Put the record of a row of a batch into a folder, and print its page."""
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="what a batch wrote")
+    parser.add_argument("id", metavar="ID", help="the id of a row")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="a new folder")
+    parser.set_defaults(function=_function("commands.batch", "unpack_row"))
+
+
+def declare_cassette(parser: CommandParser) -> None:
+    """Recordings of runs as portable files: export and show."""
+    parser.add_argument("command", type=OneOf("export", "show"), help="as below")
+
+
+def declare_export(parser: CommandParser) -> None:
+    """Write a run's answers into one file, a cassette.
+
+    `aeon store=replay store.path=OUT.aeon` runs it again without a model.
+    """
+    text = "a run's directory, a store (*.sqlite) or a cassette"
+    parser.add_argument("run", type=Path, metavar="RUN", help=text)
+    parser.add_argument("out", type=Path, metavar="OUT.aeon", help="the file to write")
+    text = "who answered; by default the models' names"
+    parser.add_argument("--answered-by", metavar="TEXT", help=text)
+    parser.add_argument("--note", metavar="TEXT", help="a note for those who replay it")
+    text = "replace a file that is there already"
+    parser.add_argument("--force", action="store_true", help=text)
+    parser.set_defaults(function=_function("commands.cassette", "export"))
+
+
+def declare_show(parser: CommandParser) -> None:
+    """Print who answered a cassette and when, and every call of it."""
+    parser.add_argument("file", type=Path, metavar="FILE.aeon", help="a cassette")
+    parser.set_defaults(function=_function("commands.cassette", "show"))
+
+
+def declare_trust(parser: CommandParser) -> None:
+    """Let an aeon.yaml or a .env take effect, after seeing what it says.
+
+    An aeon.yaml, the folders that it names and a .env can start programs and choose where your
+    tasks and keys go. Nothing of a folder takes effect until you have trusted it. `aeon trust`
+    shows everything of DIR (here, if you name none) that would take effect: aeon.yaml,
+    configuration, prompts and schemas where they differ from the packaged ones, and the variables
+    of .env. It asks, and remembers the folder with a hash of all of it; when anything changes, you
+    are asked again.
+
+    Where nobody can be asked, AEON_TRUST=HASH in the environment trusts just the content of that
+    hash; it is printed when a run is refused. What is remembered stands in ~/.local/state/aeon
+    ($XDG_STATE_HOME/aeon, or the folder in AEON_STATE_DIR). `aeon docs trust` explains it, and
+    whose runs may be resumed.
+    """
+    parser.add_argument(
+        "directory", nargs="?", default=".", metavar="DIR", help="by default this folder"
+    )
+    text = "the folders that you trust, and whether they have changed since"
+    parser.add_argument("--list", action="store_true", help=text)
+    parser.add_argument("--forget", action="store_true", help="trust DIR no more")
+    parser.set_defaults(function=_function("commands.trust", "trust"))
+
+
+def declare_docs(parser: CommandParser) -> None:
+    """Print a page of the documentation, what a key means, or where words stand.
+
+    Without words, the pages are listed. The name of a page prints it, a key of the configuration
+    its meaning, type and default, a group its options and keys. Other words are searched for in all
+    pages. Messages that name docs/NAME.md mean `aeon docs NAME`.
+
+      aeon docs errors
+      aeon docs convergence.completeness
+      aeon docs ttl
+      aeon docs exit status
+    """
+    text = "a page, a key, a group, or words to search for"
+    parser.add_argument("topic", nargs="*", metavar="WORD", help=text)
+    parser.add_argument("--search", action="store_true", help="search, also for the name of a page")
+    parser.add_config_flags()
+    parser.set_defaults(function=_function("commands.docs", "docs"))
+
+
+def declare_schema(parser: CommandParser) -> None:
+    """Print the JSON Schema of configuration files, for editors.
+
+    It is made from the settings: of a primary file (config.yaml), or of the files of a group
+    (ttl/mine.yaml). An editor that knows it completes keys, explains them and marks mistakes.
+
+      aeon schema > aeon.schema.json
+      aeon schema ttl > ttl.schema.json
+
+    The first line of a file names its schema, for every editor with the YAML language server:
+
+      # yaml-language-server: $schema=../ttl.schema.json
+    """
+    parser.add_argument("group", nargs="?", metavar="GROUP", help="a folder of conf/, such as ttl")
+    parser.set_defaults(function=_function("commands.files", "schema"))
+
+
+def declare_completion(parser: CommandParser) -> None:
+    """Print the script of tab completion for a shell.
+
+    It completes commands, groups, options and keys.
+
+      bash  eval "$(aeon completion bash)"   in ~/.bashrc
+      zsh   eval "$(aeon completion zsh)"    in ~/.zshrc, after compinit
+      fish  aeon completion fish | source    in ~/.config/fish/config.fish
+
+    The scripts call `aeon completion -- WORD...`, which prints the completions of the last word.
+    """
+    parser.add_argument("shell", nargs="?", type=OneOf(*SHELLS), help="the shell")
+    parser.set_defaults(function=_function("syntax.completion", "completion"))
+
+
+def declare_help(parser: CommandParser) -> None:
+    """Print what a command takes, the same as `aeon COMMAND --help`.
+
+    Without COMMAND, the general help.
+    """
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="one or two words")
+    parser.add_config_flags()
+    parser.set_defaults(function=_function("syntax.help", "help"))
+
+
+COMMANDS: dict[str, Declare] = {
+    "ask": declare_ask,
+    "init": declare_init,
+    "plan": declare_plan,
+    "check": declare_check,
+    "tools": declare_tools,
+    "render": declare_render,
+    "doctor": declare_doctor,
+    "verify": declare_verify,
+    "inspect": declare_inspect,
+    "runs": declare_runs,
+    "runs prune": declare_prune,
+    "compare": declare_compare,
+    "batch": declare_batch,
+    "batch merge": declare_merge,
+    "batch record": declare_record,
+    "cassette": declare_cassette,
+    "cassette export": declare_export,
+    "cassette show": declare_show,
+    "trust": declare_trust,
+    "docs": declare_docs,
+    "schema": declare_schema,
+    "completion": declare_completion,
+    "help": declare_help,
+}
+"""The commands that come with Aeon, in the order of the general help. One with two words is found
+by both."""
+
+
+def find_command(words: Sequence[str]) -> str:
+    """The command that words begin with, by its longest name; empty where they begin with none."""
+    names = {tuple(name.split()): name for name in COMMANDS}
+    known = names.get(tuple(words[:2])) or names.get(tuple(words[:1]))
+    if known is not None:
+        return known
+    return words[0] if words and is_registered(words[0]) else ""
+
+
+def quote_task(words: Sequence[str]) -> list[str]:
+    """The words behind `aeon ask` as those of a run: the first of them is the task, as it is.
+    Raises ConfigError when it is none."""
+    task, *rest = words or [""]
+    is_flag = task.startswith("-") and task != "-" and len(task.split()) == 1
+    is_cut = bool(rest) and "=" not in rest[0] and not rest[0].startswith(("-", "~"))
+    if not words or is_flag or is_cut:
+        raise ConfigError(
+            "aeon ask takes the task first, as one argument, then flags and overrides",
+            hint='Quote it: `aeon ask "name three rivers" mode=core`',
+        )
+    if again := next((text for text in rest if text.startswith(("task=", "task_file="))), None):
+        raise ConfigError(f"{again}: the task is given twice", hint="Leave one of them out.")
+    return [f"task={task}", *rest]
+
+
+def make_parser(name: str) -> CommandParser:
+    """The parser of a command, by the name that `find_command` gives; that of a run for the empty
+    name."""
+    if not name:
+        return CommandParser("", declare_run)
+    return CommandParser(name, COMMANDS.get(name) or load_declaration(name))
+
+
+def _read_limit(text: str) -> int:
+    most = 1_000_000
+    if text.isascii() and text.isdecimal() and 0 < int(text) <= most:
+        return int(text)
+    raise ArgumentTypeError(f"{text}: a number from 1 to {most:,}")

@@ -1,0 +1,78 @@
+"""`aeon --help`, `aeon help COMMAND` and the folders that the general help looks into."""
+
+from __future__ import annotations
+
+import inspect
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from itertools import pairwise
+from pathlib import Path
+
+from aeon.cli.syntax.commands import COMMANDS, TEXTS, make_parser
+from aeon.cli.syntax.registered import is_registered, list_registered
+from aeon.cli.terminal.status import DONE
+from aeon.cli.terminal.streams import put
+from aeon.cli.terminal.width import fit_text
+from aeon.config.compose.reference import groups
+from aeon.domain.errors import ConfigError
+
+
+def help(given: Namespace) -> int:
+    """Print what a command takes; the general help without one. Raises ConfigError for a command that does not
+    exist."""
+    show_help(" ".join(given.command), given.words)
+    return DONE
+
+
+def show_help(name: str, words: Sequence[str]) -> None:
+    """Print what a command takes, and commands of two words that begin with its own; without a name
+    the general help, with the groups and options of the folders that the words name. Raises
+    ConfigError for a command that does not exist."""
+    if not name:
+        put(fit_text(_write_general(words)))
+        return
+    names = [known for known in COMMANDS if f"{known} ".startswith(f"{name} ")]
+    if not names and is_registered(name):
+        names = [name]
+    if not names:
+        near = get_close_matches(name, [*COMMANDS, *list_registered()], n=1)
+        hint = f"Did you mean `aeon help {near[0]}`?" if near else "`aeon help` lists the commands."
+        raise ConfigError(f"{name}: there is no such command", hint=hint)
+    put("\n\n".join(make_parser(known).format_help() for known in names))
+
+
+def _write_general(words: Sequence[str]) -> str:
+    options = groups(find_config_folders(words))
+    rows = "\n".join(f"  {group + ':':<14}  {', '.join(names)}" for group, names in options.items())
+    text = (TEXTS / "help.txt").read_text(encoding="utf-8")
+    return text.replace("$COMMANDS", "\n".join(_list_commands())).replace("$GROUPS", rows)
+
+
+def _list_commands() -> Iterator[str]:
+    for name, declare in COMMANDS.items():
+        summary = (inspect.getdoc(declare) or "").partition("\n")[0]
+        yield f"  aeon {name:<16}  {summary}"
+    for word, package in list_registered().items():
+        yield f"  aeon {word:<16}  of {package}"
+
+
+def find_config_folders(words: Sequence[str]) -> list[Path]:
+    """The folder of a person's own configuration that the words name, else that of a project that
+    they trust. A project file that cannot be used names none: a run reports it."""
+    flags = ("--config-dir", "-cd", "--config-path", "-cp")
+    named = [Path(text).expanduser() for flag, text in pairwise(words) if flag in flags]
+    if named or "--no-project" in words:
+        return named
+    from aeon.config.project_file import find_project  # slow to load
+
+    found = find_project(Path.cwd())
+    if found is None:
+        return []
+    from aeon.config.trusted_folders import trusted_project
+
+    with suppress(ConfigError):
+        own = trusted_project(found).config_dir
+        return [own] if own else []
+    return []

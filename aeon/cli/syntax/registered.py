@@ -1,0 +1,47 @@
+"""Commands that installed packages register, as entry points of the group `aeon.commands`."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from aeon.cli.syntax.parser import CommandParser, Declare
+from aeon.domain.errors import ConfigError
+from aeon.files.reference import call_factory, find_registered, load_entry
+
+GROUP = "aeon.commands"
+_WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def is_registered(word: str) -> bool:
+    """Whether a package registers a command under a word. What is no such word is not looked
+    for."""
+    return _WORD.fullmatch(word) is not None and word in find_registered(GROUP)
+
+
+def list_registered() -> dict[str, str]:
+    """The words of registered commands, each with the packages that register it."""
+    return {
+        word: ", ".join(entry.dist.name for entry in entries if entry.dist)
+        for word, entries in find_registered(GROUP).items()
+        if _WORD.fullmatch(word)
+    }
+
+
+def load_declaration(word: str) -> Declare:
+    """What declares a registered command. Raises ConfigError for what cannot be imported; it raises
+    ConfigError itself for what cannot be called with a parser, and where it names no function."""
+    command = f"aeon {word}"
+    registered = load_entry(command, find_registered(GROUP)[word])
+
+    @functools.wraps(registered)
+    def declare(parser: CommandParser) -> None:
+        call_factory(command, registered, parser, hint=_HINT)
+        if not callable(parser.get_default("function")):
+            raise ConfigError(f"{command}: its declaration names no function", hint=_HINT)
+        parser.epilog = f"A command of the package {list_registered()[word]}."
+
+    return declare
+
+
+_HINT = "Its package registers a function that is given a parser: `aeon docs components`."

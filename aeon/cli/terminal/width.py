@@ -1,0 +1,73 @@
+"""Text and tables that fit the terminal, and are whole in a pipe or a file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from aeon.cli.terminal.streams import stdout
+
+_WIDEST = 100
+_LEAST_TEXT = 24
+_HANGING = "    "
+_ROW = re.compile(r"(?P<head> +\S.*? {2,})(?P<text>\S.*)")
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that standard output is; None where it is no terminal."""
+    stream = stdout()
+    if stream is None or not stream.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def fit_row(row: str, hanging: int) -> str:
+    """A row of a table, wrapped on a terminal: what does not fit goes on below, after `hanging`
+    blanks."""
+    width = terminal_width()
+    return row if width is None else _wrap(row, width, " " * hanging)
+
+
+def fit_text(text: str) -> str:
+    """Text for reading, its paragraphs wrapped to the terminal, at most 100 columns. Of an indented
+    line with two blanks within, `  term  text`, the text stays in its column; other indented lines,
+    such as commands, are not changed."""
+    return "\n".join(_fit_lines(text.splitlines(), _width_for_reading()))
+
+
+def fit_line(text: str, hanging: int) -> str:
+    """A line for reading, wrapped to the terminal: what does not fit goes on below, after `hanging`
+    blanks."""
+    return _wrap(text, _width_for_reading(), " " * hanging)
+
+
+def _width_for_reading() -> int:
+    return min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
+
+
+def _fit_lines(lines: Iterable[str], width: int) -> Iterator[str]:
+    for is_prose, block in groupby(lines, lambda line: bool(line) and not line.startswith(" ")):
+        if is_prose:
+            yield _wrap(" ".join(block), width, "")
+        else:
+            yield from (_fit_indented(line, width) for line in block)
+
+
+def _fit_indented(line: str, width: int) -> str:
+    row = _ROW.fullmatch(line)
+    if row is None:
+        return line
+    hanging = " " * len(row["head"])
+    return _wrap(line, width, hanging if width - len(hanging) >= _LEAST_TEXT else 2 * _HANGING)
+
+
+def _wrap(text: str, width: int, hanging: str) -> str:
+    if len(text) <= width:
+        return text
+    indent = hanging if width - len(hanging) >= _LEAST_TEXT else _HANGING
+    return textwrap.fill(
+        text, max(width, _LEAST_TEXT), subsequent_indent=indent, break_on_hyphens=False
+    )
