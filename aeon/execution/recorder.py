@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -46,26 +47,27 @@ class OpenPass:
         """The record of this pass, which ends with the run as it is `after` it."""
         before = self.before
         steps = after.plan.steps if after.plan else ()
-        # In core mode each pass would repeat the plan, and all steps.
-        plan = None if self.brief and self.number > 1 else self.plan or before.plan
         results = {
             step.step_id: self.results[step.step_id]
             for step in steps
             if step.step_id in self.results
         }
+        plan = self.plan or before.plan
+        if self.brief:
+            # Each pass of core mode would repeat the plan, and all steps.
+            plan = plan if self.number <= 1 else None
+            steps = tuple(step for step in steps if step.step_id in results)
         return ExecutionPass(
             pass_number=self.number,
             phase=self._last_phase(),
             phases=tuple(self.phases),
             plan_state=plan,
-            steps=tuple(step for step in steps if not self.brief or step.step_id in results),
+            steps=steps,
             execution_results=results,
             evaluation_results=self.evaluation,
             refinement=self.refinement,
             refinement_changes=self.refinement.accepted if self.refinement else (),
-            clarity_states={
-                step_id: r.clarity_state for step_id, r in results.items() if r.clarity_state
-            },
+            clarity_states=_clarity_states(results),
             taskprofile=before.profile,
             adaptive_depth=before.depth,
             ttl_remaining=before.ttl_remaining,
@@ -79,3 +81,8 @@ class OpenPass:
         if self.number == 0:
             return "PLAN"
         return self.phases[-1].phase if self.phases else "EXECUTE"
+
+
+def _clarity_states(results: Mapping[str, StepResult]) -> dict[str, str]:
+    states = ((step_id, result.clarity_state) for step_id, result in results.items())
+    return {step_id: state for step_id, state in states if state}

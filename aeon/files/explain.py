@@ -125,14 +125,15 @@ def _model_at(
             value = None
         field = model.model_fields.get(str(part))
         models = [found for found, _ in models_in(field.annotation)] if field else []
-        kinds = [
-            found for found in models if isinstance(value, dict) and "kind" in found.model_fields
-        ]
-        models = [
-            found for found in kinds if found.model_fields["kind"].default == value["kind"]
-        ] or models
+        if isinstance(value, dict):
+            models.sort(key=lambda found: not _is_of_kind(found, value))
         model = models[0] if models else model
     return model
+
+
+def _is_of_kind(model: type[pydantic.BaseModel], value: Mapping[str, Any]) -> bool:
+    field = model.model_fields.get("kind")
+    return field is not None and field.default == value.get("kind")
 
 
 def models_in(

@@ -149,15 +149,15 @@ def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
                 f"{_MOST_RATIO} times what is in the file",
                 hint="Write the rows as JSON Lines.",
             )
-    texts = {
-        column.path_in_schema
-        for column in columns
-        if column.physical_type == "BYTE_ARRAY" and "." not in column.path_in_schema
-    }
-    # A text within a struct may be as long as its column, in each row.
-    nested = [column.total_uncompressed_size for column in columns if "." in column.path_in_schema]
-    at_once = _MOST_UNPACKED // max(nested) if nested and max(nested) else _AT_ONCE
-    return sorted(texts), max(1, min(_AT_ONCE, at_once))
+    texts = set()
+    largest_nested = 1
+    for column in columns:
+        if "." in column.path_in_schema:
+            # A text within a struct may be as long as its column, in each row.
+            largest_nested = max(largest_nested, column.total_uncompressed_size)
+        elif column.physical_type == "BYTE_ARRAY":
+            texts.add(column.path_in_schema)
+    return sorted(texts), max(1, min(_AT_ONCE, _MOST_UNPACKED // largest_nested))
 
 
 def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[dict[str, Any]]:

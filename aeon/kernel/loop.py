@@ -87,12 +87,9 @@ class Loop:
             reason = "ttl_expired"
         except StopRequested:
             reason = "interrupted"
-        except AeonError as failure:
-            reason, error = "failed", failure
         except Exception as failure:  # a defect must not cost what was already paid for
-            logger.debug("unexpected", exc_info=True)
-            told = f"{type(failure).__name__}: {failure}"
-            reason, error = "failed", find_shortage(failure) or Unexpected(told, hint=_DEFECT)
+            reason = "failed"
+            error = failure if isinstance(failure, AeonError) else _explain_defect(failure)
         finally:
             run.close()
         if error is None and reason != "interrupted":
@@ -100,9 +97,14 @@ class Loop:
             reason = "failed" if error else reason
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
-        seconds = run.watch.seconds
         ended = build_outcome(
-            run_id, task, self._options.configuration, self.state, reason, error, seconds
+            run_id,
+            task,
+            self._options.configuration,
+            self.state,
+            reason,
+            error,
+            run.watch.seconds,
         )
         run.stream.emit(make_finished_event(ended))
         return ended
@@ -229,14 +231,11 @@ class Loop:
         self, this: OpenPass, issues: Sequence[ValidationIssue], assessment: ConvergenceAssessment
     ) -> bool:
         """Refine when there is a reason to; whether the run is stuck afterwards."""
-        run, refiner, before, state = self._run, self._refiner, self._run.plan, self._run.state
-        raised = {
-            trigger
-            for past in state.passes
-            if past.refinement
-            for trigger in past.refinement.triggers
-        }
-        triggers = pass_triggers(before, issues, assessment, state.manual_intervention, raised)
+        run = self._run
+        refiner = self._refiner
+        before = run.plan
+        closed = run.state.manual_intervention
+        triggers = pass_triggers(before, issues, assessment, closed, self._find_raised())
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
             run.advise(
@@ -244,11 +243,10 @@ class Loop:
                 "No more refinements are allowed in this run; work goes on with the plan.",
             )
             run.take(refiner.give_up(before, triggers, run.attempts))
-        failed_before, run.refinement_error = run.refinement_error, None
+        failed_before = run.refinement_error
+        run.refinement_error = None
         if may_refine and refiner.is_due(triggers):
-            self._refine(
-                this, "C", Occasion(issues, triggers, state.manual_intervention, assessment)
-            )
+            self._refine(this, "C", Occasion(issues, triggers, closed, assessment))
         else:
             self._skip("C", "REFINE")
         verdict = this.refinement.supervisor if this.refinement else None
@@ -256,6 +254,10 @@ class Loop:
         if stuck and run.refinement_error and failed_before:
             raise run.refinement_error
         return stuck and not run.refinement_error  # the next pass tries again (FR-067)
+
+    def _find_raised(self) -> set[str]:
+        refinements = (past.refinement for past in self._run.state.passes)
+        return set().union(*(past.triggers for past in refinements if past))
 
     def _skip(self, stage: str, phase: Phase) -> None:
         with self._run.phase(stage, phase) as note:
@@ -279,3 +281,9 @@ class Loop:
                     events.Refined(pass_number=this.number, refinement=record, plan=refined.plan)
                 )
         return True
+
+
+def _explain_defect(failure: Exception) -> AeonError:
+    logger.debug("unexpected", exc_info=failure)
+    message = f"{type(failure).__name__}: {failure}"
+    return find_shortage(failure) or Unexpected(message, hint=_DEFECT)

@@ -191,8 +191,9 @@ def _make_errors(event: e.Event, call: str, lasting: Sequence[CycleError]) -> It
             if not any(kind in (error.type, error.message) for error in lasting):
                 yield CycleError(call=call, type=kind, message=event.message)
         case e.StepFinished(step=step):
+            known = [error.message for error in lasting if error.message]
             for message in step.errors:
-                if not any(error.message and error.message in message for error in lasting):
+                if not any(text in message for text in known):
                     yield CycleError(call=call, type="StepError", message=message)
 
 
@@ -255,18 +256,20 @@ class CycleLog(Journal):
         whole = plan is not None and self._is_whole(plan)
         if self._open and not whole:
             self._write_shared_plan(event, time)
-        state: PlanState | None = None
-        if plan is not None:
-            state = PlanSnapshot(plan=plan) if whole else state_after(self._newest, plan)
+        state = self._make_state(plan, whole=whole) if plan else None
         profile = event.call != _FREE and event.site.cycle == 0
         cycle = _OpenCycle(event, time, 0 if profile else self._next_number(), state, whole)
         if whole:
             # Nothing builds on a line that is written only when its cycle ends.
-            self._carrier, self._newest = None, None
+            self._carrier = None
+            self._newest = None
         elif not self._open:
             self._carrier = cycle
             self._newest = (cycle.number, plan) if plan else self._newest
         self._open[event.site.sequence] = cycle
+
+    def _make_state(self, plan: Plan, *, whole: bool) -> PlanState:
+        return PlanSnapshot(plan=plan) if whole else state_after(self._newest, plan)
 
     def _is_whole(self, plan: Plan) -> bool:
         is_small = self._form == "auto" and len(plan.steps) < WHOLE_BELOW

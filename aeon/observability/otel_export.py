@@ -230,14 +230,16 @@ def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
         has_events = isinstance(events, sdk_logs.LoggerProvider)
         yield Telemetry(theirs, get_meter_provider(), events, has_events=has_events)
         return
-    of_traces, of_metrics, of_logs = (
-        _make_exporters(signal) for signal in ("traces", "metrics", "logs")
-    )
-    log, problems, resource = (
-        logging.getLogger("opentelemetry"),
-        _Problems(logging.WARNING),
-        Resource.create(),
-    )
+    with _own_telemetry(warn) as telemetry:
+        yield telemetry
+
+
+@contextmanager
+def _own_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry]:
+    of_traces = _make_exporters("traces")
+    of_metrics = _make_exporters("metrics")
+    of_logs = _make_exporters("logs")
+    resource = Resource.create()
     if str(resource.attributes["service.name"]).startswith("unknown_service"):
         resource = resource.merge(Resource({"service.name": "aeon"}))
     tracers = sdk_trace.TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -251,6 +253,8 @@ def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
         tracers.add_span_processor(BatchSpanProcessor(exporter))
     for exporter in of_logs:
         loggers.add_log_record_processor(BatchLogRecordProcessor(exporter))
+    log = logging.getLogger("opentelemetry")
+    problems = _Problems(logging.WARNING)
     log.addHandler(problems)
     log.propagate = False  # also of threads that go on afterwards
     try:

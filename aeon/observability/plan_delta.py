@@ -88,6 +88,14 @@ def plan_change(before: Plan, after: Plan) -> PlanChange:
     return PlanChange(**heads, **dict(steps_difference(before.steps, after.steps)))
 
 
+def _find_changed_fields(old: PlanStep | None, step: PlanStep) -> dict[str, Any]:
+    now = step.model_dump(mode="json")
+    then = old.model_dump(mode="json") if old else {**_DEFAULTS, "step_id": step.step_id}
+    return {
+        name: value for name, value in now.items() if name not in _NUMBERS and value != then[name]
+    }
+
+
 def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> StepsDifference:
     """What turns the steps `before` into those `after`. Shared steps cost nothing."""
     if before is after:
@@ -98,13 +106,7 @@ def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> S
         old = known.get(step.step_id)
         if step is old:
             continue
-        now = step.model_dump(mode="json")
-        then = old.model_dump(mode="json") if old else {**_DEFAULTS, "step_id": step.step_id}
-        fields = {
-            name: value
-            for name, value in now.items()
-            if name not in _NUMBERS and value != then[name]
-        }
+        fields = _find_changed_fields(old, step)
         if fields:
             changed.append(StepDifference(step_id=step.step_id, fields=fields))
     order = _order_change([step.step_id for step in before], [step.step_id for step in after])

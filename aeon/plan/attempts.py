@@ -55,7 +55,7 @@ def admit(
         action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions
     }
     most = settings.max_attempts_per_fragment
-    exhausted = tuple(fragment for fragment, count in counts.items() if count > most)
+    exhausted = tuple(fragment for fragment in counts if counts[fragment] > most)
     by_fragment = {**attempts.by_fragment, **counts}
     return Admission(
         admitted=tuple(action for action in actions if action.fragment not in exhausted),

@@ -112,20 +112,25 @@ def _find_last_too_many(
     one_final_step: bool,
 ) -> dict[int, str]:
     """The last action of those that empty the plan, make it too long, or take its one final step away."""
-    last_first = list(accepted.items())[::-1]
+    last_first = list(accepted)[::-1]
     if not draft.steps:
-        emptying = next(number for number, action in last_first if action.rule.retires)
+        emptying = next(number for number in last_first if accepted[number].rule.retires)
         return {emptying: "no step would be left: a plan needs at least one"}
-    excess = len(draft.steps) - max_steps
-    growing = [number for number, action in last_first if _is_growing(action, draft)]
-    if growing and excess > 0:
-        adding = [number for number in growing if not accepted[number].rule.decomposes]
-        surplus = adding[:excess] or growing[:1]
-        return dict.fromkeys(
-            surplus, "the plan would have more steps than execution.max_steps allows"
-        )
-    reason = _object_to_final_step(plan, draft) if one_final_step and accepted else None
-    return {last_first[0][0]: reason} if reason else {}
+    surplus = _find_surplus(draft, accepted, len(draft.steps) - max_steps)
+    if surplus:
+        reason = "the plan would have more steps than execution.max_steps allows"
+        return dict.fromkeys(surplus, reason)
+    objection = _object_to_final_step(plan, draft) if one_final_step and accepted else None
+    return {last_first[0]: objection} if objection else {}
+
+
+def _find_surplus(draft: Draft, accepted: Mapping[int, RefinementAction], excess: int) -> list[int]:
+    """The last `excess` actions that add a step, else the last that decomposes one."""
+    if excess <= 0:
+        return []
+    growing = [number for number in accepted if _is_growing(accepted[number], draft)][::-1]
+    adding = [number for number in growing if not accepted[number].rule.decomposes]
+    return adding[:excess] or growing[:1]
 
 
 def _object_to_final_step(plan: Plan, draft: Draft) -> str | None:

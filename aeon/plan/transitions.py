@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,17 +99,18 @@ def collect_incoming_context(
     plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
 ) -> tuple[ContextPart, ...]:
     """Outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
-    parts = []
-    for earlier in (other for other in plan.steps if other.step_id in step.dependencies):
-        result = results.get(earlier.step_id)
-        if earlier.unfinished:
-            reason = earlier.clarity_reason if earlier.blocked else "; ".join(earlier.errors)
-            parts.append(
-                ContextPart("unfinished", earlier.step_id, earlier.step_output or "", reason or "")
-            )
-        elif result is not None and result.step_output is not None:
-            parts.append(ContextPart("output", earlier.step_id, result.step_output))
-            parts += (
-                [ContextPart("handoff", earlier.step_id, result.handoff)] if result.handoff else []
-            )
+    parts: list[ContextPart] = []
+    for earlier in plan.steps:
+        if earlier.step_id in step.dependencies:
+            parts += _collect_parts(earlier, results.get(earlier.step_id))
     return tuple(parts)
+
+
+def _collect_parts(step: PlanStep, result: StepResult | None) -> Iterator[ContextPart]:
+    if step.unfinished:
+        reason = step.clarity_reason if step.blocked else "; ".join(step.errors)
+        yield ContextPart("unfinished", step.step_id, step.step_output or "", reason or "")
+    elif result is not None and result.step_output is not None:
+        yield ContextPart("output", step.step_id, result.step_output)
+        if result.handoff:
+            yield ContextPart("handoff", step.step_id, result.handoff)

@@ -133,12 +133,15 @@ def pass_triggers(
     blocking = assessment.blocking_issues
     found += [Trigger(kind="blocking_issue", about="the answer", detail=each) for each in blocking]
     low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
-    if low and not any(_is_to_do(step, closed) for step in plan.steps):
+    if low and not _has_work(plan, closed):
         # The blocking issues are triggers of their own.
         harmless = (issue for issue in assessment.detected_issues if issue not in blocking)
         found.append(Trigger(kind="low_score", about=low, detail=" ".join(harmless)))
     return tuple(found)
 
 
-def _is_to_do(step: PlanStep, closed: Collection[str]) -> bool:
-    return step.status == "pending" or (step.blocked and step.step_id not in closed)
+def _has_work(plan: Plan, closed: Collection[str]) -> bool:
+    return any(
+        step.status == "pending" or (step.blocked and step.step_id not in closed)
+        for step in plan.steps
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from aeon.domain.plan import PlanStep
-from aeon.domain.refinement import ACTIONS, RefinementAction, RefinementRecord
+from aeon.domain.refinement import ACTIONS, RefinementAction, RefinementRecord, StepChange
 from aeon.domain.report import ProposedRepair, ValidationIssue
 from aeon.plan.draft import kind_of
 
@@ -24,21 +23,14 @@ def find_conflicts(
     changed = {change.step_id: change for change in record.changes}
     for action in record.accepted:
         change = changed.get(action.fragment)
-        before = change.before if change else None
-        after = change.after if change else None
         for issue, repair in repairs:
             is_declared = issue.issue_id in action.overrides_issues
             is_same_target = repair.target == action.fragment
-            if is_declared or (is_same_target and _differs(repair, action, before, after)):
+            if is_declared or (is_same_target and _differs(repair, action, change)):
                 yield action, issue
 
 
-def _differs(
-    repair: ProposedRepair,
-    action: RefinementAction,
-    before: PlanStep | None,
-    after: PlanStep | None,
-) -> bool:
+def _differs(repair: ProposedRepair, action: RefinementAction, change: StepChange | None) -> bool:
     """Whether a repair of a step names another action than was taken, or other values of the step's fields."""
     named = repair.action.strip().upper()
     if named in ACTIONS and named not in (action.action_type, kind_of(action)):
@@ -47,8 +39,9 @@ def _differs(
         return False
     if action.new_step is None:
         return any(name in repair.changes for name in (*_EXACT, *_WORDED))
-    then = before.model_dump(mode="json") if before else {}
-    now = (after or action.new_step).model_dump(mode="json")
+    then = change.before.model_dump(mode="json") if change and change.before else {}
+    after = (change and change.after) or action.new_step
+    now = after.model_dump(mode="json")
     return _has_other_values(repair.changes, then, now)
 
 

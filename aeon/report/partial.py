@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from aeon.domain.history import (
     Advisory,
     EvaluationResults,
     ExecutionPass,
+    Phase,
     PhaseRecord,
     RunState,
     StepResult,
@@ -215,45 +217,61 @@ def _read_passes(events: Sequence[Line], plans: Mapping[int, Plan]) -> Iterator[
         yield _read_pass(0, events, None)
         return
     plan: Plan | None = None
-    for place, following in zip(starts, [*starts[1:], len(events)], strict=True):
-        number, lines = events[place]["pass_number"], events[place:following]
-        made = [Plan.model_validate(one) for one in _each(lines, "plan_made")]
-        plan = plans.get(number) or plan or (made[-1] if made else None)
+    for place, following in pairwise([*starts, len(events)]):
+        number = events[place]["pass_number"]
+        lines = events[place:following]
+        made = _find_made_plan(lines)
+        plan = plans.get(number) or plan or made
         this = _read_pass(number, lines, plan)
         yield this
         if plan is not None:
-            plan = (made[-1] if made else plan).with_steps(*this.steps)
+            plan = (made or plan).with_steps(*this.steps)
+
+
+def _find_made_plan(lines: Sequence[Line]) -> Plan | None:
+    plans = [Plan.model_validate(plan) for plan in _each(lines, "plan_made")]
+    return plans[-1] if plans else None
 
 
 def _read_pass(number: int, lines: Sequence[Line], plan: Plan | None) -> ExecutionPass:
     steps = _steps(lines, plan)
     results = {
-        one.step_id: _result_of(one) for one in steps if one.status in ("complete", "failed")
+        step.step_id: _result_of(step) for step in steps if step.status in ("complete", "failed")
     }
-    refinements = [
-        RefinementRecord.model_validate(one, context=OWN_LEVELS) for one in _each(lines, "refined")
-    ]
+    refined = list(_each(lines, "refined"))
+    refinement = None
+    if refined:
+        refinement = RefinementRecord.model_validate(refined[-1], context=OWN_LEVELS)
     finished = next((line for line in lines if line["event"] == "pass_finished"), None)
-    first, last = (datetime.fromisoformat(lines[place]["time"]) for place in (0, -1))
-    seconds = (last - first).total_seconds()
-    last = max(last, first + _MOMENT)
-    phase: Literal["PLAN", "EXECUTE", "RE_EXECUTE"] = "RE_EXECUTE" if number > 1 else "EXECUTE"
     return ExecutionPass(
         pass_number=number,
-        phase=phase if number else "PLAN",
+        phase=_phase_of(number),
         phases=tuple(_phases(lines)),
         plan_state=plan,
         steps=steps,
         execution_results=results,
         evaluation_results=_evaluation(lines),
-        refinement=refinements[-1] if refinements else None,
-        refinement_changes=refinements[-1].accepted if refinements else (),
+        refinement=refinement,
+        refinement_changes=refinement.accepted if refinement else (),
         answer=answer_text(plan.with_steps(*steps)) if plan else "",
         ttl_remaining=lines[0].get("ttl_remaining") or 0,
         complete=bool(finished and finished["complete"]),
-        timing_information=Timing(
-            start_time=first.isoformat(), end_time=last.isoformat(), duration_seconds=seconds
-        ),
+        timing_information=_pass_timing(lines),
+    )
+
+
+def _phase_of(number: int) -> Phase:
+    if number == 0:
+        return "PLAN"
+    return "RE_EXECUTE" if number > 1 else "EXECUTE"
+
+
+def _pass_timing(lines: Sequence[Line]) -> Timing:
+    first, last = (datetime.fromisoformat(lines[place]["time"]) for place in (0, -1))
+    return Timing(
+        start_time=first.isoformat(),
+        end_time=max(last, first + _MOMENT).isoformat(),
+        duration_seconds=(last - first).total_seconds(),
     )
 
 

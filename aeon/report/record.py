@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import count
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from aeon.domain.result import RunResult, TokenUsage, UsageReport
 from aeon.domain.values import Frame, OwnObject, as_frame
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.jsonl import read_lines
-from aeon.llm.prices import price_book
+from aeon.llm.prices import PriceBook, price_book
 from aeon.observability import artefacts
 from aeon.report.partial import PartialResult, read_partial
 from aeon.report.runs import read_document
@@ -31,6 +30,7 @@ from aeon.store.settings import CASSETTE_SUFFIX, read_store_settings
 
 Line = dict[str, Any]
 _Place = tuple[int, str, str, str | None, int]
+_StoredAnswers = defaultdict[_Place, deque[tuple[str, str]]]
 _SITE = {"pass_number": int, "phase": str, "cycle": int, "attempt": int, "step_id": str | None}
 _PLACED = {"site": _SITE, "time": str}
 _TEXTS = dict.fromkeys(("call", "role", "model", "endpoint"), str)
@@ -257,47 +257,62 @@ def _find_requests(directory: Path, result: RunResult) -> Requests | None:
 
 def _calls(events: Iterable[Line], requests: Requests | None, result: RunResult) -> Iterable[Call]:
     """The requests among the events, each with the answer that was stored from the same place of the run."""
-    stored: defaultdict[_Place, deque[tuple[str, str]]] = defaultdict(deque)
-    for at, key, text in requests.answers() if requests else ():
-        stored[at].append((key, text))
-    prices = price_book(
-        Settings.model_validate({**result.configuration, "task": result.task}).provider
+    stored: _StoredAnswers = defaultdict(deque)
+    for place, key, text in requests.answers() if requests else ():
+        stored[place].append((key, text))
+    settings = Settings.model_validate({**result.configuration, "task": result.task})
+    prices = price_book(settings.provider)
+    number = 1
+    for line in events:
+        if line["event"] not in ("call_answered", "call_failed"):
+            continue
+        # A line that is no whole event is left out, and not counted.
+        with suppress(LookupError, TypeError, ValueError):
+            call = _read_call(line, number, stored, prices, requests)
+            number += 1
+            yield call
+
+
+def _read_call(
+    line: Line,
+    number: int,
+    stored: _StoredAnswers,
+    prices: PriceBook,
+    requests: Requests | None,
+) -> Call:
+    site = line["site"]
+    usage = Usage(**line["usage"])
+    endpoint = line["endpoint"]
+    model = line["model"]
+    seconds = line["seconds"]
+    answer = _take_answer(line, stored)
+    return Call(
+        number=number,
+        sequence=line["sequence"],
+        part=line["part"],
+        pass_number=site["pass_number"],
+        phase=site["phase"],
+        cycle=site["cycle"],
+        call=line["call"],
+        role=line["role"],
+        step_id=site["step_id"],
+        attempt=site["attempt"],
+        model=model,
+        endpoint=endpoint,
+        started=(datetime.fromisoformat(line["time"]) - timedelta(seconds=seconds)).isoformat(),
+        seconds=seconds,
+        usage=usage,
+        cost=prices.cost(usage, endpoint=endpoint, answered=model, asked=line.get("asked") or ""),
+        read_request=partial(requests.read, answer[0]) if requests and answer else _nothing,
+        text=answer[1] if answer else None,
+        error=line.get("error"),
+        message=line.get("message") or "",
     )
-    lines = (line for line in events if line["event"] in ("call_answered", "call_failed"))
-    numbers = count(1)
-    for line in lines:
-        with suppress(
-            LookupError, TypeError, ValueError
-        ):  # a line that is no whole event is left out
-            site, usage, asked = line["site"], Usage(**line["usage"]), line.get("asked") or ""
-            place = (
-                site["pass_number"],
-                site["phase"],
-                line["call"],
-                site["step_id"],
-                site["attempt"],
-            )
-            answered = line["event"] == "call_answered"
-            found = stored[place].popleft() if answered and stored[place] else None
-            yield Call(
-                **{
-                    name: site[name]
-                    for name in ("pass_number", "phase", "cycle", "step_id", "attempt")
-                },
-                **{
-                    name: line[name]
-                    for name in ("sequence", "part", "call", "role", "model", "endpoint", "seconds")
-                },
-                started=(
-                    datetime.fromisoformat(line["time"]) - timedelta(seconds=line["seconds"])
-                ).isoformat(),
-                usage=usage,
-                cost=prices.cost(
-                    usage, endpoint=line["endpoint"], answered=line["model"], asked=asked
-                ),
-                read_request=partial(requests.read, found[0]) if requests and found else _nothing,
-                text=found[1] if found else None,
-                error=line.get("error"),
-                message=line.get("message") or "",
-                number=next(numbers),  # last: it counts the lines that can be read
-            )
+
+
+def _take_answer(line: Line, stored: _StoredAnswers) -> tuple[str, str] | None:
+    site = line["site"]
+    place = (site["pass_number"], site["phase"], line["call"], site["step_id"], site["attempt"])
+    if line["event"] == "call_answered" and stored[place]:
+        return stored[place].popleft()
+    return None

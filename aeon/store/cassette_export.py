@@ -135,15 +135,12 @@ def find_provenance(
     answers = list(filter(_is_answer, of_models))
     models = tuple(sorted({str(answer["model"]) for answer in answers if answer.get("model")}))
     synthetic = bool(answers) and all(answer.get("synthetic") for answer in answers)
-    if synthetic:
-        named = "the simulated provider (no model)"
-    elif answers:
-        named = _name_models(models, provider)
-    else:
-        named = _name_nobody(of_models)
+    if not answered_by:
+        answered_by = _name_models(models, provider) if answers else _name_nobody(of_models)
+        answered_by = "the simulated provider (no model)" if synthetic else answered_by
     times = [entry.time for entry in entries]
     return Provenance(
-        answered_by=answered_by or named,
+        answered_by=answered_by,
         models=models,
         synthetic=synthetic,
         usage=_find_usage_origin(answers),
@@ -178,11 +175,14 @@ def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
         return {}
     places = [(str(origin.get("working_directory") or ""), "."), (str(home), "~")]
     shorten = partial(_shorten, places=[place for place in places if len(place[0]) > 1])
-    portable = {name: value for name, value in origin.items() if name not in _OF_ONE_MACHINE}
-    portable["provider"] = dict(origin.get("provider") or {})
-    portable["provider"].pop("base_url", None)
-    given = {name: origin[name] for name in _GIVEN if name in origin}
-    return {name: _map_texts(value, shorten) for name, value in portable.items()} | given
+    portable = {
+        name: value if name in _GIVEN else _map_texts(value, shorten)
+        for name, value in origin.items()
+        if name not in _OF_ONE_MACHINE
+    }
+    provider = dict(origin.get("provider") or {})
+    provider.pop("base_url", None)
+    return {**portable, "provider": _map_texts(provider, shorten)}
 
 
 def _shorten(text: str, places: Iterable[tuple[str, str]]) -> str:

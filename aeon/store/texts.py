@@ -8,7 +8,7 @@ A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the names 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -107,7 +107,13 @@ def _cut(text: str) -> tuple[str, Rows]:
 
     if len(text) <= _UNCUT:
         return add(text), rows
-    names: list[str] = []
+    names = [add(f"={chunk}") for chunk in _chunks(text)]
+    while len(names) > 1:
+        names = [add(f"*{' '.join(group)}") for group in _groups(names)]
+    return names[0], rows
+
+
+def _chunks(text: str) -> Iterator[str]:
     chunk: list[str] = []
     size = 0
     for line in _lines(text):
@@ -116,18 +122,20 @@ def _cut(text: str) -> tuple[str, Rows]:
         size += length
         # A line decides by its own content whether it is the last of a chunk.
         if size >= _LONGEST_CHUNK or crc32(line.encode()) % _MEAN_CHUNK < length:
-            names.append(add(f"={''.join(chunk)}"))
-            chunk, size = [], 0
+            yield "".join(chunk)
+            chunk = []
+            size = 0
     if chunk:
-        names.append(add(f"={''.join(chunk)}"))
-    while len(names) > 1:
-        groups: list[list[str]] = [[]]
-        for name in names:
-            if len(groups[-1]) > 1 and groups[-1][-1].endswith(_MEAN_GROUP):
-                groups.append([])
-            groups[-1].append(name)
-        names = [add(f"*{' '.join(group)}") for group in groups]
-    return names[0], rows
+        yield "".join(chunk)
+
+
+def _groups(names: Iterable[str]) -> list[list[str]]:
+    groups: list[list[str]] = [[]]
+    for name in names:
+        if len(groups[-1]) > 1 and groups[-1][-1].endswith(_MEAN_GROUP):
+            groups.append([])
+        groups[-1].append(name)
+    return groups
 
 
 _cut_again = lru_cache(maxsize=64)(_cut)

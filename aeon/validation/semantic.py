@@ -59,14 +59,13 @@ class SemanticValidator:
             raise ValueError(
                 f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}"
             )
-        reviewed, outputs = (
-            tuple(steps if steps is not None else plan.steps if plan else ()),
-            outputs or {},
-        )
+        outputs = outputs or {}
+        reviewed = plan.steps if plan and steps is None else tuple(steps or ())
         shown = plan or Plan.model_construct(goal="", steps=reviewed, task="", questions=())
         known = {step.step_id for step in (*reviewed, *shown.steps)} | set(outputs)
         names = self._registry.names() if self._registry else None
         findings = check_steps(shown.steps, max_steps=self._max_steps, tool_names=names)
+        changed = [{"step_id": step.step_id} for step in reviewed]
         variables = {
             "artifact_type": artifact_type,
             "task": shown.task,
@@ -75,9 +74,7 @@ class SemanticValidator:
             "answer": answer_view(shown, outputs),
             "structural_findings": [finding.message for finding in findings],
             "tools": self._registry.describe() if self._registry else [],
-            "changed": changes_view(delta)
-            if delta
-            else [{"step_id": step.step_id} for step in reviewed],
+            "changed": changes_view(delta) if delta else changed,
             **self._memory.variables(memory_artifacts),
         }
         return self._structured.call(

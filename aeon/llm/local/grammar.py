@@ -91,14 +91,19 @@ def expressible(
     _require_expressible(part)
     if "$ref" in part:
         return _expressible_target(part["$ref"], document, open_references)
-    listed = part.get("enum") or ([part["const"]] if "const" in part else [])
-    if listed:
-        return {"enum": list(listed)}
+    if part.get("enum"):
+        return {"enum": list(part["enum"])}
+    if "const" in part:
+        return {"enum": [part["const"]]}
     rewrite = partial(expressible, document=document, open_references=open_references)
     if isinstance(part.get("type"), list):
         return {"anyOf": [rewrite({**part, "type": kind}) for kind in part["type"]]}
-    kept = {name: value for name, value in part.items() if _is_held(name, value)}
-    return {name: _keyword(name, value, rewrite) for name, value in kept.items()} or _ANY
+    rewritten = {
+        name: _keyword(name, value, rewrite)
+        for name, value in part.items()
+        if _is_held(name, value)
+    }
+    return rewritten or _ANY
 
 
 def _require_expressible(part: Any) -> None:

@@ -85,19 +85,14 @@ def describe_parameters(comparison: Comparison) -> str:
 def find_best(runs: Sequence[Run]) -> list[Best]:
     """Which of the runs with the best end (converged, else completed) took least; all that did, where several do. A
     figure that is not known of each of them, or is the same, has no best, nor do seconds where answers were reused."""
-    good = [run for run in runs if run.converged]
-    good = good or [run for run in runs if run.ended == "completed"]
+    converged = [run for run in runs if run.converged]
+    good = converged or [run for run in runs if run.ended == "completed"]
     if len(good) < 2:
         return []
-    is_reused = any(run.figures["saved"] for run in good)
-    found = []
-    for name, title in _LEAST.items():
-        if name == "seconds" and is_reused:
-            continue
-        best = _best_of(name, title, good)
-        if best is not None:
-            found.append(best)
-    return found
+    titles = dict(_LEAST)
+    if any(run.figures["saved"] for run in good):
+        del titles["seconds"]
+    return list(filter(None, (_best_of(name, title, good) for name, title in titles.items())))
 
 
 def _best_of(figure: str, title: str, runs: Sequence[Run]) -> Best | None:

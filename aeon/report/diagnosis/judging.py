@@ -278,13 +278,16 @@ def _same_texts(evidence: Evidence) -> Iterator[list[AssessedPass]]:
             yield group
 
 
-def _differences_within(evidence: Evidence, group: Sequence[AssessedPass]) -> Iterator[_Difference]:
-    """The score that differs most between these passes, and each criterion that does."""
-    scores = []
+def _score_differences(evidence: Evidence, group: Sequence[AssessedPass]) -> Iterator[_Difference]:
     for name, threshold in evidence.patterns.thresholds.items():
         values = [(each.pass_number, each.scores[name]) for each in group if name in each.scores]
         if values:
-            scores.append(_Difference(name, *_extremes(values), threshold))
+            yield _Difference(name, *_extremes(values), threshold)
+
+
+def _differences_within(evidence: Evidence, group: Sequence[AssessedPass]) -> Iterator[_Difference]:
+    """The score that differs most between these passes, and each criterion that does."""
+    scores = _score_differences(evidence, group)
     widest = max(scores, key=lambda one: one.spread, default=None)
     # Rounded, since 0.72 - 0.7 is less than 0.02.
     if widest is not None and round(widest.spread, 6) >= NOTICEABLE:

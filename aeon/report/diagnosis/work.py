@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aeon.domain import errors
 from aeon.domain.history import RunError
@@ -129,14 +129,11 @@ def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
     if not missing:
         return
     steps = _each_once(str(one.step) for one in missing)
-    tools = _each_once(evidence.last_steps[name].tool or "" for name in steps)
-    verb = "is" if len(tools) == 1 else "are"
     overrides = _each_once(text for one in missing for text in one.overrides)
     remedy = Remedy("To register the missing tools", tuple(overrides))
     messages = _each_once(f"{one.message}." for one in missing)
     yield Finding(
-        title=f"{join_names(tools)} {verb} not among the tools: "
-        f"{join_names(steps)} had to do without",
+        title=_describe_missing_tools(evidence, steps),
         rank=evidence.rank_of("doubt"),
         weight=87,
         evidence=shorten(" ".join(messages), WORDS),
@@ -144,6 +141,12 @@ def find_missing_tools(evidence: Evidence) -> Iterator[Finding]:
         anchor="advisories",
         remedies=(remedy,) if overrides else (),
     )
+
+
+def _describe_missing_tools(evidence: Evidence, steps: Sequence[str]) -> str:
+    tools = _each_once(evidence.last_steps[name].tool or "" for name in steps)
+    verb = "is" if len(tools) == 1 else "are"
+    return f"{join_names(tools)} {verb} not among the tools: {join_names(steps)} had to do without"
 
 
 def _each_once(texts: Iterable[str]) -> list[str]:
@@ -367,9 +370,9 @@ def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
     refused = evidence.result.refused_actions
     if not refused:
         return
-    made = [(one.pass_number, one.refinement) for one in evidence.passes if one.refinement]
-    where = [number for number, refinement in made if refinement.refused]
-    is_cause = not evidence.ended_well and bool(made) and _is_held_back(made[-1][1])
+    refined = [(one.pass_number, one.refinement) for one in evidence.passes if one.refinement]
+    anchors = (f"pass-{number}" for number, refinement in refined if refinement.refused)
+    is_cause = not evidence.ended_well and bool(refined) and _is_held_back(refined[-1][1])
     verb = "was" if len(refused) == 1 else "were"
     yield Finding(
         title=f"{count_noun(len(refused), 'change')} of the plan {verb} refused: "
@@ -377,7 +380,7 @@ def find_refused_changes(evidence: Evidence) -> Iterator[Finding]:
         rank="cause" if is_cause else "cost",
         weight=70 if is_cause else 15,
         evidence=shorten(refused[-1].reason, WORDS),
-        anchor=f"pass-{where[0]}" if where else "plan",
+        anchor=next(anchors, "plan"),
         remedies=(REPLAN,) if is_cause else (),
     )
 

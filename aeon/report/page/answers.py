@@ -156,14 +156,13 @@ def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] |
     here = judged[final]
     there = judged[best]
     rises = _rises(here, there)
-    is_higher = any(rise >= NOTICEABLE for rise in rises.values())
-    if not is_higher or min(rises.values()) <= -NOTICEABLE:
-        return None
     figures = [
         f"{name} {round_down(there[name]):.2f} against {round_down(here[name]):.2f}"
         for name, rise in rises.items()
         if rise >= NOTICEABLE
     ]
+    if not figures or min(rises.values()) <= -NOTICEABLE:
+        return None
     return best, ", ".join(figures)
 
 

@@ -94,7 +94,8 @@ def describe_items(
 
 
 def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
-    used, request = call.usage, call.request or {}
+    used = call.usage
+    request = call.request or {}
     known = {
         "cached": used.cached_tokens,
         "cache_write": used.cache_write_tokens,
@@ -105,31 +106,27 @@ def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
         "message": call.message,
         "cost": call.cost,
     }
-    parameters = {
-        name: value
-        for name, value in (request.get("parameters") or {}).items()
-        if value is not None
-    }
     schema = request.get("schema")
+    messages = request.get("messages") or ()
     return {
-        **{
-            "call": call.call,
-            "role": call.role,
-            "model": call.model,
-            "in": used.input_tokens,
-            "out": used.output_tokens,
-        },
+        "call": call.call,
+        "role": call.role,
+        "model": call.model,
+        "in": used.input_tokens,
+        "out": used.output_tokens,
         **{name: value for name, value in known.items() if value},
-        "messages": [
-            [str(one["role"]), texts.add(str(one["content"]))]
-            for one in request.get("messages") or ()
-        ],
+        "messages": [[str(one["role"]), texts.add(str(one["content"]))] for one in messages],
         "schema": texts.add(to_json(schema).decode()) if schema else None,
-        "parameters": {**parameters, "sample": request["sample"]}
-        if request.get("sample")
-        else parameters,
+        "parameters": _describe_parameters(request),
         "answer": None if call.text is None else texts.add(call.text),
     }
+
+
+def _describe_parameters(request: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = dict(request.get("parameters") or {})
+    if request.get("sample"):
+        parameters["sample"] = request["sample"]
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def _describe_tool(line: Line, texts: TextTable) -> dict[str, Any]:

@@ -79,13 +79,10 @@ def _value(score: float, number: int) -> str:
 def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: bool) -> Markup:
     """Requests, tool calls and waits along the time, side by side where they ran so; `critical` are marked. `by_order`
     gives each the same width, for a recording, which has no times."""
-    began = min((item.start for item in items), default=0.0)  # what came before took no call
-    spans = (
-        _in_order(items) if by_order else [(item.start - began, item.end - began) for item in items]
-    )
+    spans = _in_order(items) if by_order else _in_time(items)
     total = max((end for _, end in spans), default=0.0) or 1.0
     lanes = _lanes(spans)
-    marked = {id(item) for item in critical} if not by_order else set()
+    marked = set() if by_order else set(map(id, critical))
     height = _HEAD + _LANE * (max(lanes, default=0) + 1) + 4
     axis = "" if by_order else _time_axis(total, height)
     bars = "".join(
@@ -127,6 +124,11 @@ def _anchor(place: float) -> str:
     if place < 0.02:
         return "start"
     return "end" if place > 0.96 else "middle"
+
+
+def _in_time(items: Sequence[Item]) -> list[tuple[float, float]]:
+    began = min((item.start for item in items), default=0.0)  # what came before took no call
+    return [(item.start - began, item.end - began) for item in items]
 
 
 def _in_order(items: Sequence[Item]) -> list[tuple[float, float]]:

@@ -43,12 +43,19 @@ def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
         key: key if server.prefix is None else server.prefix for key, server in servers.items()
     }
     for key in sorted(servers, key=lambda key: -len(prefixes[key])):
-        prefix, server = prefixes[key], servers[key]
-        if prefix and name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in _JOINERS:
-            return key if is_selected(name[len(prefix) + 1 :], server) else None
-        if not prefix and _matches(name, [pattern for pattern in server.allow if pattern != "*"]):
-            return key if is_selected(name, server) else None
+        own_name = _own_name(name, prefixes[key], servers[key])
+        if own_name is not None:
+            return key if is_selected(own_name, servers[key]) else None
     return None
+
+
+def _own_name(name: str, prefix: str, server: McpServer) -> str | None:
+    """The server's own name of a tool that it would have registered as `name`; None for another server's tool."""
+    if not prefix:
+        listed = [pattern for pattern in server.allow if pattern != "*"]
+        return name if _matches(name, listed) else None
+    rest = name.removeprefix(prefix)
+    return rest[1:] if rest != name and rest[:1] in _JOINERS else None
 
 
 def find_unmatched_patterns(names: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
