@@ -111,7 +111,8 @@ def configure_depth(
     profile: TaskProfile, allocated_ttl: int, table: TTLTable | None, *heuristics: str
 ) -> AdaptiveDepthConfiguration:
     """What a profile comes to (FR-030, FR-078), by `heuristics` and the `table`, None where it was not used."""
-    levels, depth = table or load_packaged_table(), profile.reasoning_depth
+    levels = table or load_packaged_table()
+    depth = profile.reasoning_depth
     return AdaptiveDepthConfiguration(
         detected_complexity=levels.complexity[depth],
         ambiguity_score=profile.ambiguity_level,

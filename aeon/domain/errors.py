@@ -19,7 +19,9 @@ class AeonError(Exception):
     ) -> None:
         """`details` are values for attributes that the class names."""
         super().__init__(message)
-        self.message, self.hint, self.usage = message, hint, usage or Usage()
+        self.message = message
+        self.hint = hint
+        self.usage = usage or Usage()
         vars(self).update(details)
         if hint:
             self.add_note(hint)  # a traceback shows it below the message

@@ -144,7 +144,8 @@ def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:
 
 def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
     """The ids of the steps a step is nested in, nearest first; KeyError when there is no such step."""
-    parent, seen = steps[step_id].parent_step_id, {step_id}
+    parent = steps[step_id].parent_step_id
+    seen = {step_id}
     while parent is not None and parent not in seen:
         yield parent
         seen.add(parent)

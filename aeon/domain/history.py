@@ -133,7 +133,8 @@ class ExecutionPass(Value):
     @property
     def figures(self) -> dict[str, Any]:
         """The pass as a row of a table: its steps, scores and missed codes, the steps it refined, TTL, seconds."""
-        assessment, refinement = self.evaluation_results.convergence, self.refinement
+        assessment = self.evaluation_results.convergence
+        refinement = self.refinement
         scores = assessment.scores if assessment else ConvergenceScores()
         return {
             "pass_number": self.pass_number,

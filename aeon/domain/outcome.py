@@ -165,7 +165,8 @@ def build_outcome(
 ) -> history.Outcome:
     """How a run ended, with everything it has (FR-071 to FR-076, FR-095)."""
     state = _with_whole_last_pass(state)
-    answer, converged = final_answer(state), reason == "converged"
+    answer = final_answer(state)
+    converged = reason == "converged"
     metadata = {
         "manual_intervention": list(state.manual_intervention),
         "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],

@@ -199,7 +199,9 @@ class RunResult(Value):
         return as_frame([row])
 
     def _repr_html_(self) -> str:
-        total, ttl, seconds = self.usage.total, self.ttl, self.timings.total_seconds
+        total = self.usage.total
+        ttl = self.ttl
+        seconds = self.timings.total_seconds
         cost = "unknown" if total.cost is None else f"{total.cost:.4f}"
         spent = (
             f"{self.passes} passes, TTL {ttl.used} of {ttl.allocated}, {total.requests} requests, "

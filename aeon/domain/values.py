@@ -117,7 +117,8 @@ class CodeMark:
 
 T = TypeVar("T")
 StartsCode = Annotated[T, CodeMark()]
-TAKEN, UNNEEDED = FromOthers("taken", None), FromOthers("unneeded")
+TAKEN = FromOthers("taken", None)
+UNNEEDED = FromOthers("unneeded")
 Taken = Annotated[T, TAKEN]
 Unneeded = Annotated[T, UNNEEDED]
 OfRow = Annotated[T, FromOthers("taken", None, row="any")]

@@ -25,7 +25,8 @@ class StepExecutor:
     """Carries out steps and tells how they ended; what a step is, its worker knows."""
 
     def __init__(self, worker: StepWorker, emit: Emit = ignore) -> None:
-        self.worker, self.emit = worker, emit
+        self.worker = worker
+        self.emit = emit
 
     def carry_out(self, step: PlanStep, site: CallSite, situation: Situation) -> Executed:
         """A step, charged and numbered, after its execution; abandoned when something ended the run meanwhile."""

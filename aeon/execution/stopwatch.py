@@ -12,7 +12,8 @@ class Stopwatch:
     """Times something from its making on: the start by the clock, the length by the monotonic one."""
 
     def __init__(self) -> None:
-        self._start, self._began = datetime.now(UTC), time.monotonic()
+        self._start = datetime.now(UTC)
+        self._began = time.monotonic()
 
     @property
     def seconds(self) -> float:

@@ -58,7 +58,8 @@ def as_done(
 ) -> Iterator[Future[T]]:
     """Each future when it is done. Once `stopping`, those not started are cancelled, and those still running after
     `grace_seconds` are left out."""
-    pending, deadline = set(futures), None
+    pending = set(futures)
+    deadline = None
     done: SimpleQueue[Future[T]] = SimpleQueue()
     for future in futures:
         future.add_done_callback(done.put)

@@ -147,7 +147,8 @@ class StepWorker:
         return Worked(finish_step(step, result), result)
 
     def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
-        plan, shown = situation.plan, step
+        plan = situation.plan
+        shown = step
         if situation.ttl_remaining is not None:
             before = self.context(everything_before(plan, step, situation.results))
             shown = step.model_copy(update={"incoming_context": before})

@@ -76,7 +76,9 @@ def _explain_one(
     model: type[pydantic.BaseModel],
     other_spellings: Mapping[str, str],
 ) -> Mistake:
-    kind, given, place = details["type"], details["input"], _place_in(value, details["loc"])
+    kind = details["type"]
+    given = details["input"]
+    place = _place_in(value, details["loc"])
     if kind == "missing":
         return Mistake(place, f"`{details['loc'][-1]}` is missing", kind, given)
     if kind == "extra_forbidden":
@@ -111,7 +113,8 @@ def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
     for part in location:
         in_list = isinstance(value, list) and isinstance(part, int) and part < len(value)
         if in_list or (isinstance(value, Mapping) and part in value):
-            value, place = value[part], (*place, part if in_list else str(part))
+            value = value[part]
+            place = (*place, part if in_list else str(part))
     return place
 
 

@@ -26,7 +26,8 @@ def without_codes(prompt: str) -> str:
 
 def change_fenced(prompt: str, change: Callable[[str], str]) -> str:
     """The prompt with `change` of all its texts, and with the tags that fences of the changed texts have."""
-    parts, place = [], 0
+    parts = []
+    place = 0
     while opening := _OPENING.search(prompt, place):
         label, code, attributes = opening.groups()
         end = prompt.find(f"\n</{label}-{code}>", opening.end() - 1)

@@ -42,7 +42,8 @@ class JsonLines:
         with self._lock:
             if self._file.closed:
                 return
-            size, rest = self._size + len(line), line
+            size = self._size + len(line)
+            rest = line
             try:
                 while rest:
                     rest = rest[self._file.write(rest) :]

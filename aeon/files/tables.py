@@ -16,11 +16,10 @@ from aeon.domain.errors import ConfigError
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 MOST_OF_A_CELL = 10_000_000
 """The most characters of a cell of a Parquet file, which may unpack to any size."""
-_MOST_UNPACKED, _MOST_RATIO = (
-    64_000_000,
-    200,
-)  # bytes of a column, and how often more than are in the file
-_LONGEST_CELL_OF_CSV, _AT_ONCE = 2**31 - 1, 1000
+_MOST_UNPACKED = 64_000_000  # bytes of a column
+_MOST_RATIO = 200  # to the bytes of the column in the file
+_LONGEST_CELL_OF_CSV = 2**31 - 1
+_AT_ONCE = 1000
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:

@@ -31,14 +31,16 @@ def format_place(place: Place) -> str:
 
 def is_too_deep(value: Any) -> bool:
     """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself is."""
-    level, depth = [value], -1
+    level = [value]
+    depth = -1
     while level and depth < MAX_DEPTH:
         outer = [
             each.values() if isinstance(each, dict) else each
             for each in level
             if isinstance(each, dict | list)
         ]
-        level, depth = [inner for each in outer for inner in each], depth + 1
+        level = [inner for each in outer for inner in each]
+        depth = depth + 1
     return bool(level)
 
 

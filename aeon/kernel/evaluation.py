@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from aeon.adaptive.heuristics import (
@@ -61,7 +62,8 @@ class Evaluation:
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no cycle."""
-        run, source, failure = self.run, "task_profile", ""
+        run = self.run
+        failure = ""
         default = self.options.default_profile
         with run.phase("A", "PROFILE"):
             try:
@@ -72,28 +74,27 @@ class Evaluation:
                 )
             except (LLMError, ValidationError) as error:
                 go_on_without(error)
-                profile, source, failure = default, "default_profile", error.message
+                profile = default
+                failure = error.message
+            is_default = profile is default
+            source = "default_profile" if is_default else "task_profile"
             allocated = min(self.limit, self._allocate(profile))
             depth = configure_depth(profile, allocated, self.table, source)
             run.update(ttl_allocated=allocated, profile=profile, depth=depth)
-            if profile is default:
+            if is_default:
                 run.advise("profile_fallback", f"The default profile is used: {failure}")
             run.stream.emit(
-                events.ProfileInferred(profile=profile, depth=depth, fallback=profile is default)
+                events.ProfileInferred(profile=profile, depth=depth, fallback=is_default)
             )
 
     def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
         """The report on artefacts; None when it is unavailable or not affordable."""
-        state = self.run.state
-        report = self._ask(
-            phase,
-            "semantic_validation",
-            lambda: contracts.VALIDATE.call(self.validator, *artefacts),
-        )
+        validate = partial(contracts.VALIDATE.call, self.validator, *artefacts)
+        report = self._ask(phase, "semantic_validation", validate)
         if report is not None:
-            cycle = self.run.state.ttl_used
+            state = self.run.state
             self.run.stream.emit(
-                events.Validated(pass_number=state.pass_number, cycle=cycle, report=report)
+                events.Validated(pass_number=state.pass_number, cycle=state.ttl_used, report=report)
             )
         return report
 
@@ -102,21 +103,23 @@ class Evaluation:
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
         """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`; a pass whose
         evaluation is not affordable is not complete."""
-        run, report, assessment = self.run, None, None
-        plan, conflicts = run.plan, run.state.conflicts
-        steps, outputs = list(plan.steps), current_outputs(plan.steps)
+        run = self.run
+        report = None
+        assessment = None
+        work = (run.plan, list(run.plan.steps), current_outputs(run.plan.steps))
         this.answer = run.state.answer
         if is_reviewed:
-            report = self.review(phase, "cross_phase", plan, steps, outputs, self.memory.search(""))
+            report = self.review(phase, "cross_phase", *work, self.memory.search(""))
         if report or not is_reviewed:
-            criteria = dict(self.options.convergence.criteria)
-            given = (report or UNREVIEWED, plan, steps, outputs, criteria)
-            assessment = self._ask(
-                phase,
-                "convergence",
-                lambda: contracts.ASSESS.call(self.engine, *given, left_to_person=conflicts),
-                run.assessment_cycles,
+            assess = partial(
+                contracts.ASSESS.call,
+                self.engine,
+                report or UNREVIEWED,
+                *work,
+                dict(self.options.convergence.criteria),
+                left_to_person=run.state.conflicts,
             )
+            assessment = self._ask(phase, "convergence", assess, run.assessment_cycles)
         found = assessment or UNAVAILABLE
         if phase.outcome != "abandoned":
             this.complete = assessment is not None or run.affordable()
@@ -154,7 +157,8 @@ class Evaluation:
         assessment: ConvergenceAssessment,
     ) -> None:
         """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act (FR-094)."""
-        run, before = self.run, self.run.state.profile
+        run = self.run
+        before = run.state.profile
         issues = list(report.issues) if report else []
         states = [result.clarity_state for result in this.results.values() if result.clarity_state]
         mismatch = complexity_mismatch(not assessment.converged, issues, states)

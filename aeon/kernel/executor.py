@@ -24,7 +24,10 @@ class Batches:
     """A run's batches: which steps start, what they are charged, and what follows when they end."""
 
     def __init__(self, executor: StepExecutor, run: OpenRun, memory: Memory, *, core: bool) -> None:
-        self.executor, self._run, self._memory, self._core = executor, run, memory, core
+        self.executor = executor
+        self._run = run
+        self._memory = memory
+        self._core = core
         self.worker = executor.worker
 
     def runnable(self, plan: Plan) -> Sequence[PlanStep]:
@@ -34,7 +37,9 @@ class Batches:
     def carry_out(self, this: OpenPass) -> None:
         """The batch of a pass, from its charge to its records; what a stop leaves unfinished is abandoned (FR-064).
         Raises what must end the run."""
-        run, executor, batch = self._run, self.executor, self._start()
+        run = self._run
+        executor = self.executor
+        batch = self._start()
         for step, site, _ in batch:
             executor.emit(
                 StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site
@@ -63,25 +68,26 @@ class Batches:
         run.check_end()
 
     def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
-        run, worker = self._run, self.worker
+        run = self._run
         run.check_end()
-        plan, results = run.plan, run.state.results
+        plan = run.plan
+        results = run.state.results
         allowed = batch_size(run.state.ttl_remaining, run.assessment_cycles)
         chosen: list[tuple[PlanStep, CallSite]] = []
         for step in self.runnable(plan):
-            cost = worker.cost(step, results)
+            cost = self.worker.cost(step, results)
             if cost <= allowed:
                 allowed -= cost
                 context = ""
                 if not self._core:
-                    context = worker.context(collect_incoming_context(plan, step, results))
+                    context = self.worker.context(collect_incoming_context(plan, step, results))
                 chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
         plan = plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)
         for _, site in chosen:
             run.announce(site, "step" if site.cycle else "tool")
         left = run.state.ttl_remaining if self._core else None
-        memory = worker.recall()
+        memory = self.worker.recall()
         return [
             (step, site, Situation(plan, results, left, free=not site.cycle, memory=memory))
             for step, site in chosen
@@ -90,7 +96,8 @@ class Batches:
     def _conclude(self, batch: Sequence[Executed]) -> None:
         """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""
         for executed in batch:
-            step_id, worked = executed.step.step_id, executed.worked
+            step_id = executed.step.step_id
+            worked = executed.worked
             if worked is not None:
                 self._memory.write(step_key(step_id, "output"), worked.remembered)
                 self._memory.write(step_key(step_id, "handoff"), worked.result.handoff)

@@ -62,7 +62,8 @@ class Loop:
     @property
     def is_small(self) -> bool:
         """Whether the task needs no planner: no plan was given, and its profile is that of a small task."""
-        options, profile = self._options, self._run.state.profile
+        options = self._options
+        profile = self._run.state.profile
         if options.mode != "auto" or options.plan or profile is None:
             return False
         return options.small.fits(profile, has_tools=self._batches.worker.has_tools)
@@ -97,14 +98,9 @@ class Loop:
             reason = "failed" if error else reason
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
+        configuration = self._options.configuration
         ended = build_outcome(
-            run_id,
-            task,
-            self._options.configuration,
-            self.state,
-            reason,
-            error,
-            run.watch.seconds,
+            run_id, task, configuration, self.state, reason, error, run.watch.seconds
         )
         run.stream.emit(make_finished_event(ended))
         return ended
@@ -131,7 +127,7 @@ class Loop:
 
     def _execution_pass(self, number: int) -> TerminationReason | None:
         """Make one pass; the reason to end the run after it: a spent budget comes before all but convergence."""
-        run, options = self._run, self._options
+        run = self._run
         with self._pass(number) as this:
             with run.phase("C", "EXECUTE" if number == 1 else "RE_EXECUTE"):
                 self._batches.carry_out(this)
@@ -144,7 +140,7 @@ class Loop:
                 return "converged"
             if not (this.complete and run.affordable()):
                 return "ttl_expired"
-            if number == options.limits.max_passes:
+            if number == self._options.limits.max_passes:
                 return "max_passes"
             stuck = self._refine_pass(this, report.issues if report else (), assessment)
             if stuck and assessment.evaluated and run.affordable():
@@ -186,7 +182,8 @@ class Loop:
                 run.update(plan=this.plan)
             this.complete = self._options.is_core or self._review_plan(this)
         if this.complete:
-            plan, expected = run.plan, self.forecast(run.plan)
+            plan = run.plan
+            expected = self.forecast(plan)
             run.stream.emit(
                 events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected)
             )
@@ -194,10 +191,8 @@ class Loop:
     def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
         one_step = self._options.one_step
         if self.is_small:
-            return Plan(
-                goal=one_step,
-                steps=(PlanStep(step_id="answer", description=one_step, agent="llm"),),
-            )
+            step = PlanStep(step_id="answer", description=one_step, agent="llm")
+            return Plan(goal=one_step, steps=(step,))
         limits = {
             "max_steps": self._options.execution.max_steps,
             "one_final_step": self._options.requires_final_step,
@@ -238,10 +233,8 @@ class Loop:
         triggers = pass_triggers(before, issues, assessment, closed, self._find_raised())
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
-            run.advise(
-                "refinement_limit",
-                "No more refinements are allowed in this run; work goes on with the plan.",
-            )
+            message = "No more refinements are allowed in this run; work goes on with the plan."
+            run.advise("refinement_limit", message)
             run.take(refiner.give_up(before, triggers, run.attempts))
         failed_before = run.refinement_error
         run.refinement_error = None
@@ -265,7 +258,8 @@ class Loop:
 
     def _refine(self, this: OpenPass, stage: str, occasion: Occasion) -> bool:
         """Refine the plan; whether the budget sufficed."""
-        run, refiner = self._run, self._refiner
+        run = self._run
+        refiner = self._refiner
         with run.phase(stage, "REFINE") as phase:
             if refiner.asks_model(run.plan, occasion) and not run.affordable():
                 phase.outcome = "abandoned"

@@ -67,15 +67,13 @@ class Orchestrator:
 
     def _make_loop(self) -> Loop:
         options = self.options or RunOptions()
-        planner, validator = self.recursive_planner, self.semantic_validator
-        engine, depth = self.convergence_engine, self.adaptive_depth
+        planner = self.recursive_planner
+        validator = self.semantic_validator
+        engine = self.convergence_engine
         cycles = engine.cycles if isinstance(engine, WithCycles) else 1
-        run = OpenRun(
-            self.stream or EventStream(),
-            self.control or RunControl(),
-            options,
-            assessment_cycles=cycles,
-        )
+        stream = self.stream or EventStream()
+        control = self.control or RunControl()
+        run = OpenRun(stream, control, options, assessment_cycles=cycles)
         self.memory = self.memory or InMemory()
         memory = GuardedMemory(self.memory, lambda problem: run.advise("memory_failure", problem))
         shown = ShownMemory(lambda: memory.search(""))
@@ -83,5 +81,5 @@ class Orchestrator:
         max_steps = options.execution.max_steps
         refiner = self.refiner or Refiner(planner, validator, max_steps=max_steps)
         batches = Batches(executor, run, memory, core=options.is_core)
-        evaluation = Evaluation(run, options, depth, validator, engine, memory)
+        evaluation = Evaluation(run, options, self.adaptive_depth, validator, engine, memory)
         return Loop(run, options, planner, refiner, batches, evaluation)

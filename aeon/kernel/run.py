@@ -116,9 +116,8 @@ class OpenRun:
         if self._control.stop_requested:
             raise StopRequested("the run was asked to stop")
         if self._is_out_of_time():
-            raise LimitReached(
-                f"the run has taken {self._max_seconds:g} seconds", limit="max_seconds"
-            )
+            message = f"the run has taken {self._max_seconds:g} seconds"
+            raise LimitReached(message, limit="max_seconds")
 
     def is_ending(self) -> bool:
         """Whether nothing new may start."""
@@ -156,11 +155,8 @@ class OpenRun:
         """A pass, recorded however it ends; one that is not completed cuts off the steps that were running."""
         self._pass = this = OpenPass(number, self.state, brief)
         self.update(pass_number=number)
-        self.stream.emit(
-            events.PassStarted(
-                pass_number=number, ttl_remaining=self.state.ttl_remaining, ready=ready
-            )
-        )
+        left = self.state.ttl_remaining
+        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=left, ready=ready))
         try:
             yield this
         finally:
@@ -175,7 +171,9 @@ class OpenRun:
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
         """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves as abandoned."""
-        number, watch, note = self.state.pass_number, Stopwatch(), OpenPhase()
+        number = self.state.pass_number
+        watch = Stopwatch()
+        note = OpenPhase()
         self.update(phase=phase)
         self.stream.emit(events.PhaseStarted(stage=stage, phase=phase, pass_number=number))
         try:

@@ -31,7 +31,9 @@ class CustomAdapter:
     Aeon's errors, and ProviderError for all else and for what is no LLMResponse."""
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
-        self._inner, self._settings, self._owned = inner, settings, owned
+        self._inner = inner
+        self._settings = settings
+        self._owned = owned
         self.synthetic = isinstance(inner, SyntheticAdapter) and bool(inner.synthetic)
 
     def complete(self, request: LLMRequest) -> LLMResponse:

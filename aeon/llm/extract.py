@@ -33,7 +33,8 @@ class ExtractError(ValueError):
 
     def __init__(self, message: str, position: int = 0) -> None:
         super().__init__(message)
-        self.message, self.position = message, position
+        self.message = message
+        self.position = position
 
 
 def extract_json(text: str, accepts: Accepts | None = None) -> Any:

@@ -98,10 +98,8 @@ def price_list(settings: AnyEndpoint) -> PriceList:
         return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
     if not isinstance(settings, EndpointSettings):
         return PriceList(settings.prices, model=settings.model)
-    address, factor = (
-        settings.base_url or OPENAI,
-        settings.batch_price_factor if settings.batch else 1.0,
-    )
+    address = settings.base_url or OPENAI
+    factor = settings.batch_price_factor if settings.batch else 1.0
     return PriceList(
         settings.prices, None if is_loopback(address) else address, settings.model, factor
     )
@@ -119,9 +117,11 @@ def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]
         settings,
         *(settings.fallbacks if isinstance(settings, ChainSettings) else ()),
     ):
-        name, number = endpoint.display_name, 2
+        name = endpoint.display_name
+        number = 2
         while name in found:
-            name, number = f"{endpoint.display_name}-{number}", number + 1
+            name = f"{endpoint.display_name}-{number}"
+            number = number + 1
         found[name] = endpoint
     return list(found.items())
 

@@ -79,7 +79,8 @@ class SchemaLibrary:
                 if meant
                 else "`aeon init DIR` copies the packaged schemas to DIR/schemas.",
             )
-        self._levels, self._dimensions = levels or {}, dimensions or {}
+        self._levels = levels or {}
+        self._dimensions = dimensions or {}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
         self._validators: dict[tuple[object, ...], SchemaValidator] = {}
@@ -158,7 +159,8 @@ class SchemaLibrary:
         """Load every file of the person's folder. Raises SchemaFileError for the first that is outside the strict
         subset, or has not all the properties of the packaged one in the same types, each place named."""
         for call, path in self._own.items():
-            schema, packaged = strip_header(self._document(call)), self._load_packaged(call)
+            schema = strip_header(self._document(call))
+            packaged = self._load_packaged(call)
             if schema != packaged:
                 for place in _PASSED_ON.get(call, ()):
                     own = enum_of(schema, place[-1])

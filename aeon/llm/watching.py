@@ -58,7 +58,8 @@ class Watched:
     """Makes requests while a watcher looks on."""
 
     def __init__(self, inner: LLMAdapter, watcher: Watcher) -> None:
-        self._inner, self._watcher = inner, watcher
+        self._inner = inner
+        self._watcher = watcher
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
@@ -74,7 +75,9 @@ def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
     """What is to be called with each piece of an answer to a request that is now sent; None where nobody looks on."""
     if (watcher := WATCHER.get()) is None or not watcher.stream:
         return None
-    see, site, call = watcher.see, request.site, request.call
+    see = watcher.see
+    site = request.site
+    call = request.call
     see(Piece(site, call, "", begins=True))
     return lambda text: see(Piece(site, call, text))
 

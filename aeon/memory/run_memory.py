@@ -66,7 +66,8 @@ class GuardedMemory:
     """A memory whose failures are given to `report`, each text once, and not raised: they must not fail a run."""
 
     def __init__(self, memory: Memory, report: Callable[[str], None]) -> None:
-        self._memory, self._report = memory, report
+        self._memory = memory
+        self._report = report
         self._reported: set[str] = set()
 
     def write(self, key: str, value: Any) -> None:
@@ -103,7 +104,8 @@ class ShownMemory:
     def __init__(
         self, read: Callable[[], Mapping[str, Any]] = dict, max_characters: int = MAX_CHARACTERS
     ) -> None:
-        self._read, self._max_characters = read, max_characters
+        self._read = read
+        self._max_characters = max_characters
 
     def entries(self) -> dict[str, Any]:
         """The entries that could be shown now."""

@@ -21,7 +21,9 @@ from aeon.files.secret_forms import mask
 from aeon.files.text import IN_RUN, create_like_folder, encode_json, load_json, unwritable_error
 from aeon.observability.plan_delta import history_document, restore_document
 
-RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
+RESULT = "result.json"
+HISTORY = "history.json"
+ANSWER = "answer.md"
 _FILES_OF_A_RUN = 10
 
 

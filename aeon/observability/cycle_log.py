@@ -30,7 +30,8 @@ from aeon.observability.settings import PlanStateForm
 _Event = TypeVar("_Event", bound=e.Event)
 _FREE = "tool"  # what a step that takes no cycle is dispatched as
 _BATCH = "batch"  # what the plan of several cycles at once is written as
-_ABANDONED, _REPAIR = "Abandoned", "repair"
+_ABANDONED = "Abandoned"
+_REPAIR = "repair"
 WHOLE_BELOW = 50
 """With fewer steps than this a plan is written whole by default: `jq .plan_state` answers on every line."""
 
@@ -298,13 +299,15 @@ class CycleLog(Journal):
     def _write_shared_plan(self, event: e.CycleStarted, time: str) -> None:
         """Write the plan of a cycle that is dispatched while others are running, unless the file has it already. The
         first of these has not written its line yet: its plan and its number are written now."""
-        first, self._carrier = self._carrier, None
+        first = self._carrier
+        self._carrier = None
         if first is not None and first.plan_state is not None:
             self._write_batch(first.started, first.time, first.number, first.plan_state)
             first.plan_state = PlanDifference(base=first.number)
             first.number = self._next_number()
         if event.plan is not None and (self._newest is None or self._newest[1] != event.plan):
-            number, state = self._next_number(), state_after(self._newest, event.plan)
+            number = self._next_number()
+            state = state_after(self._newest, event.plan)
             self._write_batch(event, time, number, state)
             self._newest = (number, event.plan)
 
@@ -318,7 +321,8 @@ class CycleLog(Journal):
         self._numbers.append(cycle.number)
 
     def _abandon_open_cycles(self, time: str) -> None:
-        cycles, self._open = sorted(self._open.items()), {}
+        cycles = sorted(self._open.items())
+        self._open = {}
         for _, cycle in cycles:
             self._write_cycle(cycle, time, abandoned=True)
 
@@ -328,7 +332,8 @@ def with_whole_plans(lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, A
     LookupError for a line whose plan builds on one that is missing."""
     plans: dict[int, Plan | None] = {}
     for line in sorted(lines, key=itemgetter("step_number")):
-        state, plan = line["plan_state"], None
+        state = line["plan_state"]
+        plan = None
         if state is not None and state["kind"] == "delta":
             base = plans.get(state["base"])
             if base is None:
@@ -364,7 +369,8 @@ def _rebuild(lines: Iterable[Mapping[str, Any]], field: str, number: int) -> Pla
     found = [line["plan_state"] for line in lines if line[field] == number]
     if not found:
         raise LookupError(f"there is no {field} {number}")
-    state, changes = found[0], []
+    state = found[0]
+    changes = []
     while state is not None and state["kind"] == "delta":
         changes.append(PlanDifference.model_validate(state))
         if states.get(state["base"]) is None:

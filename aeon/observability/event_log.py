@@ -89,7 +89,9 @@ class Journal:
     Raises ArtefactError when the file cannot be opened."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
-        self._lines, self._warn, self._failed = JsonLines(path), warn, False
+        self._lines = JsonLines(path)
+        self._warn = warn
+        self._failed = False
 
     def write(self, line: dict[str, Any]) -> None:
         """Write a line, unless an earlier one could not be written."""

@@ -75,7 +75,9 @@ class Tracing:
 
     def __init__(self, telemetry: Telemetry, warn: Callable[[str], None]) -> None:
         self.lock = threading.RLock()
-        self._telemetry, self._handler, self._warn = telemetry, telemetry.handler, warn
+        self._telemetry = telemetry
+        self._handler = telemetry.handler
+        self._warn = warn
         self._has_warned = False
         self._run: WorkflowInvocation | None = None
         self._pass: LocalAgentInvocation | None = None
@@ -149,7 +151,8 @@ class Tracing:
 
     @_take.register
     def _(self, event: e.StepFinished) -> None:
-        step, span = event.step, self._steps.pop(event.step.step_id, None)
+        step = event.step
+        span = self._steps.pop(event.step.step_id, None)
         if span is None:
             return
         span.set_attribute("aeon.status", step.state)
@@ -258,7 +261,9 @@ class Tracing:
                 invocation.fail(error)
             elif invocation:
                 invocation.stop()
-        self._calls, self._tools, self._steps = set(), {}, {}
+        self._calls = set()
+        self._tools = {}
+        self._steps = {}
         self._thought = self._pass = self._run = None
 
     def _parent(self, step_id: str | None = None) -> Context | None:
@@ -271,7 +276,8 @@ class Tracing:
             return above.context if above else None
         if not self._thought:
             phase, began = self._thinking
-            operation, name = _SPANS_OF_PHASES[phase], self._pass.agent_name or ""
+            operation = _SPANS_OF_PHASES[phase]
+            name = self._pass.agent_name or ""
             known = {
                 "gen_ai.operation.name": operation,
                 "gen_ai.agent.name": name,
@@ -290,7 +296,9 @@ class Tracing:
 
 class _TracedAdapter:
     def __init__(self, inner: LLMAdapter, tracing: Tracing, provider: ProviderSettings) -> None:
-        self._inner, self._tracing, self._provider = inner, tracing, provider
+        self._inner = inner
+        self._tracing = tracing
+        self._provider = provider
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
@@ -320,7 +328,9 @@ def _evaluations(assessment: ConvergenceAssessment) -> Iterator[dict[str, Any]]:
     if not assessment.evaluated:
         yield {"gen_ai.evaluation.name": "convergence", "error.type": assessment.reason_codes[0]}
         return
-    said, scores, codes = assessment.explanation, assessment.scores, assessment.reason_codes
+    said = assessment.explanation
+    scores = assessment.scores
+    codes = assessment.reason_codes
     found: list[tuple[str, float | None, bool, str]] = [
         ("convergence", None, assessment.converged, said)
     ]

@@ -59,12 +59,14 @@ class Telemetry:
         *,
         has_events: bool,
     ) -> None:
-        name, version = "aeon", installed_version("aeon-engine")
+        name = "aeon"
+        version = installed_version("aeon-engine")
         self.handler = TelemetryHandler(tracers, meters, loggers, None, name, version)
         self.tracer = tracers.get_tracer(name, version)
         self._logger = loggers.get_logger(name, version) if has_events else None
         # Of the conventions since that version of util-genai, which has one histogram of tokens, without their parts.
-        meter, prefix = meters.get_meter(name, version), "gen_ai.client.inference"
+        meter = meters.get_meter(name, version)
+        prefix = "gen_ai.client.inference"
         bounds = [0.01 * 2**number for number in range(14)]
         self._duration = meter.create_histogram(
             f"{prefix}.duration", "s", explicit_bucket_boundaries_advisory=bounds
@@ -103,7 +105,9 @@ class TracedCall:
         provider: ProviderSettings,
         parent: Context | None,
     ) -> None:
-        self._telemetry, self._request, self._parent = telemetry, request, parent
+        self._telemetry = telemetry
+        self._request = request
+        self._parent = parent
         self._asked = request.parameters.over(provider.parameters)
         self._provider = _NAMED_OTHERWISE.get(provider.display_name, provider.display_name)
         self._server = _server_of(provider)
@@ -115,17 +119,18 @@ class TracedCall:
         return self._invocation.span
 
     def _open(self) -> None:
-        request, asked, site = self._request, self._asked, self._request.site
+        request = self._request
+        asked = self._asked
+        site = self._request.site
         self._began = time.perf_counter()
         call = self._invocation = self._telemetry.handler.inference(
             self._provider, request_model=asked.model or None, context=self._parent, **self._server
         )
-        call.temperature, call.max_tokens, call.reasoning_level = (
-            asked.temperature,
-            asked.max_tokens,
-            asked.effort,
-        )
-        call.prompt_name, call.output_type = request.call, "json"
+        call.temperature = asked.temperature
+        call.max_tokens = asked.max_tokens
+        call.reasoning_level = asked.effort
+        call.prompt_name = request.call
+        call.output_type = "json"
         call.attributes |= {
             "aeon.call": request.call,
             "aeon.role": request.role,
@@ -161,7 +166,8 @@ class TracedCall:
             self._fail(Error(str(outcome), type(outcome).__name__), usage)
             return
         call = self._invocation
-        call.response_model_name, call.response_id = outcome.model or None, outcome.response_id
+        call.response_model_name = outcome.model or None
+        call.response_id = outcome.response_id
         call.finish_reasons = [outcome.finish_reason]
         call.attributes |= {
             "aeon.synthetic": outcome.synthetic,
@@ -186,9 +192,11 @@ class TracedCall:
         self._invocation.fail(error)
 
     def _measure(self, usage: Usage, attributes: dict[str, str]) -> None:
-        call, model = self._invocation, self._asked.model or ""
+        call = self._invocation
+        model = self._asked.model or ""
         if usage.total_tokens:
-            call.input_tokens, call.output_tokens = usage.input_tokens, usage.output_tokens
+            call.input_tokens = usage.input_tokens
+            call.output_tokens = usage.output_tokens
             call.cache_read_input_tokens = usage.cached_tokens
             call.cache_write_input_tokens = usage.cache_write_tokens
             call.thinking_tokens = usage.reasoning_tokens
@@ -210,7 +218,8 @@ def _server_of(provider: ProviderSettings) -> dict[str, Any]:
 class _Problems(logging.Handler):
     """What exporters complain of first, and whether they gave anything up."""
 
-    first, is_lost = "", False
+    first = ""
+    is_lost = False
 
     def emit(self, record: logging.LogRecord) -> None:
         self.first = self.first or record.getMessage()[:_SHOWN]
@@ -283,7 +292,8 @@ def _shut_down(*ends: Callable[[], object]) -> bool:
 
 def _make_exporters(signal: str) -> list[Any]:
     """The exporters that `OTEL_<SIGNAL>_EXPORTER` names, made from their own variables; OTLP where it names none."""
-    variable, made = f"OTEL_{signal.upper()}_EXPORTER", []
+    variable = f"OTEL_{signal.upper()}_EXPORTER"
+    made = []
     protocols = (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     protocol = next(filter(None, map(os.environ.get, protocols)), "http/protobuf").partition("/")[0]
     for name in (os.environ.get(variable) or "otlp").replace(" ", "").split(","):

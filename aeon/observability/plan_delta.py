@@ -157,7 +157,8 @@ def history_document(history: ExecutionHistory) -> dict[str, Any]:
     base: Plan | None = None
     passes = []
     for record, written in zip(history.passes, document["passes"], strict=True):
-        plan, steps = record.plan_state, record.steps
+        plan = record.plan_state
+        steps = record.steps
         if plan is not None:
             change = plan_change(base, plan) if base else plan
             written["plan_state"] = change.model_dump(mode="json")
@@ -177,7 +178,8 @@ def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
     base: Plan | None = None
     passes = []
     for written in document["passes"]:
-        plan, steps = written["plan_state"], written["steps"]
+        plan = written["plan_state"]
+        steps = written["steps"]
         if plan is not None:
             changed = "kind" in plan
             base = plan = (

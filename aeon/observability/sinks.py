@@ -52,7 +52,8 @@ class QueuedObserver:
     def __init__(self, subscriber: Subscriber, maxsize: int = 10_000) -> None:
         self.dropped = self.failed = 0
         self.error: BaseException | None = None
-        self._subscriber, self._maxsize = subscriber, maxsize
+        self._subscriber = subscriber
+        self._maxsize = maxsize
         self._waiting: SimpleQueue[Recorded | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="aeon-observer", daemon=True)
         self._thread.start()

@@ -22,11 +22,9 @@ _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A plan as prompts show it; `states` lack what stands beside these `outputs`."""
-    users, steps, above = (
-        _users_by_step(plan.steps),
-        [step.view for step in plan.steps],
-        outputs or {},
-    )
+    users = _users_by_step(plan.steps)
+    steps = [step.view for step in plan.steps]
+    above = outputs or {}
     return {
         "goal": plan.goal,
         "steps": steps,

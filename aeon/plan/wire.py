@@ -95,7 +95,8 @@ def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -
 def _action(
     raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]
 ) -> RefinementAction:
-    rule, answered = ACTIONS[raw["action_type"]], tuple(raw.get("addresses_issues", ()))
+    rule = ACTIONS[raw["action_type"]]
+    answered = tuple(raw.get("addresses_issues", ()))
     is_given = rule.needs_new_step and raw["new_step"]
     new_step = _step(raw["new_step"], f"{pointer}/new_step") if is_given else None
     with locate_errors(pointer):
@@ -116,7 +117,8 @@ def _action(
 
 
 def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
-    tool, given = raw.get("tool"), raw.get("arguments")
+    tool = raw.get("tool")
+    given = raw.get("arguments")
     with locate_errors(pointer):
         return PlanStep(
             step_id=raw["step_id"],

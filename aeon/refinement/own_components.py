@@ -116,7 +116,8 @@ def _load_configured(name: str, own: OwnObject) -> OwnComponent:
 def _take_given(name: str, given: object) -> OwnComponent:
     if name not in GivenComponents.__annotations__:
         raise TypeError(f"Aeon got an unexpected keyword argument {name!r}")
-    named, interface = f"{name}={_name_of(given)}", INTERFACES[name]
+    named = f"{name}={_name_of(given)}"
+    interface = INTERFACES[name]
     if inspect.isclass(given) or inspect.isroutine(given):
         return OwnComponent(named, interface, factory=given)
     check_interface(named, given, interface)

@@ -112,7 +112,8 @@ class Refiner:
         self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget
     ) -> RefinementOutcome:
         """Refine a plan. Raises what `budget.call` raises to end the run."""
-        asks, proposal = self.asks_model(plan, occasion), Refinement()
+        asks = self.asks_model(plan, occasion)
+        proposal = Refinement()
         try:
             if asks:
                 proposal = budget.call("refinement", lambda: self._propose(plan, occasion))
@@ -131,7 +132,8 @@ class Refiner:
         questions = self._new_questions(plan, proposal.questions)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
         refined = leave_to_person(_with_questions(final.plan, questions), handed_over)
-        alone, is_last = open_issues(occasion.issues, occasion.closed), is_stuck(plan, refined)
+        alone = open_issues(occasion.issues, occasion.closed)
+        is_last = is_stuck(plan, refined)
         tried = admission.attempts
         attempts, conflicts = counting.leave_alone(
             tried, alone, proposal.actions, self._settings, is_last=is_last
@@ -192,7 +194,8 @@ class Refiner:
     def _decompose(
         self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget
     ) -> _Screened:
-        steps, screened = by_id(plan.steps), _Screened(list(admission.refused))
+        steps = by_id(plan.steps)
+        screened = _Screened(list(admission.refused))
         for action in admission.admitted:
             if action.fragment in closed:
                 reason = f"step '{action.fragment}' is left to a person"

@@ -101,7 +101,8 @@ def verdict(result: RunResult) -> str:
 
 
 def _describe_cap(result: RunResult) -> str:
-    reason, overrun = result.termination_reason, result.overrun
+    reason = result.termination_reason
+    overrun = result.overrun
     if overrun is None or reason not in _CAPS:
         return f"limits.{reason} was reached"
     cap = _CAPS[reason].format(_format_figure(overrun.cap))
@@ -125,7 +126,8 @@ def _steps_not_done(result: RunResult) -> list[str]:
         return []
     total = sum(step.replaced_by is None for step in _steps(result))
     left = list(result.steps_left.values())
-    pending, failed = left.count("pending"), left.count("failed")
+    pending = left.count("pending")
+    failed = left.count("failed")
     counted = {
         "not needed and did not run": pending,
         "not completed: failed": failed,
@@ -206,7 +208,8 @@ def _describe_saved(saved: Saved) -> str:
 
 def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
     """The models that have no price, and those whose server did not say what an answer used; empty without any."""
-    unpriced, unreported = set[str](), set[str]()
+    unpriced = set[str]()
+    unreported = set[str]()
     for usage in usages:
         unpriced.update(usage.unpriced)
         unreported.update(usage.unreported)
@@ -277,7 +280,8 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     """What to type next, each with its purpose; nothing for a replay, where no model answers."""
     if is_replay(result) or is_under_way(result):
         return []
-    more, names = raise_limits(result), {name for name, _ in open_points(result)}
+    more = raise_limits(result)
+    names = {name for name, _ in open_points(result)}
     ways = [
         *_ways_on(result, more, names),
         *_ways_to_mend(result),
@@ -353,7 +357,8 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
 def raise_limits(result: RunResult) -> list[str]:
     """The overrides that double the limit which ended the run; a spent TTL becomes at least what the plan was expected
     to take."""
-    reason, configuration = result.termination_reason, result.configuration
+    reason = result.termination_reason
+    configuration = result.configuration
     limits = configuration["limits"]
     if reason == "ttl_expired":
         return _raise_budget(result)
@@ -367,7 +372,8 @@ def raise_limits(result: RunResult) -> list[str]:
 
 
 def _raise_budget(result: RunResult) -> list[str]:
-    limits, ttl = result.configuration["limits"], result.configuration["ttl"]
+    limits = result.configuration["limits"]
+    ttl = result.configuration["ttl"]
     needed = max(2 * result.ttl.allocated, estimate_cycles(result))
     base = needed if _is_core(result) else _base_for(result, needed)
     bounds = {"ttl.limit": ttl["limit"], "limits.max_llm_calls": limits["max_llm_calls"]}

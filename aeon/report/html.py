@@ -31,7 +31,8 @@ def render_page(name: str, data: Any, **values: Any) -> bytes:
     `data` are JSON values for the script, `values` the template's variables, each escaped. The page loads nothing and
     sends nothing."""
     look = _AS.get(name, name)
-    script, style = _asset(f"{look}.js"), _asset("page.css")
+    script = _asset(f"{look}.js")
+    style = _asset("page.css")
     style += _asset(f"{look}.css") if (_ASSETS / f"{look}.css").is_file() else ""
     allowed = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'; "

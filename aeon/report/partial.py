@@ -59,7 +59,8 @@ class PartialResult(RunResult):
 def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
     """What the journals of a run tell, whose `events` these are. Raises ArtefactError where they cannot be read, or its
     composed configuration is not there."""
-    state, origin = end_without_result(directory), read_document(directory / FILE)
+    state = end_without_result(directory)
+    origin = read_document(directory / FILE)
     try:
         configuration = _configuration(directory, origin)
         return _assemble(events, origin, configuration, _plans(directory), state)
@@ -155,7 +156,8 @@ def _read_state(
     events: Sequence[Line], configuration: Mapping[str, Any], plans: Mapping[int, Plan]
 ) -> RunState:
     passes = tuple(_read_passes(events, plans))
-    plan, assessed = passes[-1].plan_state, latest_assessed(passes)
+    plan = passes[-1].plan_state
+    assessed = latest_assessed(passes)
     ttl = _ttl(events, configuration)
     return RunState(
         pass_number=passes[-1].pass_number,

@@ -66,7 +66,8 @@ class Patterns(Value):
 
 def find_patterns(record: Record) -> Patterns:
     """Compute all patterns of a run."""
-    result, history = record.result, record.result.history
+    result = record.result
+    history = record.result.history
     assessed = scores.find_assessed_passes(history)
     refined = {
         number: tuple(action.fragment for action in made.accepted)
@@ -111,7 +112,8 @@ def _fragments(history: ExecutionHistory) -> tuple[RefinedFragment, ...]:
             passes.setdefault(step, []).append(number)
         for refusal in made.refused:
             refused[refusal.action.fragment] = refused.get(refusal.action.fragment, 0) + 1
-    counted, left = history.overall_statistics.fragments_refined, history.final_result.metadata
+    counted = history.overall_statistics.fragments_refined
+    left = history.final_result.metadata
     found = [
         RefinedFragment(
             step_id=step,

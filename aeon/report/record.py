@@ -129,7 +129,8 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
     directory = Path(directory)
     events = read_events(directory)
     result = result or _load_result(directory, events)
-    origin, overrides = read_document(directory / FILE), None
+    origin = read_document(directory / FILE)
+    overrides = None
     with suppress(OSError, ValueError):
         overrides = read_yaml(directory / ".hydra" / "overrides.yaml")
     overrides = overrides or origin.get("overrides")
@@ -153,7 +154,8 @@ def _load_result(directory: Path, events: list[Line]) -> RunResult:
 
 def _add_up(calls: Iterable[Call]) -> TokenUsage:
     """What the calls of a run without a result used; no cost where that of one is not known."""
-    usage, costs = Usage(), list[float | None]()
+    usage = Usage()
+    costs = list[float | None]()
     for call in calls:
         usage += call.usage
         costs.append(call.cost)
@@ -213,7 +215,8 @@ class Requests:
     """The requests to models in a store, which is opened for each: a record of many runs holds no files open."""
 
     def __init__(self, path: Path, backend: OwnObject) -> None:
-        self._path, self._backend = path, backend
+        self._path = path
+        self._backend = backend
         self._cassette: AnswerSource | None = None
 
     def read(self, key: str) -> Mapping[str, Any] | None:
@@ -243,7 +246,8 @@ class Requests:
 
 def _find_requests(directory: Path, result: RunResult) -> Requests | None:
     """The run's own store, else the recording that it replayed."""
-    store, path = read_store_settings(result.configuration), directory
+    store = read_store_settings(result.configuration)
+    path = directory
     backend = store.own_backend
     # The folder may be a stranger's, and what it names would be imported.
     if not is_packaged(backend):

@@ -93,7 +93,8 @@ def _directories(folder: Path) -> Iterator[Path]:
 
 
 def _read(directory: Path) -> Listed:
-    result, origin = read_document(directory / RESULT), read_document(directory / FILE)
+    result = read_document(directory / RESULT)
+    origin = read_document(directory / FILE)
     began = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
     size = sum(map(_size, directory.rglob("*")))
     try:
@@ -184,7 +185,8 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
     # A store that is no file of SQLite has this name, which else is somebody's own.
     kept = ("store",) if store.own_backend != SQLITE and store.mode != "replay" else ()
-    own, folder = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *kept)), run.directory
+    own = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *kept))
+    folder = run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()
         folder = folder.parent

@@ -99,14 +99,16 @@ def _assessments(history: ExecutionHistory) -> Iterator[tuple[int, ConvergenceAs
 
 def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
     """What held convergence back, what did so at the end first, then by how often."""
-    assessments, thresholds = dict(_assessments(history)), thresholds_of(history)
+    assessments = dict(_assessments(history))
+    thresholds = thresholds_of(history)
     missed: dict[str, list[int]] = {}
     for number, assessment in assessments.items():
         for code in () if assessment.converged else assessment.reason_codes:
             missed.setdefault(code, []).append(number)
     found = []
     for code, passes in missed.items():
-        name, latest = _SCORE_OF.get(code), assessments[passes[-1]]
+        name = _SCORE_OF.get(code)
+        latest = assessments[passes[-1]]
         given = [read_scores(each) for each in assessments.values()]
         values = [scores[name] for scores in given if name in scores]
         found.append(

@@ -153,7 +153,8 @@ def _rates(
     found = Counter((name, repair.outcome) for name, repair in repairs)
     rates = {}
     for name, answers in asked.items():
-        repaired, unrecoverable = found[name, "repaired"], found[name, "unrecoverable"]
+        repaired = found[name, "repaired"]
+        unrecoverable = found[name, "unrecoverable"]
         rate = min(1.0, round((repaired + unrecoverable) / max(1, answers), 3))
         rates[name] = RepairRate(
             answers=answers, repaired=repaired, unrecoverable=unrecoverable, rate=rate
@@ -179,7 +180,8 @@ def find_waits(record: Record) -> dict[str, Waiting]:
 
 def _add_up_spans(spans: Iterable[tuple[float, float]]) -> float:
     """How long one span at least lasted."""
-    seconds, until = 0.0, float("-inf")
+    seconds = 0.0
+    until = float("-inf")
     for begin, end in sorted(spans):
         seconds += max(0.0, end - max(begin, until))
         until = max(until, end)
@@ -189,7 +191,8 @@ def _add_up_spans(spans: Iterable[tuple[float, float]]) -> float:
 def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
     """How much of the prompts from pass 2 on repeats the beginning of an earlier one. A prompt is its messages, one
     after the other."""
-    characters, repeated = 0, 0
+    characters = 0
+    repeated = 0
     # Prompts grow and share most of their lines: each line is held once, in the order of its prompts.
     earlier: list[list[str]] = []
     known: dict[str, str] = {}

@@ -59,7 +59,8 @@ def one_line(text: str, limit: int | None = None) -> str:
 def program() -> str:
     """What to type here for this program: `python -m aeon`, or with the path of this Python where another, or none, is
     on the PATH."""
-    own, python = Path(sys.executable), shutil.which("python")
+    own = Path(sys.executable)
+    python = shutil.which("python")
     if python and Path(python).absolute().parent == own.parent:
         return "python -m aeon"
     if is_script_here():
@@ -94,7 +95,9 @@ def quote_override(argument: str) -> str:
     """An argument with its value quoted for a shell; what cannot be printed is escaped as bash and zsh read it."""
     key, equals, value = argument.partition("=")
     if not equals or shlex.quote(key) != key:
-        key, equals, value = "", "", argument
+        key = ""
+        equals = ""
+        value = argument
     if not value:
         return f"{key}{equals}"
     if value.isprintable():

@@ -13,7 +13,8 @@ from aeon.schema.validators import is_valid
 from aeon.schema.visits import MOST_VISITS
 
 # Deeper than the first, lists are empty and what may be null is null; deeper than the second nothing is made.
-_SPARE_DEPTH, _MAX_DEPTH = 4, 24
+_SPARE_DEPTH = 4
+_MAX_DEPTH = 24
 _MOST_VALUES = 1000
 _FORMATS = {
     "date": "2026-01-31",
@@ -87,7 +88,8 @@ class _Maker:
     def _make_object(
         self, flat: Mapping[str, Any], wish: Mapping[str, Any], depth: int
     ) -> dict[str, Any]:
-        known, other = flat.get("properties", {}), flat.get("additionalProperties", {})
+        known = flat.get("properties", {})
+        other = flat.get("additionalProperties", {})
         wished = [name for name in wish if name in known or other is not False]
         # Where nothing is required or wished for, the first property.
         wanted = [*flat.get("required", ()), *wished] or list(known)[:1]

@@ -17,7 +17,9 @@ class _Shape:
     """What a schema allows, all its alternatives together, references followed; `place` is that of its properties."""
 
     def __init__(self, schema: Any, document: Mapping[str, Any], place: str = "") -> None:
-        self.place, self.types, self.values = place, dict[str, None](), list[Any]()
+        self.place = place
+        self.types = dict[str, None]()
+        self.values = list[Any]()
         self.properties: Mapping[str, Any] = {}
         self.items: Any = None
         for at, form in _find_forms(schema, document, place):
@@ -27,7 +29,8 @@ class _Shape:
             self.values += listed
             self.items = form.get("items", self.items)
             if "properties" in form:
-                self.place, self.properties = at, form["properties"]
+                self.place = at
+                self.properties = form["properties"]
 
     def allows_only(self, values: Sequence[Any]) -> bool:
         """Whether all that is allowed is among these values; of none, whatever is allowed."""
@@ -52,7 +55,8 @@ def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, .
     """Why answers by a person's schema could not be read, each as `pointer: reason`; empty when they can."""
 
     def compare(mine: Any, theirs: Any, place: str) -> Iterator[str]:
-        given, read = _Shape(mine, own, place), _Shape(theirs, packaged)
+        given = _Shape(mine, own, place)
+        read = _Shape(theirs, packaged)
         at = given.place or "(root)"
         if given.types.keys() != read.types.keys():
             found = " or ".join(sorted(given.types)) or "anything"

@@ -85,7 +85,8 @@ def _check_reference(part: dict[str, Any], document: dict[str, Any]) -> Iterator
 
 
 def _check_object(part: dict[str, Any]) -> Iterator[str]:
-    properties, required = part.get("properties", {}), part.get("required", ())
+    properties = part.get("properties", {})
+    required = part.get("required", ())
     if "properties" not in part:
         yield "an object needs properties"
     if part.get("additionalProperties") is not False:

@@ -173,7 +173,8 @@ def _refuse_inner_ids(schema: dict[str, Any]) -> None:
 
 
 def _find_member_schemas(schema: Mapping[str, Any], name: str) -> Iterator[Any]:
-    properties, patterns = schema.get("properties"), schema.get("patternProperties")
+    properties = schema.get("properties")
+    patterns = schema.get("patternProperties")
     if isinstance(patterns, Mapping):
         yield from patterns.values()
     if isinstance(properties, Mapping) and name in properties:
@@ -196,7 +197,8 @@ def _to_sequence(parts: Any) -> Sequence[Any]:
 
 
 def _count_values(value: Any) -> int:
-    waiting, count = [value], 0
+    waiting = [value]
+    count = 0
     while waiting:
         part = waiting.pop()
         count += 1

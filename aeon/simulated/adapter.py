@@ -51,7 +51,8 @@ class SimulatedAdapter:
         # What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen.
         is_calm = settings.scenario is not None and own.seed is None
         of_seed = Scenario() if is_calm else load_seed(self._seed)
-        self._script, self._script_of_seed = Script(own), Script(of_seed)
+        self._script = Script(own)
+        self._script_of_seed = Script(of_seed)
         self._behaviour = own.behaviour or of_seed.behaviour or Behaviour()
         latency = own.latency_seconds
         self._latency = settings.latency_seconds if latency is None else latency
@@ -136,7 +137,8 @@ def _repair(situation: SimulatedCall) -> Any:
 
 
 def _spoil(value: Any, situation: SimulatedCall) -> str:
-    call, text = situation.request.call, _to_json(value)
+    call = situation.request.call
+    text = _to_json(value)
     if call in ("repair", "subplan") or (call != "plan" and situation.rng.random() > 0.3):
         return text
     if call == "step":

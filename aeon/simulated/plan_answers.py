@@ -66,7 +66,8 @@ def refinement(situation: SimulatedCall) -> dict[str, Any]:
 
 
 def _propose(situation: SimulatedCall) -> list[dict[str, Any]]:
-    behaviour, is_started = situation.behaviour, situation.is_started
+    behaviour = situation.behaviour
+    is_started = situation.is_started
     changes = _change_steps(situation) if is_started or behaviour.reviews_plan else []
     is_done = is_started and situation.share == 1
     if behaviour.never_enough or (is_done and not changes):

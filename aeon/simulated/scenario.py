@@ -191,7 +191,8 @@ class Scenario(Value):
 
 def load_scenario(path: Path) -> Scenario:
     """Read and check a scenario file. Raises ConfigError: file, line, what is wrong and what is allowed."""
-    document, hint = LocatedYaml(path), "See `aeon docs scenarios`."
+    document = LocatedYaml(path)
+    hint = "See `aeon docs scenarios`."
     if not isinstance(document.value, dict):
         allowed = ", ".join(Scenario.model_fields)
         raise ConfigError(f"{path}:1: a scenario is a mapping with any of: {allowed}", hint=hint)

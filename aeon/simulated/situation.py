@@ -52,7 +52,9 @@ class SimulatedCall:
     `live` are the steps that are still part of it."""
 
     def __init__(self, request: LLMRequest, behaviour: Behaviour, seed: int) -> None:
-        self.request, self.behaviour, self.seed = request, behaviour, seed
+        self.request = request
+        self.behaviour = behaviour
+        self.seed = seed
         self.variables = request.variables
         self.task = excerpt(str(self.variables.get("task") or ""))
         self.step: Mapping[str, Any] = self.variables.get("step") or {}

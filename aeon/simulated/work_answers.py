@@ -45,7 +45,8 @@ def task_profile(situation: SimulatedCall) -> dict[str, Any]:
 def step(situation: SimulatedCall) -> dict[str, Any]:
     """An output that names its step and what came in; BLOCKED where the seed's behaviour says so."""
     shown = situation.step
-    index, total = shown.get("step_index", 0), shown.get("total_steps", 0)
+    index = shown.get("step_index", 0)
+    total = shown.get("total_steps", 0)
     name = shown.get("step_id") or situation.request.site.step_id or "?"
     attempts = _count_attempts(situation)
     is_second = total and index == min(2, total)
@@ -152,7 +153,8 @@ def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
 
 def convergence(situation: SimulatedCall) -> dict[str, Any]:
     """Scores that follow the share of finished steps, every criterion answered, every pair of artefacts judged."""
-    live, never_enough = situation.live, situation.behaviour.never_enough
+    live = situation.live
+    never_enough = situation.behaviour.never_enough
     is_done = situation.share == 1 and not never_enough
     completeness, coherence, consistency = _scores(situation, is_done)
     finished = (

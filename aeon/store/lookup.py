@@ -15,7 +15,8 @@ from aeon.files.fences import without_codes
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry, StoreRequest
 
-_MOST_LINES, _LONGEST_LINE = 60, 200
+_MOST_LINES = 60
+_LONGEST_LINE = 200
 _NOUNS = {
     "model": "call",
     "tool": "call of tool",
@@ -38,7 +39,8 @@ class ByKey:
     usable, too, as a replay gives them."""
 
     def __init__(self, source: AnswerSource, *, whole: bool = False) -> None:
-        self._source, self._whole = source, whole
+        self._source = source
+        self._whole = whole
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """The stored answer; None when there is none. Raises StoreFailed."""
@@ -60,7 +62,10 @@ class Shared:
         same_place: bool = False,
         name: str = "",
     ) -> None:
-        self._source, self._warn, self._same_place, self._name = source, warn, same_place, name
+        self._source = source
+        self._warn = warn
+        self._same_place = same_place
+        self._name = name
         self._failed = False
 
     @contextmanager
@@ -142,7 +147,8 @@ def place_of(request: StoreRequest) -> tuple[object, ...]:
 
 def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
     """The error for a request that a recording has no answer to, with a diff to the nearest one of the same call."""
-    place, what = request.path, f"the store has no answer to {_describe(request)}"
+    place = request.path
+    what = f"the store has no answer to {_describe(request)}"
     recorded = [entry.request for entry in source.entries()]
     same_call = [one for one in recorded if (one.kind, one.path.call) == (request.kind, place.call)]
     if not same_call:

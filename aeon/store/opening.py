@@ -187,9 +187,11 @@ def _open_shared(
     """The store that this run shares with others, if there is one, and how answers are found in it."""
     place: Place
     if settings.mode == "cache":
-        place, backend = locate_shared_store(settings), settings.backend
+        place = locate_shared_store(settings)
+        backend = settings.backend
     elif of_multirun is not None and settings.share_in_multirun:
-        place, backend = store_in(of_multirun, settings.own_backend), settings.own_backend
+        place = store_in(of_multirun, settings.own_backend)
+        backend = settings.own_backend
     else:
         return None, []
     try:

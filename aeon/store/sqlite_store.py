@@ -67,7 +67,8 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
         self._stored_texts: set[str] = set()
         # Requests that follow each other share most of their texts.
         self._text = lru_cache(4096)(self._read_text)
@@ -144,7 +145,8 @@ class SqliteStore:
 
     def _insert(self, writer: sqlite3.Connection, entry: Entry) -> None:
         body, places, texts = condense(entry.request.body)
-        request, path = entry.request, entry.request.path
+        request = entry.request
+        path = entry.request.path
         place = (getattr(path, name) for name in _PLACE)
         values = map(json_text, (body, places, entry.answer))
         new = [(name, text) for name, text in texts.items() if name not in self._stored_texts]

@@ -24,7 +24,10 @@ def find_values(text: str, name: str) -> set[str]:
 
 def _json_fields(text: str) -> Iterator[tuple[str, str]]:
     """Fields that begin after a brace or a comma, each with its value if that is quoted."""
-    place, before, field, is_first = 0, "", "", True
+    place = 0
+    before = ""
+    field = ""
+    is_first = True
     while token := _TOKEN.match(text, place):
         place = token.end()
         if token["mark"]:
@@ -47,7 +50,8 @@ def _json_fields(text: str) -> Iterator[tuple[str, str]]:
 
 def _read_text(text: str, start: int, quote: str) -> tuple[str, int]:
     """The text that a quote opens, and the place after it; nothing of one that does not end."""
-    depth, place = len(quote) - 1, start
+    depth = len(quote) - 1
+    place = start
     while (place := text.find(quote[-1], place)) >= 0:
         escapes = _count_escapes(text, place)
         closes = escapes == depth or (depth == 0 and escapes % 2 == 0)

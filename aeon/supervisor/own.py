@@ -36,7 +36,9 @@ def repair_with(
 ) -> T:
     """What a supervisor of one's own makes of the answer that a repair's request is about. Raises ComponentFailed for
     a value that is not valid by the schema, and what it raises of Aeon's own."""
-    about, site, is_repaired = request.variables, request.site, False
+    about = request.variables
+    site = request.site
+    is_repaired = False
     try:
         value = REPAIR_JSON.call(
             supervisor,

@@ -168,7 +168,8 @@ class Supervisor:
         **options: Any,
     ) -> T:
         """The plan, subplan or refinement that a malformed one was meant to be (FR-031); otherwise as `repair_json`."""
-        wire, validator = self._schemas.wire(call, tools=names), self._schemas.local(call)
+        wire = self._schemas.wire(call, tools=names)
+        validator = self._schemas.local(call)
         planned: dict[str, Any] = {
             "validator": validator,
             "strict": wire.strict,
@@ -192,8 +193,13 @@ class Supervisor:
         read: Callable[[Any], T],
         original_errors: tuple[FieldError, ...],
     ) -> T:
-        call, site = request.variables["call"], request.site
-        usage, errors, last, attempt, is_repaired = Usage(), original_errors, None, 0, False
+        call = request.variables["call"]
+        site = request.site
+        usage = Usage()
+        errors = original_errors
+        last = None
+        attempt = 0
+        is_repaired = False
         try:
             for attempt in range(1, self._max_attempts + 1):
                 answered = self._attempt(request, attempt, last, errors, validator, read)
@@ -201,7 +207,8 @@ class Supervisor:
                 if not answered.errors:
                     is_repaired = True
                     return cast(T, answered.value)
-                errors, last = answered.errors, answered.response.text
+                errors = answered.errors
+                last = answered.response.text
             shown = "; ".join(map(str, errors[:3])) + (
                 f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
             )

@@ -82,7 +82,8 @@ class StructuredCaller(Supervisor):
             with one_call():
                 return self._answer(request, validator, parse, tools)
         except BaseException as error:
-            failure, message = type(error).__name__, str(error)
+            failure = type(error).__name__
+            message = str(error)
             raise
         finally:
             self._emit(

@@ -96,7 +96,8 @@ def _check_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
 def _invocation(
     function: Callable[..., Any], returned: Any, is_async: bool
 ) -> Callable[[Mapping[str, Any]], Any]:
-    call, result = validate_call(function), TypeAdapter(returned)
+    call = validate_call(function)
+    result = TypeAdapter(returned)
 
     def invoke(arguments: Mapping[str, Any]) -> Any:
         if is_async:

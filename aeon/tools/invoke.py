@@ -136,7 +136,8 @@ def _call_in_thread(
     entry: RegisteredTool, given: dict[str, Any], limit: int, seconds: float
 ) -> Outcome:
     done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-    context, arguments = copy_context(), _copy_json(given)[0]
+    context = copy_context()
+    arguments = _copy_json(given)[0]
 
     def work() -> None:
         done.put(context.run(_call, entry, arguments, limit))

@@ -31,7 +31,8 @@ class StoredInvoker(ToolInvoker):
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(registry, settings, approve=approve)
-        self._session, self._stop = session, stop
+        self._session = session
+        self._stop = stop
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
         """Call a tool, or give the result of an earlier call. What JSON does not have is refused, and not stored."""

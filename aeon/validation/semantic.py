@@ -90,7 +90,8 @@ def parse_report(
 ) -> SemanticValidationReport:
     """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist, or ids repeat."""
     require_few(len(answer["issues"]), "/issues", "issues")
-    issues, errors = [], []
+    issues = []
+    errors = []
     for index, raw in enumerate(answer["issues"]):
         pointer = f"/issues/{index}"
         step_id = (raw.get("location") or {}).get("step_id")

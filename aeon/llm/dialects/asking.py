@@ -83,7 +83,8 @@ def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Dialect]
 
 
 def _opening(wire: Wire, server: Server) -> Dialect:
-    known, form = server.dialect(wire.digest), wire.settings.structured_output
+    known = server.dialect(wire.digest)
+    form = wire.settings.structured_output
     return known if form == "auto" else known.in_form(form)
 
 

@@ -56,7 +56,9 @@ class Wire:
         self, request: LLMRequest, settings: EndpointSettings, *, stream: bool = False
     ) -> None:
         given = request.parameters.over(settings.parameters)
-        self.request, self.settings, self._stream = request, settings, stream
+        self.request = request
+        self.settings = settings
+        self._stream = stream
         self.model = given.model or settings.model
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
         self.digest = _schema_digests(request.schema)[request.strict]
@@ -78,7 +80,8 @@ class Wire:
 
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
         """The generation parameters by the names they are sent under; those that are not set are left out."""
-        given, streams = self._given, self.settings.stream
+        given = self._given
+        streams = self.settings.stream
         named: dict[str, Any] = {
             "temperature": given.temperature,
             self.token_parameter(dialect): given.max_tokens,

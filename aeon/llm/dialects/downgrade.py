@@ -95,7 +95,8 @@ def _leave_out_suspects(refused: Refused) -> Trial | None:
 
 
 def _send_next_form(refused: Refused) -> Trial | None:
-    refusal, dialect = refused.refusal, refused.dialect
+    refusal = refused.refusal
+    dialect = refused.dialect
     lower_forms = FORMS[FORMS.index(dialect.form) + 1 :]
     if not lower_forms or not refused.wire.finds_form:
         return None

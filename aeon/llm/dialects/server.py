@@ -39,12 +39,14 @@ class Server:
     """
 
     def __init__(self, endpoint: str, model: str) -> None:
-        self.endpoint, self.model = endpoint, model
+        self.endpoint = endpoint
+        self.model = model
         self.accepted: set[str] = set()
         self.beliefs = Beliefs()
         self._doubts: dict[str, int] = {}
         self._lock = threading.RLock()
-        self._first, self._first_is_done = threading.Lock(), threading.Event()
+        self._first = threading.Lock()
+        self._first_is_done = threading.Event()
         self._reported: set[str] = set()
         self._limit_name_tried = False
 
@@ -94,7 +96,8 @@ class Server:
         known = self.dialect(digest).form
         if FORMS.index(form) <= FORMS.index(known):
             return
-        refused, words = f"does not take {known}", _FORMS_IN_WORDS[form]
+        refused = f"does not take {known}"
+        words = _FORMS_IN_WORDS[form]
         # A server that takes other schemas in that form refuses something in this one.
         if self.accepted or known != "json_schema":
             self._change(form_of={**self.beliefs.form_of, digest: form})

@@ -47,7 +47,8 @@ class LocalAdapter:
                 f"the {request.call} call asks for the model {request.parameters.model}; there is {self.model} only",
                 hint="provider=local has one model: leave roles.*.model and reasoning.*.model at null.",
             )
-        closings, settings = self._closings, self._settings
+        closings = self._closings
+        settings = self._settings
         with _lock:
             self._check_open(request, closings, Usage())
             if self._loading is None:
@@ -70,9 +71,12 @@ class LocalAdapter:
                 _lock.release()
 
     def _answer(self, model: LocalModel, request: LLMRequest, closings: int) -> LLMResponse:
-        settings, wished = self._settings, request.parameters
+        settings = self._settings
+        wished = request.parameters
         deadline = time.monotonic() + settings.timeout_seconds
-        text, ended, prompt_tokens = "", None, 0
+        text = ""
+        ended = None
+        prompt_tokens = 0
         pieces = model.answer(
             request,
             self._messages(request),
@@ -134,14 +138,16 @@ def _load(loading: Loading) -> LocalModel:
 
 def _release() -> None:
     global _in_memory
-    released, _in_memory = _in_memory, None
+    released = _in_memory
+    _in_memory = None
     if released is not None:
         released[1].close()
 
 
 def check(settings: LocalProvider) -> None:
     """Raise ConfigError when the extra is not installed, no model is named, or `model_path` is no GGUF file."""
-    path, hub = settings.model_path, (settings.repo_id, settings.filename, settings.revision)
+    path = settings.model_path
+    hub = (settings.repo_id, settings.filename, settings.revision)
     if any(hub) if path is not None else None in hub[:2]:
         raise ConfigError(
             "provider=local: "
@@ -179,7 +185,8 @@ def locate_model(settings: LocalProvider) -> Path:
         return settings.model_path.expanduser()
     from huggingface_hub import hf_hub_download
 
-    repo_id, filename = settings.repo_id or "", settings.filename or ""
+    repo_id = settings.repo_id or ""
+    filename = settings.filename or ""
     try:
         return Path(hf_hub_download(repo_id, filename, revision=settings.revision))
     except (OSError, ValueError) as error:  # what the hub's library raises is one of them

@@ -71,7 +71,8 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     `AnswerError` with the usage that was paid for one without a usable text."""
     completion = _read_completion(body, endpoint)
     usage, counted = _usage_of(completion.usage)
-    choice, model = completion.choices[0], endpoint.clean_name(completion.model or model)
+    choice = completion.choices[0]
+    model = endpoint.clean_name(completion.model or model)
     text = _answer_text(choice.message, request)
     is_whole = choice.finish_reason in {"length", *_CONTEXT_FULL} and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
@@ -149,7 +150,8 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
 
 
 def _usage_of(reported: Any) -> tuple[Usage, bool]:
-    read, written = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
+    read = _count(reported, "prompt_tokens")
+    written = _count(reported, "completion_tokens")
     cached = min(read or 0, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
     reasoning = min(
         written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0
@@ -185,7 +187,8 @@ def _count(value: Any, *names: str) -> int | None:
 def _fault_of(
     choice: _Choice, text: str, usage: Usage, call: str, endpoint: Endpoint
 ) -> tuple[type[AnswerError], str, str] | None:
-    reason, message = choice.finish_reason, choice.message
+    reason = choice.finish_reason
+    message = choice.message
     if message.refusal:
         said = f"the model declined the {call} call: {endpoint.clean(message.refusal)}"
         return (
@@ -266,7 +269,8 @@ def _add_to(message: dict[str, Any], delta: Mapping[str, Any], tell: Callable[[s
 
 
 def _add_call(calls: list[dict[str, Any]], function: Mapping[str, Any]) -> None:
-    name, arguments = function.get("name") or "", function.get("arguments") or ""
+    name = function.get("name") or ""
+    arguments = function.get("arguments") or ""
     if name or not calls:
         calls.append({"type": "function", "function": {"name": name, "arguments": ""}})
     calls[-1]["function"]["arguments"] += arguments

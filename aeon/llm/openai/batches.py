@@ -79,7 +79,9 @@ class BatchAdapter(OpenAIAdapter):
 
 
 def _teller(request: LLMRequest) -> Callable[[str], None]:
-    watcher, site, call = WATCHER.get(), request.site, request.call
+    watcher = WATCHER.get()
+    site = request.site
+    call = request.call
     return lambda text: watcher.see(Waiting(site, call, 0.0, text)) if watcher else None
 
 

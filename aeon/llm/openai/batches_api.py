@@ -26,7 +26,9 @@ class Batch:
 
     def __init__(self, told: dict[str, Any]) -> None:
         counts: dict[str, Any] = told.get("request_counts") or {}
-        self.told, self.id, self.status = told, str(told["id"]), str(told["status"])
+        self.told = told
+        self.id = str(told["id"])
+        self.status = str(told["status"])
         self.is_over = self.status in ("completed", "failed", "expired", "cancelled")
         self.done = sum(int(counts.get(name) or 0) for name in ("completed", "failed"))
         self.files = [
@@ -164,11 +166,9 @@ def _read_id(answered: object) -> str:
 def _read_result(line: str) -> Result | None:
     try:
         told = json.loads(line)
-        name, response, error = (
-            str(told["custom_id"]),
-            told.get("response"),
-            told.get("error") or {},
-        )
+        name = str(told["custom_id"])
+        response = told.get("response")
+        error = told.get("error") or {}
         if response:
             body = response["body"]  # Llama Stack has it as a text
             text = body if isinstance(body, str) else json.dumps(body)

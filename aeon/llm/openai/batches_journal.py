@@ -45,7 +45,8 @@ class Journal:
     ConfigError when it cannot be opened, and StoreFailed when it cannot be used."""
 
     def __init__(self, path: Path, place: str) -> None:
-        self._path, self._place = path, place
+        self._path = path
+        self._place = place
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(

@@ -27,8 +27,11 @@ from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.watching import WAITS
 
 MAX_REQUESTS = 50_000
-LOOK_SECONDS, _LONGEST_JOIN_SECONDS = 3.0, 5.0
-_CHUNK, _FACTOR, _DAY_SECONDS = 500, 1.0, 86400
+LOOK_SECONDS = 3.0
+_LONGEST_JOIN_SECONDS = 5.0
+_CHUNK = 500
+_FACTOR = 1.0
+_DAY_SECONDS = 86400
 log = logging.getLogger(WAITS)
 T = TypeVar("T")
 
@@ -56,10 +59,8 @@ class Ask:
     answer: Future[tuple[str, Response]] = field(default_factory=Future)
 
     def __post_init__(self) -> None:
-        self.digest, self.model = (
-            sha256(self.body).hexdigest(),
-            str(json.loads(self.body).get("model")),
-        )
+        self.digest = sha256(self.body).hexdigest()
+        self.model = str(json.loads(self.body).get("model"))
         self.size = len(self.body) + 200  # with what stands around it in a file
 
     def give(self, result: Result) -> None:
@@ -90,15 +91,16 @@ class Carrier:
     def __init__(
         self, endpoint: Endpoint, journal: Journal, queue: Callable[[Collection[Ask]], None]
     ) -> None:
-        self.lock, self.closing = threading.RLock(), threading.Event()
+        self.lock = threading.RLock()
+        self.closing = threading.Event()
         self.under_way: dict[str, Round] = {}
-        self.most, self.hold_until = MAX_REQUESTS, 0.0
-        self.journal, self.api = journal, BatchAPI(endpoint)
-        self._endpoint, self._poll_seconds, self._queue = (
-            endpoint,
-            endpoint.settings.batch_poll_seconds,
-            queue,
-        )
+        self.most = MAX_REQUESTS
+        self.hold_until = 0.0
+        self.journal = journal
+        self.api = BatchAPI(endpoint)
+        self._endpoint = endpoint
+        self._poll_seconds = endpoint.settings.batch_poll_seconds
+        self._queue = queue
         self._threads: list[threading.Thread] = []
         self._again = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.retryable),
@@ -198,7 +200,8 @@ class Carrier:
         return self.api.upload(f"{one.id}.jsonl", lines)
 
     def _make(self, one: Round) -> Batch:
-        found, one.is_doubtful = self._find(one) if one.is_doubtful else None, True
+        found = self._find(one) if one.is_doubtful else None
+        one.is_doubtful = True
         return found or self.api.create(one.file or "", one.id)
 
     def _find(self, one: Round) -> Batch | None:
@@ -241,10 +244,8 @@ class Carrier:
                     )
                 one.asks = {}
             elif whole.get("code") == "token_limit_exceeded" and one.size > 1:
-                self.most, self.hold_until = (
-                    max(1, one.size // 2),
-                    time.monotonic() + self._poll_seconds,
-                )
+                self.most = max(1, one.size // 2)
+                self.hold_until = time.monotonic() + self._poll_seconds
             else:
                 _refuse_lines(one, batch, whole)
             self._send_again(one)
@@ -259,7 +260,8 @@ class Carrier:
     def _give_up(self, one: Round, error: Exception) -> None:
         """End the waits of a round; what may have been sent stays known, for whoever asks again."""
         with self.lock, suppress(StoreFailed):
-            asks, one.asks = one.asks, {}
+            asks = one.asks
+            one.asks = {}
             self.under_way.pop(one.id, None)
             for ask in asks.values():
                 ask.answer.set_exception(copy.copy(error))

@@ -15,7 +15,8 @@ from aeon.llm.openai.batches_round import MAX_REQUESTS, Ask, Carrier, Member, Ro
 from aeon.llm.openai.endpoint import Endpoint, Response
 
 MAX_BYTES = 190_000_000
-_LOOK_SECONDS, _LEAST_SECONDS = 0.5, 0.1
+_LOOK_SECONDS = 0.5
+_LEAST_SECONDS = 0.1
 
 
 class Rounds:
@@ -24,8 +25,11 @@ class Rounds:
 
     def __init__(self, endpoint: Endpoint, journal: Journal) -> None:
         self.members: WeakSet[Member] = WeakSet()
-        self._carrier, self._settings = Carrier(endpoint, journal, self._queue), endpoint.settings
-        self._lock, self._journal, self.close = self._carrier.lock, journal, self._carrier.close
+        self._carrier = Carrier(endpoint, journal, self._queue)
+        self._settings = endpoint.settings
+        self._lock = self._carrier.lock
+        self._journal = journal
+        self.close = self._carrier.close
         self._arrived: list[Ask] = []
         self._first_at = self._last_at = self._look_at = 0.0
 
@@ -53,7 +57,8 @@ class Rounds:
             self._journal.forget(ids)
 
     def _enter(self, ask: Ask) -> None:
-        sent, under_way = self._journal.claim(ask.digest), self._carrier.under_way
+        sent = self._journal.claim(ask.digest)
+        under_way = self._carrier.under_way
         if sent is None:
             self._queue([ask])
         elif sent.status is not None:
@@ -79,7 +84,8 @@ class Rounds:
                 self._begin_round()
 
     def _is_time(self) -> bool:
-        now, most = time.monotonic(), self._carrier.most
+        now = time.monotonic()
+        most = self._carrier.most
         is_narrow = most < MAX_REQUESTS and self._carrier.under_way
         is_early = now < max(self._carrier.hold_until, self._look_at)
         if not self._arrived or is_narrow or is_early:
@@ -87,7 +93,8 @@ class Rounds:
         self._look_at = now + _LEAST_SECONDS  # there may be thousands who look
         if len(self._arrived) >= most or sum(ask.size for ask in self._arrived) >= MAX_BYTES:
             return True
-        wait, quiet = self._settings.batch_wait_seconds, now - self._last_at
+        wait = self._settings.batch_wait_seconds
+        quiet = now - self._last_at
         if quiet >= wait or now - self._first_at >= 12 * wait:
             return True
         return quiet >= wait / 10 and self._do_all_wait()
@@ -97,7 +104,9 @@ class Rounds:
 
     def _begin_round(self) -> None:
         """Begin a round of requests that arrived, all for one model, as providers want it."""
-        one, rest, size = Round(f"aeon-{uuid.uuid4().hex}"), list[Ask](), 0
+        one = Round(f"aeon-{uuid.uuid4().hex}")
+        rest = list[Ask]()
+        size = 0
         for ask in self._arrived:
             fits = ask.model == self._arrived[0].model and len(one.asks) < self._carrier.most
             if fits and (not one.asks or size + ask.size <= MAX_BYTES):
@@ -106,7 +115,8 @@ class Rounds:
             else:
                 rest.append(ask)
         self._journal.begin(one.id, [(name, ask.digest) for name, ask in one.asks.items()])
-        self._arrived, one.size = rest, len(one.asks)
+        self._arrived = rest
+        one.size = len(one.asks)
         self._carrier.start(one)
 
     def _leave(self, ask: Ask) -> None:

@@ -124,7 +124,9 @@ def _duration(text: str | None) -> float | None:
 
 def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
     """The error for a refusal, whether it came with an error status or in the body of a 200."""
-    quoted, code, settings = endpoint.clean(refusal.message), refusal.status_code, endpoint.settings
+    quoted = endpoint.clean(refusal.message)
+    code = refusal.status_code
+    settings = endpoint.settings
     if refusal.meaning == "filter":
         said = f"the content filter of {endpoint.address} withheld the prompt: {quoted}"
         return Filtered(said, hint=FILTER_HINT)

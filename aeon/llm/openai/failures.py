@@ -103,7 +103,8 @@ def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed
 
 def find_proxy(address: str) -> str | None:
     """The proxy that the environment names for an address; None where there is none."""
-    url, proxies = urlsplit(address), getproxies()
+    url = urlsplit(address)
+    proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     host = url.hostname or ""
     if not proxy or is_loopback_name(host) or proxy_bypass(host):

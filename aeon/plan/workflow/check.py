@@ -184,7 +184,8 @@ def argument_problems(
             key = (
                 int(part) if isinstance(value, list) else part.replace("~1", "/").replace("~0", "~")
             )
-            value, place = value[key], (*place, key)
+            value = value[key]
+            place = (*place, key)
         if not isinstance(value, str) or not any(
             isinstance(found, Reference) for found in references(value)
         ):
@@ -193,7 +194,9 @@ def argument_problems(
 
 def _read_step(index: int, raw: Mapping[str, Any]) -> PlanStep:
     """The parts of a step that structure is about; not validated, as problems of form are reported elsewhere."""
-    step_id, description, listed = raw.get("id"), raw.get("description"), raw.get("depends_on")
+    step_id = raw.get("id")
+    description = raw.get("description")
+    listed = raw.get("depends_on")
     return PlanStep.model_construct(
         step_id=step_id if isinstance(step_id, str) and step_id else f"{_UNNAMED}{index}",
         description=description if isinstance(description, str) and description else "?",

@@ -117,7 +117,8 @@ def escape_references(text: str, keep: Callable[[Reference], bool] = lambda _: F
 
 
 def _parse(match: re.Match[str]) -> Reference | BadReference:
-    text, inside = match[0], match[1]
+    text = match[0]
+    inside = match[1]
     if inside is None:
         return BadReference(
             "`${` begins a reference that no `}` ends; write `$${` for a literal `${`"

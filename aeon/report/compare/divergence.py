@@ -86,7 +86,8 @@ def _find_differing_fields(
 ) -> tuple[tuple[str, str, str], ...]:
     if first == second:
         return ()
-    left, right = _leaves(first or {}), _leaves(second or {})
+    left = _leaves(first or {})
+    right = _leaves(second or {})
     differing = [key for key in dict.fromkeys((*left, *right)) if left.get(key) != right.get(key)]
     return tuple(
         (key, show(left.get(key)), show(right.get(key))) for key in differing[:_MOST_FIELDS]

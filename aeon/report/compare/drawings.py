@@ -11,8 +11,12 @@ from markupsafe import Markup
 from aeon.report.compare.rows import SCORES, Run
 from aeon.report.words import list_names, round_down
 
-_WIDTH, _HEIGHT = 640, 240
-_LEFT, _BOTTOM, _TOP, _RIGHT = 40, 34, 12, 16
+_WIDTH = 640
+_HEIGHT = 240
+_LEFT = 40
+_BOTTOM = 34
+_TOP = 12
+_RIGHT = 16
 _MOST_LABELS = 24
 
 

@@ -148,7 +148,8 @@ def _read(directory: Path, name: str) -> Run:
 
 
 def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
-    configuration, error = result["configuration"], result["error"] or {}
+    configuration = result["configuration"]
+    error = result["error"] or {}
     parameters = {**_settings(configuration), **_describe_request(result)}
     run = Run(
         name=name,
@@ -185,7 +186,8 @@ def _list_missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
     """What the last assessment missed, scores with their thresholds."""
     for code in result.get("reason_codes") or ():
         name = _SCORE_OF.get(code, "")
-        score, threshold = run.figures.get(name), run.thresholds.get(name)
+        score = run.figures.get(name)
+        threshold = run.thresholds.get(name)
         if score is None or threshold is None:
             yield str(code).replace("_", " ")
         else:
@@ -194,7 +196,8 @@ def _list_missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
 
 def _read_without_result(directory: Path, name: str) -> Run:
     """A run under way or killed, or a job that failed before its run began."""
-    events, configuration = read_events(directory), dict[str, Any]()
+    events = read_events(directory)
+    configuration = dict[str, Any]()
     with suppress(OSError, ValueError):
         composed = read_yaml(directory / ".hydra" / "config.yaml")
         configuration = Settings.model_validate(composed).model_dump(mode="json")

@@ -19,7 +19,8 @@ _LEAST = {
     "passes": "fewest passes",
     "seconds": "fastest",
 }
-_MOST_NAMES, _LONGEST = 4, 60
+_MOST_NAMES = 4
+_LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +243,15 @@ def _verb(end: str) -> str:
 
 
 def _tokens(first: Run, second: Run) -> str:
-    before, after = first.figures["tokens"], second.figures["tokens"]
+    before = first.figures["tokens"]
+    after = second.figures["tokens"]
     if before is None or after is None:
         return ""
     if before == after:
         return f"Both took {before:,.0f} tokens."
     less, more = sorted((first, second), key=lambda run: run.figures["tokens"] or 0)
-    low, high = min(before, after), max(before, after)
+    low = min(before, after)
+    high = max(before, after)
     share = f" ({(high - low) / high:.0%} fewer)" if (high - low) / high >= 0.01 else ""
     return f"Run {less.name} took {low:,.0f} tokens{share}, run {more.name} {high:,.0f}."
 
@@ -257,7 +260,8 @@ def _scores(first: Run, second: Run) -> str:
     """The score that differs most, and who has more."""
     changes = {}
     for name in SCORES:
-        before, after = first.figures[name], second.figures[name]
+        before = first.figures[name]
+        after = second.figures[name]
         if before is not None and after is not None:
             changes[name] = after - before
     if not changes:

@@ -176,7 +176,8 @@ _Amounts = dict[tuple[str, str], float]
 
 def _amounts(evidence: Evidence) -> Iterator[tuple[str, _Amounts, float]]:
     """What planning, each step and each kind of call took of each resource, and how much there was in all."""
-    result, patterns = evidence.result, evidence.patterns
+    result = evidence.result
+    patterns = evidence.patterns
     spent: dict[tuple[str, str], Spending] = {}
     if 0 in patterns.by_pass:
         spent["Planning (pass 0)", "pass-0"] = patterns.by_pass[0]

@@ -59,7 +59,8 @@ def _describe_low_score(evidence: Evidence, blocker: Blocker) -> str:
     values = [each.scores[name] for each in evidence.patterns.assessed if name in each.scores]
     if not values:
         return f"{name.capitalize()} is what the judge finds lacking; it gave no score"
-    last, best = round_down(values[-1]), round_down(max(values))
+    last = round_down(values[-1])
+    best = round_down(max(values))
     needs = f"its threshold is {blocker.threshold:.2f}"
     if len(values) > 1 and max(values) - min(values) < NOTICEABLE:
         passes = name_passes(each.pass_number for each in evidence.patterns.assessed)

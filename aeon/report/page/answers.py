@@ -56,7 +56,8 @@ def view_answers(result: RunResult) -> list[AnswerView]:
     for one in result.history.passes:
         if not one.answer.strip():
             continue
-        number, is_final = one.pass_number, one.pass_number == final
+        number = one.pass_number
+        is_final = one.pass_number == final
         if one.answer in seen:
             same = seen[one.answer]
             views.append(AnswerView(number=number, is_final=is_final, text=Markup(), same_as=same))
@@ -96,7 +97,8 @@ def compare_texts(before: str, after: str) -> Iterator[Part]:
         yield "del", shorten(before, _LONGEST // 2)
         yield "ins", shorten(after, _LONGEST // 2)
         return
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    old = before.splitlines(keepends=True)
+    new = after.splitlines(keepends=True)
     for kind, i, j, k, m in SequenceMatcher(a=old, b=new).get_opcodes():
         if kind == "equal":
             yield from _fold(new[k:m], at_start=k == 0, at_end=m == len(new))
@@ -117,7 +119,8 @@ def _fold(lines: Sequence[str], *, at_start: bool, at_end: bool) -> Iterator[Par
 
 
 def _compare_words(before: str, after: str) -> Iterator[Part]:
-    old, new = re.findall(r"\S+\s*|\s+", before), re.findall(r"\S+\s*|\s+", after)
+    old = re.findall(r"\S+\s*|\s+", before)
+    new = re.findall(r"\S+\s*|\s+", after)
     if not old or not new or len(old) + len(new) > _MOST_WORDS:
         yield "del", before
         yield "ins", after

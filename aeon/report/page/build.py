@@ -58,10 +58,13 @@ def write_report(directory: Path, result: RunResult | None = None, to: Path | No
 
 def draw_report(record: Record) -> bytes:
     """The page of a run."""
-    result, texts = record.result, TextTable()
-    items, patterns = list_items(record), find_patterns(record)
+    result = record.result
+    texts = TextTable()
+    items = list_items(record)
+    patterns = find_patterns(record)
     critical = [] if is_replay(result) else find_critical(items)
-    views, calls = view_passes(result.history, items), describe_items(items, critical, texts)
+    views = view_passes(result.history, items)
+    calls = describe_items(items, critical, texts)
     helpers = {
         "is_replay": is_replay(result),
         "sign_of": sign_of,
@@ -142,7 +145,8 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
 
 
 def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
-    result, total = record.result, record.result.usage.total
+    result = record.result
+    total = record.result.usage.total
     cost = "unknown" if total.cost is None else f"{total.cost:.4f}".rstrip("0").rstrip(".") or "0"
     figures = {
         "passes": str(result.passes),
@@ -208,10 +212,8 @@ def _count_issues(result: RunResult) -> dict[str, int]:
         if (report := record.evaluation_results.validation_report) is not None
         for issue in report.issues
     ]
-    severities, types = (
-        Counter(issue.severity for issue in found),
-        Counter(issue.type for issue in found),
-    )
+    severities = Counter(issue.severity for issue in found)
+    types = Counter(issue.type for issue in found)
     return {
         **{name: severities[name] for name in SEVERITIES[::-1] if severities[name]},
         **dict(types.most_common()),

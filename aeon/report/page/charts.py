@@ -15,10 +15,17 @@ from markupsafe import Markup
 from aeon.report.items import Item
 from aeon.report.words import format_took, one_line, round_down
 
-_SCORES_HEIGHT, _TOP, _BOTTOM = 150, 26, 122
-_LEFT, _RIGHT = 16.0, 93.0
-_LANE, _HEAD, _LABEL, _AXIS = 18, 22, 6.0, 24
-_MOST_LANES, _MOST_VALUES = 24, 8
+_SCORES_HEIGHT = 150
+_TOP = 26
+_BOTTOM = 122
+_LEFT = 16.0
+_RIGHT = 93.0
+_LANE = 18
+_HEAD = 22
+_LABEL = 6.0
+_AXIS = 24
+_MOST_LANES = 24
+_MOST_VALUES = 8
 
 
 def find_floor(scores: Iterable[float]) -> float:
@@ -166,7 +173,8 @@ def _pass_bands(
     begins: dict[int, float] = {}
     for item, (start, _) in zip(items, spans, strict=True):
         begins.setdefault(item.pass_number, start / total * 100)
-    drawn, free = [], 0.0
+    drawn = []
+    free = 0.0
     for number, left in begins.items():
         drawn.append(f'<line class="pass" x1="{left:.2f}%" x2="{left:.2f}%" y1="0" y2="{height}"/>')
         if left >= free:

@@ -16,7 +16,8 @@ from aeon.report.ending import (
 from aeon.report.record import Record
 from aeon.report.words import command_of, program, relative_to_here
 
-_LONGEST_TASK, _MOST = 400, 5
+_LONGEST_TASK = 400
+_MOST = 5
 _BLANK = '="..."'  # stays as it is: quotes tell that a text belongs there
 _TEXTS = ("++convergence.criteria.", "++inputs.")
 
@@ -74,7 +75,8 @@ def command_again(record: Record) -> str:
 def commands_of_calls(record: Record) -> dict[str, str]:
     """The commands that show a call's prompt again, each after the name of the call, and that replay the run; empty
     where nothing was stored."""
-    result, parent = record.result, record.result.parent
+    result = record.result
+    parent = record.result.parent
     if is_resumable(result):
         where = resume_command(record.directory).removeprefix(f"{program()} ")
         return {

@@ -12,7 +12,11 @@ from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep, renumber_steps
 from aeon.report.words import STATES, one_line
 
-_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 196, 38, 40, 12, 6
+_WIDTH = 196
+_HEIGHT = 38
+_GAP_X = 40
+_GAP_Y = 12
+_MARGIN = 6
 _LONGEST = 20
 
 
@@ -47,7 +51,8 @@ def draw_plan(
         _node(step, places[step.step_id], links.get(step.step_id), step.step_id in new)
         for step in steps
     )
-    width, height = max(width, 1), max(height, 1)
+    width = max(width, 1)
+    height = max(height, 1)
     return Markup(
         f'<svg class="plan" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="group" '
         f'aria-label="Plan of {len(steps)} steps"><path class="edges" d="{edges}"/>\n{nodes}</svg>'
@@ -55,18 +60,17 @@ def draw_plan(
 
 
 def _edge(source: tuple[int, int], target: tuple[int, int]) -> str:
-    x1, y1, x2, y2 = (
-        source[0] + _WIDTH,
-        source[1] + _HEIGHT // 2,
-        target[0],
-        target[1] + _HEIGHT // 2,
-    )
+    x1 = source[0] + _WIDTH
+    y1 = source[1] + _HEIGHT // 2
+    x2 = target[0]
+    y2 = target[1] + _HEIGHT // 2
     middle = (x1 + x2) // 2
     return f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}"
 
 
 def _node(step: PlanStep, place: tuple[int, int], link: str | None, is_new: bool) -> str:
-    state, name = step.state, escape(one_line(step.step_id, _LONGEST))
+    state = step.state
+    name = escape(one_line(step.step_id, _LONGEST))
     told = escape(f"{one_line(step.step_id, 80)}: {state}{', changed' if is_new else ''}")
     where = f'transform="translate({place[0]} {place[1]})" aria-label="{told}"'
     mark = f'<circle cx="{_WIDTH - 8}" cy="0" r="5"/>' if is_new else ""

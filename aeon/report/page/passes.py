@@ -164,7 +164,8 @@ def _show_field(step: PlanStep | None, name: str) -> str:
 
 def compare_words(before: str, after: str) -> Markup:
     """The text after a change, with what went as `<del>` and what came as `<ins>`, word by word."""
-    old, new = shorten(before).split(), shorten(after).split()
+    old = shorten(before).split()
+    new = shorten(after).split()
     if not old or not new or len(old) + len(new) > 2 * _MOST_WORDS:
         return Markup(f"{_mark('del', old)} {_mark('ins', new)}".strip())
     parts = []

@@ -68,7 +68,8 @@ def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_byte
 
 def check_address(allowed: Collection[str], request: httpx2.Request) -> None:
     """Raise ValueError for a request to anything but an allowed host."""
-    url, host = request.url, request.url.netloc.decode("ascii")
+    url = request.url
+    host = request.url.netloc.decode("ascii")
     if url.scheme not in _PORTS or url.userinfo:
         raise ValueError(f"{url}: only http and https, and no user name")
     if host not in allowed and (url.port or f"{host}:{_PORTS[url.scheme]}" not in allowed):

@@ -36,7 +36,8 @@ if sys.platform != "win32":  # there the SDK's job object ends what a server has
 _SIGN_OF_LIFE_SECONDS = 2.0
 _CONNECT_SECONDS = 30.0
 _END_SECONDS = 10.0
-_STDERR_BYTES, _STDERR_LINES = 8192, 5
+_STDERR_BYTES = 8192
+_STDERR_LINES = 5
 # The answer of a server that does not know the session: 404 by the specification, 400 by many servers. Either way the
 # message was refused before anything was done for it.
 _UNKNOWN_SESSION = (404, 400)
@@ -57,7 +58,9 @@ class ServerSession:
     def __init__(
         self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal
     ) -> None:
-        self._server, self._environ, self._portal = server, environ, portal
+        self._server = server
+        self._environ = environ
+        self._portal = portal
         self._lock = threading.Lock()
         self._connection: _ServerLife | None = None
         self._restarts = 0
@@ -141,7 +144,9 @@ class _ServerLife:
     ) -> None:
         import anyio
 
-        self._server, self._environ, self._portal = server, environ, portal
+        self._server = server
+        self._environ = environ
+        self._portal = portal
         self._last_words = ""
         self._end = anyio.Event()
         self.forgotten = False
