@@ -49,11 +49,12 @@ def _run(given: list[str]) -> int:
         rest = [word.removeprefix("install=") for word in rest if not word.startswith("-")]
     if name == "ask":
         rest = quote_task(rest)
-    parsed = make_parser(name).parse_words(rest)
+    parser = make_parser(name)
+    parsed = parser.parse(rest)
     if _takes_long(name, rest):
         say("Aeon is starting ...")
     with _prints_of(name):
-        return int(parsed.function(parsed) or DONE)
+        return parser.carry_out(parsed)
 
 
 def _takes_long(name: str, words: Sequence[str]) -> bool:
@@ -77,4 +78,4 @@ def _put_command_first(given: list[str]) -> list[str]:
     name = find_command(others) if flag == _NO_PROJECT else ""
     if name not in COMMANDS:
         return given
-    return [*others, flag] if make_parser(name).knows(flag) else others
+    return [*others, flag] if make_parser(name).takes_flag(flag) else others

@@ -21,16 +21,16 @@ from aeon.domain.errors import ConfigError
 
 def lint_prompts(parser):
     """Check prompts for words that are too long."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a template")
-    parser.add_word("longest", type=int, metavar="N", help="how long a word may be")
-    parser.set_defaults(function=check)
+    parser.add("[FILE ...]", "a template")
+    parser.add("[longest=N]", "how long a word may be", type=int)
+    parser.function = check
 
 
 def check(given):
-    if not given.files:
+    if not given.file:
         raise ConfigError("which file?", hint="aeon lint-prompts FILE...")
-    print(f"checked {', '.join(given.files)} by {given.longest}")
-    return 1 if "bad.j2" in given.files else None
+    print(f"checked {', '.join(given.file)} by {given.longest}")
+    return 1 if "bad.j2" in given.file else None
 
 
 def nothing(parser):

@@ -168,7 +168,7 @@ def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(
         "+provider.extra_headers_env.X-Team=TEAM",
     )
     (row,) = open_dataset(dataset(tmp_path, 1), BatchColumns(), Common()).rows()
-    composition = read_composition(make_parser("").parse_words(words))
+    composition = read_composition(make_parser("").parse(words))
     sent = ray.cloudpickle.dumps((job_of(composition, tmp_path, monkeypatch), row))
     assert cluster.url.encode() in sent
     assert not [secret for secret in secrets.values() if secret.encode() in sent]

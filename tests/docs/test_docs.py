@@ -231,7 +231,7 @@ def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) 
     flags = [word for word in rest if word.startswith("--")]
     if {"--help", "--version"} & {*flags}:
         return
-    given = make_parser(command).parse_words(rest)
+    given = make_parser(command).parse(rest)
     overrides = [text for text in getattr(given, "overrides", []) if not is_own(text, words)]
     assert command or flags or overrides
     assert not getattr(given, "bare", [])

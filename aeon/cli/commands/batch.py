@@ -196,7 +196,7 @@ def merge_results(given: Namespace) -> int:
 def unpack_row(given: Namespace) -> int:
     """Put the record of a row into a folder, with its page. Raises ConfigError for a row that left
     none."""
-    directory: Path = given.directory.expanduser()
+    directory: Path = given.dir.expanduser()
     unpack_record(given.results.expanduser(), given.id, directory)
     from aeon.report.page.build import write_report  # slow to load
 

@@ -37,7 +37,7 @@ def check(given: Namespace) -> int:
     # The name of a file may have the form of an override.
     named = [word for word in given.overrides if Path(word).exists()]
     given.overrides = [word for word in given.overrides if word not in named]
-    paths = [Path(word) for word in (*given.files, *named)]
+    paths = [Path(word) for word in (*given.file, *named)]
     if not paths:
         raise ConfigError("which file?", hint="`aeon check workflow.yaml`")
     settings = compose_settings(read_composition(given))

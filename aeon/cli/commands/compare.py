@@ -22,7 +22,7 @@ def compare(given: Namespace) -> int:
     """Print the runs beside each other and write `compare.html` and `compare.csv`; with
     `output=json` or `output=csv` print that and write nothing. Raises ConfigError for what holds no
     two runs, ArtefactError for what cannot be written."""
-    paths: list[Path] = given.runs
+    paths: list[Path] = given.run
     _check(paths)
     comparison = compare_runs(paths)
     if len(comparison.runs) < 2:

@@ -30,7 +30,7 @@ _HEADING = re.compile(r"#{1,6} +(?P<title>.+)")
 def docs(given: Namespace) -> int:
     """Print a page, a key, the places where words stand, or the list of pages. Raises ConfigError
     for what is neither a page nor a key, and stands nowhere."""
-    words: list[str] = given.topic
+    words: list[str] = given.word
     own = find_config_folders(given.words)
     if not words:
         _put_list()

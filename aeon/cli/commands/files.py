@@ -32,7 +32,7 @@ def init(given: Namespace) -> int:
     """Copy into the folder, with a project file, and print the commands that use the copies. Raises
     ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be
     written."""
-    directory: Path = given.directory.expanduser()
+    directory: Path = given.dir.expanduser()
     contents = {directory / relative: source.read_bytes() for source, relative in packaged_files()}
     copied = len(contents)
     contents[directory / FILE] = (TEXTS / "project.yaml").read_bytes()

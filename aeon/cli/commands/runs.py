@@ -31,7 +31,7 @@ _SCORES = f"Scores: {', '.join(SCORE_CODES)}."
 def runs(given: Namespace) -> int:
     """List runs. Raises ConfigError for what is no folder, and for a condition or a time that
     cannot be read."""
-    folder = _find_folder(given.directory)
+    folder = _find_folder(given.dir)
     found = find_runs(folder)
     selection = Selection(where=given.where, since=given.since, task=given.task)
     selected = selection.select(found, datetime.now(UTC))
@@ -103,7 +103,7 @@ def _size(number: float) -> str:
 
 def prune(given: Namespace) -> int:
     """Remove runs. Raises ConfigError for bad usage, and when nobody can be asked."""
-    folder = _find_folder(given.directory)
+    folder = _find_folder(given.dir)
     keep = given.keep or 0
     days = min(given.older_than or 0, _MOST_DAYS)
     is_chosen = given.keep is not None or given.older_than is not None

@@ -29,7 +29,7 @@ def trust(given: Namespace) -> int:
     """Show a folder and remember that the person trusts it as it is. 1 when they do not. Raises
     ConfigError, with the hash, where nobody can be asked, and ArtefactError when it cannot be
     remembered."""
-    folder = Path(given.directory).expanduser().resolve()
+    folder = given.dir.expanduser().resolve()
     if given.list:
         put("\n".join(_list()) or "No folder is trusted. `aeon trust DIR` shows one and asks.")
         return DONE

@@ -4,13 +4,12 @@ imported when the command is carried out."""
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from aeon.cli.syntax.parser import CommandParser, Declare, OneOf
+from aeon.cli.syntax.parser import CommandParser, Declare
 from aeon.cli.syntax.registered import is_registered, load_declaration
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import CallName
@@ -21,21 +20,11 @@ SHELLS = ("bash", "fish", "zsh")
 CALLS: tuple[str, ...] = get_args(CallName)
 
 
-def _function(module: str, name: str) -> Callable[[Namespace], int]:
-    """A function of a module of the command line, which is imported when it is called."""
-
-    def carry_out(given: Namespace) -> int:
-        command = getattr(import_module(f"aeon.cli.{module}"), name)
-        return int(command(given))
-
-    return carry_out
-
-
 def declare_run(parser: CommandParser) -> None:
     """Run a task."""
     parser.usage = 'aeon task="..." [key=value ...] [group=option ...]'
     parser.add_overrides()
-    parser.set_defaults(function=_function("commands.run", "run"))
+    parser.function = "aeon.cli.commands.run:run"
 
 
 def declare_ask(parser: CommandParser) -> None:
@@ -58,8 +47,8 @@ def declare_init(parser: CommandParser) -> None:
     made if it does not exist, and nothing is overwritten. The commands that use the copies are
     printed.
     """
-    parser.add_argument("directory", type=Path, metavar="DIR", help="a folder")
-    parser.set_defaults(function=_function("commands.files", "init"))
+    parser.add("DIR", "a folder", type=Path)
+    parser.function = "aeon.cli.commands.files:init"
 
 
 def declare_render(parser: CommandParser) -> None:
@@ -70,9 +59,9 @@ def declare_render(parser: CommandParser) -> None:
 
       aeon render step task="name three rivers" prompts.dir=mine/prompts
     """
-    parser.add_argument("call", type=OneOf(*CALLS), metavar="CALL", help=", ".join(CALLS))
+    parser.add("CALL", ", ".join(CALLS), known=CALLS)
     parser.add_overrides(and_bare_words=False)
-    parser.set_defaults(function=_function("commands.files", "render"))
+    parser.function = "aeon.cli.commands.files:render"
 
 
 def declare_plan(parser: CommandParser) -> None:
@@ -86,9 +75,9 @@ def declare_plan(parser: CommandParser) -> None:
     What was interrupted, killed or cut short is in that directory as far as it came: `aeon plan
     resume=DIR` goes on without paying again for what was answered.
     """
-    parser.add_word("out", metavar="FILE", help="a new file; without it, standard output")
+    parser.add("[out=FILE]", "a new file; without it, standard output")
     parser.add_overrides()
-    parser.set_defaults(function=_function("commands.plan", "plan"))
+    parser.function = "aeon.cli.commands.plan:plan"
 
 
 def declare_check(parser: CommandParser) -> None:
@@ -101,11 +90,11 @@ def declare_check(parser: CommandParser) -> None:
 
     Status 0: every file can be run; 2: one cannot.
     """
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a workflow file")
-    parser.add_argument("--json", action="store_true", help="print one JSON document, not text")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    parser.add("[FILE ...]", "a workflow file")
+    parser.add("[--json]", "print one JSON document, not text")
+    parser.add("[--ascii]", "draw with ASCII characters only")
     parser.add_overrides(and_bare_words=False)
-    parser.set_defaults(function=_function("commands.check", "check"))
+    parser.function = "aeon.cli.commands.check:check"
 
 
 def declare_tools(parser: CommandParser) -> None:
@@ -115,10 +104,9 @@ def declare_tools(parser: CommandParser) -> None:
     list theirs. `aeon tools tools=builtin` lists those that come with Aeon; `aeon docs tools`
     explains how to add your own.
     """
-    text = "what a model is shown of each tool, and its conditions, as JSON"
-    parser.add_argument("--json", action="store_true", help=text)
+    parser.add("[--json]", "what a model is shown of each tool, and its conditions, as JSON")
     parser.add_overrides()
-    parser.set_defaults(function=_function("commands.tools", "tools"))
+    parser.function = "aeon.cli.commands.tools:tools"
 
 
 def declare_doctor(parser: CommandParser) -> None:
@@ -131,7 +119,7 @@ def declare_doctor(parser: CommandParser) -> None:
     Status 0: everything works; 1: something does not; 2: the configuration cannot be used.
     """
     parser.add_overrides()
-    parser.set_defaults(function=_function("commands.provider", "doctor"))
+    parser.function = "aeon.cli.commands.provider:doctor"
 
 
 def declare_verify(parser: CommandParser) -> None:
@@ -145,7 +133,7 @@ def declare_verify(parser: CommandParser) -> None:
     before all were run; 2: the configuration cannot be used.
     """
     parser.add_overrides()
-    parser.set_defaults(function=_function("commands.provider", "verify"))
+    parser.function = "aeon.cli.commands.provider:verify"
 
 
 def declare_inspect(parser: CommandParser) -> None:
@@ -153,17 +141,18 @@ def declare_inspect(parser: CommandParser) -> None:
 
     It is made from the files in the run's directory. Each run leaves it as report.html
     (observability.report=false: it does not); this makes it of older runs too.
+
+      output=json    the key facts, what stands out and all patterns across the passes
+      output=text    what stands out, in a few lines
+      output=cycles  each LLM cycle as a line of JSON, in order, with the whole plan that it saw
     """
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run's directory")
-    parser.add_argument("--open", action="store_true", help="open the page in the browser")
-    text = "write it to this file, not to RUN/report.html"
-    parser.add_argument("--output", type=Path, dest="page", metavar="FILE", help=text)
-    forms = (
-        "make no page, but print: the key facts, what stands out and all patterns across passes as JSON; what stands "
-        "out in a few lines; each LLM cycle as a line of JSON with the whole plan that it saw"
+    parser.add("RUN", "a run's directory", type=Path)
+    parser.add("[--open]", "open the page in the browser")
+    parser.add(
+        "[--output FILE]", "write it to this file, not to RUN/report.html", type=Path, dest="page"
     )
-    parser.add_word("output", type=OneOf("json", "text", "cycles"), help=forms)
-    parser.set_defaults(function=_function("commands.inspect", "inspect"))
+    parser.add("[output=json|text|cycles]", "print this, and make no page")
+    parser.function = "aeon.cli.commands.inspect:inspect"
 
 
 def declare_runs(parser: CommandParser) -> None:
@@ -172,17 +161,17 @@ def declare_runs(parser: CommandParser) -> None:
     Of each: directory, how it ended, its scores (completeness, coherence, consistency), cost, size
     and task. A run that a kill cut off is shown with the command that goes on with it.
     """
-    text = "the folder, without hidden ones; by default this one"
-    parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR", help=text)
-    text = "those of which it is true, as in 'completeness<0.9 and cost>1'"
-    parser.add_word("where", metavar="CONDITION", help=text)
-    parser.add_word(
-        "since", metavar="TIME", help="those that began since then: 7d, 12h, 2026-07-01"
+    parser.add(
+        "[DIR]", "the folder, without hidden ones; by default this one", type=Path, default=Path()
     )
-    parser.add_word("task~", dest="task", metavar="TEXT", help="those whose task has this text")
-    parser.add_word("limit", type=_read_limit, metavar="N", help="so many; by default 50")
-    parser.add_word("output", type=OneOf("json"), help="a list of objects")
-    parser.set_defaults(function=_function("commands.runs", "runs"))
+    parser.add(
+        "[where=CONDITION]", "those of which it is true, as in 'completeness<0.9 and cost>1'"
+    )
+    parser.add("[since=TIME]", "those that began since then: 7d, 12h, 2026-07-01")
+    parser.add("[task~=TEXT]", "those whose task has this text")
+    parser.add("[limit=N]", "so many; by default 50", type=_read_limit)
+    parser.add("[output=json]", "a list of objects", known=("json",))
+    parser.function = "aeon.cli.commands.runs:runs"
 
 
 def declare_prune(parser: CommandParser) -> None:
@@ -192,13 +181,11 @@ def declare_prune(parser: CommandParser) -> None:
     and those that a run which was stopped goes on with. With both --keep and --older-than, a run
     goes if both let it go.
     """
-    text = "the folder; by default this one"
-    parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR", help=text)
-    parser.add_argument("--keep", type=int, metavar="N", help="keep the newest N")
-    text = "keep those that began within so many days"
-    parser.add_argument("--older-than", type=int, metavar="DAYS", help=text)
-    parser.add_argument("--yes", action="store_true", help="do not ask, for scripts")
-    parser.set_defaults(function=_function("commands.runs", "prune"))
+    parser.add("[DIR]", "the folder; by default this one", type=Path, default=Path())
+    parser.add("[--keep N]", "keep the newest N", type=int)
+    parser.add("[--older-than DAYS]", "keep those that began within so many days", type=int)
+    parser.add("[--yes]", "do not ask, for scripts")
+    parser.function = "aeon.cli.commands.runs:prune"
 
 
 def declare_compare(parser: CommandParser) -> None:
@@ -209,14 +196,19 @@ def declare_compare(parser: CommandParser) -> None:
     their plans and answers as differences. The table stands on standard output; compare.html and
     compare.csv are written.
     """
-    text = "a run's directory, or a folder with runs under it, such as a multirun's"
-    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help=text)
-    text = "where the files go: by default the one folder that was named, else this one"
-    parser.add_word("out", type=Path, metavar="DIR", help=text)
-    text = "print that instead, and write nothing"
-    parser.add_word("output", type=OneOf("table", "json", "csv"), default="table", help=text)
-    parser.add_argument("--open", action="store_true", help="open the page in a browser")
-    parser.set_defaults(function=_function("commands.compare", "compare"))
+    parser.add(
+        "[RUN ...]",
+        "a run's directory, or a folder with runs under it, such as a multirun's",
+        type=Path,
+    )
+    parser.add(
+        "[out=DIR]",
+        "where the files go: by default the one folder that was named, else this one",
+        type=Path,
+    )
+    parser.add("[output=table|json|csv]", "print that instead, and write nothing", default="table")
+    parser.add("[--open]", "open the page in a browser")
+    parser.function = "aeon.cli.commands.compare:compare"
 
 
 def declare_batch(parser: CommandParser) -> None:
@@ -241,14 +233,21 @@ def declare_batch(parser: CommandParser) -> None:
     usage, or a batch that would cost more than may be spent without a question, 3 a row did not
     converge, or a cap stopped the batch, 130 interrupted.
     """
-    text = ".jsonl (an object a line), .csv or .tsv with a header, .parquet; - is JSON Lines from standard input"
-    parser.add_word("dataset", required=True, metavar="FILE", help=text)
-    text = "where the results go, JSON Lines; - is standard output, which cannot be gone on with"
-    parser.add_word("out", required=True, metavar="FILE", help=text)
-    text = "only every n-th row from the i-th on, for n jobs side by side"
-    parser.add_word("shard", default="1/1", metavar="i/n", help=text)
+    parser.add(
+        "dataset=FILE",
+        ".jsonl (an object a line), .csv or .tsv with a header, .parquet; - is JSON Lines from standard input",
+    )
+    parser.add(
+        "out=FILE",
+        "where the results go, JSON Lines; - is standard output, which cannot be gone on with",
+    )
+    parser.add(
+        "[shard=i/n]",
+        "only every n-th row from the i-th on, for n jobs side by side",
+        default="1/1",
+    )
     parser.add_overrides()
-    parser.set_defaults(function=_function("commands.batch", "batch"))
+    parser.function = "aeon.cli.commands.batch:batch"
 
 
 def declare_merge(parser: CommandParser) -> None:
@@ -256,25 +255,22 @@ def declare_merge(parser: CommandParser) -> None:
 
     Gaps and doubles are refused.
     """
-    parser.add_argument(
-        "results", type=Path, nargs="+", metavar="RESULTS", help="what shards wrote"
-    )
-    text = "a new file; FILE.csv is a table"
-    parser.add_word("out", type=Path, required=True, metavar="FILE", help=text)
-    parser.set_defaults(function=_function("commands.batch", "merge_results"))
+    parser.add("RESULTS ...", "what shards wrote", type=Path)
+    parser.add("out=FILE", "a new file; FILE.csv is a table", type=Path)
+    parser.function = "aeon.cli.commands.batch:merge_results"
 
 
 def declare_record(parser: CommandParser) -> None:
     """Put the record of a row of a batch into a folder, and print its page."""
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="what a batch wrote")
-    parser.add_argument("id", metavar="ID", help="the id of a row")
-    parser.add_argument("directory", type=Path, metavar="DIR", help="a new folder")
-    parser.set_defaults(function=_function("commands.batch", "unpack_row"))
+    parser.add("RESULTS", "what a batch wrote", type=Path)
+    parser.add("ID", "the id of a row")
+    parser.add("DIR", "a new folder", type=Path)
+    parser.function = "aeon.cli.commands.batch:unpack_row"
 
 
 def declare_cassette(parser: CommandParser) -> None:
     """Recordings of runs as portable files: export and show."""
-    parser.add_argument("command", type=OneOf("export", "show"), help="as below")
+    parser.add("COMMAND", "as below", known=("export", "show"))
 
 
 def declare_export(parser: CommandParser) -> None:
@@ -282,21 +278,18 @@ def declare_export(parser: CommandParser) -> None:
 
     `aeon store=replay store.path=OUT.aeon` runs it again without a model.
     """
-    text = "a run's directory, a store (*.sqlite) or a cassette"
-    parser.add_argument("run", type=Path, metavar="RUN", help=text)
-    parser.add_argument("out", type=Path, metavar="OUT.aeon", help="the file to write")
-    text = "who answered; by default the models' names"
-    parser.add_argument("--answered-by", metavar="TEXT", help=text)
-    parser.add_argument("--note", metavar="TEXT", help="a note for those who replay it")
-    text = "replace a file that is there already"
-    parser.add_argument("--force", action="store_true", help=text)
-    parser.set_defaults(function=_function("commands.cassette", "export"))
+    parser.add("RUN", "a run's directory, a store (*.sqlite) or a cassette", type=Path)
+    parser.add("OUT.aeon", "the file to write", type=Path)
+    parser.add("[--answered-by TEXT]", "who answered; by default the models' names")
+    parser.add("[--note TEXT]", "a note for those who replay it")
+    parser.add("[--force]", "replace a file that is there already")
+    parser.function = "aeon.cli.commands.cassette:export"
 
 
 def declare_show(parser: CommandParser) -> None:
     """Print who answered a cassette and when, and every call of it."""
-    parser.add_argument("file", type=Path, metavar="FILE.aeon", help="a cassette")
-    parser.set_defaults(function=_function("commands.cassette", "show"))
+    parser.add("FILE.aeon", "a cassette", type=Path)
+    parser.function = "aeon.cli.commands.cassette:show"
 
 
 def declare_trust(parser: CommandParser) -> None:
@@ -314,13 +307,10 @@ def declare_trust(parser: CommandParser) -> None:
     ($XDG_STATE_HOME/aeon, or the folder in AEON_STATE_DIR). `aeon docs trust` explains it, and
     whose runs may be resumed.
     """
-    parser.add_argument(
-        "directory", nargs="?", default=".", metavar="DIR", help="by default this folder"
-    )
-    text = "the folders that you trust, and whether they have changed since"
-    parser.add_argument("--list", action="store_true", help=text)
-    parser.add_argument("--forget", action="store_true", help="trust DIR no more")
-    parser.set_defaults(function=_function("commands.trust", "trust"))
+    parser.add("[DIR]", "by default this folder", type=Path, default=Path())
+    parser.add("[--list]", "the folders that you trust, and whether they have changed since")
+    parser.add("[--forget]", "trust DIR no more")
+    parser.function = "aeon.cli.commands.trust:trust"
 
 
 def declare_docs(parser: CommandParser) -> None:
@@ -335,11 +325,10 @@ def declare_docs(parser: CommandParser) -> None:
       aeon docs ttl
       aeon docs exit status
     """
-    text = "a page, a key, a group, or words to search for"
-    parser.add_argument("topic", nargs="*", metavar="WORD", help=text)
-    parser.add_argument("--search", action="store_true", help="search, also for the name of a page")
+    parser.add("[WORD ...]", "a page, a key, a group, or words to search for")
+    parser.add("[--search]", "search, also for the name of a page")
     parser.add_config_flags()
-    parser.set_defaults(function=_function("commands.docs", "docs"))
+    parser.function = "aeon.cli.commands.docs:docs"
 
 
 def declare_schema(parser: CommandParser) -> None:
@@ -355,8 +344,8 @@ def declare_schema(parser: CommandParser) -> None:
 
       # yaml-language-server: $schema=../ttl.schema.json
     """
-    parser.add_argument("group", nargs="?", metavar="GROUP", help="a folder of conf/, such as ttl")
-    parser.set_defaults(function=_function("commands.files", "schema"))
+    parser.add("[GROUP]", "a folder of conf/, such as ttl")
+    parser.function = "aeon.cli.commands.files:schema"
 
 
 def declare_completion(parser: CommandParser) -> None:
@@ -370,8 +359,8 @@ def declare_completion(parser: CommandParser) -> None:
 
     The scripts call `aeon completion -- WORD...`, which prints the completions of the last word.
     """
-    parser.add_argument("shell", nargs="?", type=OneOf(*SHELLS), help="the shell")
-    parser.set_defaults(function=_function("syntax.completion", "completion"))
+    parser.add("[SHELL]", "the shell", known=SHELLS)
+    parser.function = "aeon.cli.syntax.completion:completion"
 
 
 def declare_help(parser: CommandParser) -> None:
@@ -379,9 +368,9 @@ def declare_help(parser: CommandParser) -> None:
 
     Without COMMAND, the general help.
     """
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="one or two words")
+    parser.add("[COMMAND ...]", "one or two words")
     parser.add_config_flags()
-    parser.set_defaults(function=_function("syntax.help", "help"))
+    parser.function = "aeon.cli.syntax.help:help"
 
 
 COMMANDS: dict[str, Declare] = {

@@ -41,7 +41,7 @@ def list_candidates(words: Sequence[str]) -> list[str]:
     own = find_config_folders(words)
     name = find_command(before)
     parser = make_parser(name)
-    values = parser.list_values()
+    values = parser.known_values
     offered = [*_list_names(before, name), *values]
     if name == "docs":
         offered += list_pages()

@@ -20,8 +20,8 @@ from aeon.domain.errors import ConfigError
 
 
 def help(given: Namespace) -> int:
-    """Print what a command takes; the general help without one. Raises ConfigError for a command that does not
-    exist."""
+    """Print what a command takes; the general help without one. Raises ConfigError for a command
+    that does not exist."""
     show_help(" ".join(given.command), given.words)
     return DONE
 
@@ -40,7 +40,7 @@ def show_help(name: str, words: Sequence[str]) -> None:
         near = get_close_matches(name, [*COMMANDS, *list_registered()], n=1)
         hint = f"Did you mean `aeon help {near[0]}`?" if near else "`aeon help` lists the commands."
         raise ConfigError(f"{name}: there is no such command", hint=hint)
-    put("\n\n".join(make_parser(known).format_help() for known in names))
+    put("\n\n".join(make_parser(known).write_help() for known in names))
 
 
 def _write_general(words: Sequence[str]) -> str:

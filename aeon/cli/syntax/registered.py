@@ -37,7 +37,7 @@ def load_declaration(word: str) -> Declare:
     @functools.wraps(registered)
     def declare(parser: CommandParser) -> None:
         call_factory(command, registered, parser, hint=_HINT)
-        if not callable(parser.get_default("function")):
+        if not parser.function:
             raise ConfigError(f"{command}: its declaration names no function", hint=_HINT)
         parser.epilog = f"A command of the package {list_registered()[word]}."
 
