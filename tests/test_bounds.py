@@ -105,7 +105,6 @@ SHARED = frozenset(
         "Entry",
         "Environment",
         "Finding",
-        "Job",
         "Journal",
         "Member",
         "Message",

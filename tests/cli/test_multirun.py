@@ -11,11 +11,10 @@ from rich.cells import cell_len
 
 from aeon.batch.runner import GroupControl
 from aeon.cli.job.multirun import (
-    Job,
     compare_jobs,
-    read_jobs,
-    statuses_of,
-    write_csv,
+    has_ended,
+    name_stop,
+    read_statuses,
     write_status,
 )
 from aeon.cli.main import main
@@ -28,7 +27,8 @@ from aeon.cli.terminal.status import (
     USAGE,
     status_of_all,
 )
-from aeon.report.compare.rows import compare_runs
+from aeon.report.compare.forms import COLUMNS_OF_JOBS, write_csv
+from aeon.report.compare.rows import Run, compare_runs
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
@@ -112,16 +112,17 @@ def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
     ],
 )
 def test_the_worst_of_statuses(statuses: list[int], expected: int) -> None:
-    jobs = [Job(number, Path(), status) for number, status in enumerate(statuses)]
-    assert status_of_all(GroupControl(), statuses_of(jobs)) == expected
+    jobs = [Run(name="", directory=Path(), ended="", status=status) for status in statuses]
+    assert status_of_all(GroupControl(), read_statuses(jobs)) == expected
 
 
 def test_statuses_are_left_where_the_jobs_were(tmp_path: Path) -> None:
+    (tmp_path / "multirun.yaml").touch()
     for number, status in enumerate((0, 3)):
         (tmp_path / str(number)).mkdir()
         write_status(tmp_path / str(number), status)
     (tmp_path / "2" / ".hydra").mkdir(parents=True)
-    assert [job.status for job in read_jobs(tmp_path)] == [0, 3, FAILED]
+    assert [job.status for job in compare_jobs(tmp_path).runs] == [0, 3, FAILED]
 
 
 def table(err: str) -> list[dict[str, str]]:
@@ -296,10 +297,11 @@ def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) 
     (hydra / "hydra.yaml").write_text("hydra: {job: {num: 0}}\n")
     (hydra / "overrides.yaml").write_text("[a=1, 'b=${none}']\n")
     write_status(hydra.parent, USAGE)
-    jobs = read_jobs(tmp_path)
-    assert jobs == [Job(0, hydra.parent, USAGE, "no result")]
-    comparison = compare_jobs(tmp_path, jobs, [["a=1", "b=${none}"], ["a=1", "b=2"]])
+    comparison = compare_jobs(tmp_path, [["a=1", "b=${none}"], ["a=1", "b=2"]])
     began, never = comparison.runs
+    assert (began.number, began.status, never.number, never.status) == (0, USAGE, 1, None)
+    assert not has_ended(began)
+    assert not has_ended(never)
     assert comparison.parameters == ("b",)
     assert (began.ended, began.parameters["b"], began.directory) == (
         "unfinished",
@@ -307,7 +309,7 @@ def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) 
         hydra.parent,
     )
     assert (never.name, never.ended, never.parameters["b"]) == ("1", "not started", "2")
-    write_csv(comparison, jobs, tmp_path)
+    write_csv(comparison, tmp_path / "summary.csv", COLUMNS_OF_JOBS)
     with (tmp_path / "summary.csv").open(newline="") as file:
         assert [(row["job"], row["exit"]) for row in csv.DictReader(file)] == [
             ("0", "2"),
@@ -320,18 +322,19 @@ def test_a_job_that_a_setting_stopped_ended_by_it(aeon: RunAeon, tmp_path: Path)
     path = next(tmp_path.glob("sweep/0-*/result.json"))
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "termination_reason": "interrupted"}))
-    sweep = tmp_path / "sweep"
-    stopped, other = compare_jobs(sweep, read_jobs(sweep), [], "sweep.max_cost").runs
+    stopped, other = name_stop(compare_jobs(tmp_path / "sweep"), "sweep.max_cost").runs
     assert (stopped.ended, other.ended) == ("sweep.max_cost", "step_failed")
 
 
 def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their_directories(
     tmp_path: Path,
 ) -> None:
+    (tmp_path / "multirun.yaml").touch()
     for number in (10, 9):
         (tmp_path / str(number)).mkdir()
         write_status(tmp_path / str(number), DONE)
-    assert [(job.number, job.status) for job in read_jobs(tmp_path)] == [(9, 0), (10, 0)]
+    jobs = compare_jobs(tmp_path).runs
+    assert [(job.number, job.status) for job in jobs] == [(9, 0), (10, 0)]
 
 
 @pytest.mark.parametrize(

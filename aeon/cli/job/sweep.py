@@ -18,16 +18,16 @@ from aeon.batch.results import lock
 from aeon.cli.job.job import hydra_errors, run_job
 from aeon.cli.job.multirun import (
     compare_jobs,
-    read_jobs,
-    statuses_of,
-    write_csv,
+    has_ended,
+    name_stop,
+    read_statuses,
     write_status,
 )
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
-from aeon.cli.job.sweep_resume import SEAL, find_done, has_ended, seal_multirun
+from aeon.cli.job.sweep_resume import SEAL, find_done, seal_multirun
 from aeon.cli.terminal.status import INTERRUPTED, run_guarded, status_of_all
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
@@ -39,6 +39,7 @@ from aeon.config.settings import SweepSettings
 from aeon.domain.errors import ConfigError
 from aeon.files.pinned import Pinned, list_pinned, pin
 from aeon.llm.prices import check_prices, price_book
+from aeon.report.compare.forms import COLUMNS_OF_JOBS, write_csv
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here
 
 _EXCLUDED = "hydra.job.config.override_dirname.exclude_keys"
@@ -88,7 +89,7 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, launcher: type[Threads
             else:
                 hydra_private.start_multirun(of, sweep.carry_out, launcher)
     except (KeyboardInterrupt, ConfigError) as error:
-        if not (has_begun := mark.stat().st_size or read_jobs(mark.parent)):
+        if not (has_begun := mark.stat().st_size or compare_jobs(mark.parent).runs):
             mark.unlink()
             (mark.parent / SEAL).unlink(missing_ok=True)
         if not has_begun or isinstance(error, ConfigError):
@@ -107,21 +108,20 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     """Show the jobs side by side and leave them as files; the exit status."""
     from aeon.cli.terminal.side_by_side import draw_comparison  # slow to load
 
-    jobs = read_jobs(directory)
-    reason = sweep.control.reason
-    stopped_by = sweep.stopped_by if reason else ""
-    comparison = compare_jobs(directory, jobs, planned, stopped_by)
-    status = status_of_all(sweep.control, statuses_of(jobs))
+    comparison = compare_jobs(directory, planned)
+    is_done = all(map(has_ended, comparison.runs))
+    status = status_of_all(sweep.control, read_statuses(comparison.runs))
+    if reason := sweep.control.reason:
+        comparison = name_stop(comparison, sweep.stopped_by)
     table = draw_comparison(comparison, is_terminal=sys.stderr.isatty())
     count = count_noun(len(comparison.runs), "job")
     say(f"\n{table}\nExit status {status}, the worst of {count}.")
     if reason:
         say(f"Stopped: {reason}.")
-    is_done = len(jobs) == len(comparison.runs) and all(map(has_ended, jobs))
     if not is_done and (directory / "multirun.yaml").stat().st_size:
         go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
         say(f"What is missing or failed is run with: {go_on}")
-    write_csv(comparison, jobs, directory)
+    write_csv(comparison, directory / "summary.csv", COLUMNS_OF_JOBS)
     from aeon.report.compare.page import write_page_of_jobs  # slow to load
 
     write_page_of_jobs(comparison, directory, say, warn)

@@ -10,10 +10,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from aeon.batch.summary import is_final
-from aeon.cli.job.multirun import Job, read_jobs
+from aeon.cli.job.multirun import compare_jobs, has_ended
 from aeon.cli.job.prepare import composition_of
-from aeon.cli.terminal.status import FAILED
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.own_runs import is_own, make_seal, read_trust, require_own
 from aeon.config.recompose import directory_of
@@ -21,7 +19,6 @@ from aeon.config.settings import hash_of_json
 from aeon.domain.errors import ConfigError
 from aeon.files.fast_yaml import read_yaml
 from aeon.report.compare.rows import BEFORE
-from aeon.report.runs import end_without_result
 from aeon.report.words import one_line
 
 _ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace", "trust")
@@ -123,21 +120,17 @@ def _read(directory: Path) -> DictConfig:
     return recorded
 
 
-def has_ended(job: Job) -> bool:
-    """Whether a job is not run again when its multirun goes on."""
-    line = {"ended": job.ended, "unusable_calls": job.unusable_calls}
-    return is_final(line) and job.status != FAILED
-
-
 def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
     """The directories of the jobs that are done, by their numbers, and those that hold the answers of the others, moved
     out of the way. Raises ConfigError when a job still runs."""
     done, before = dict[int, Path](), dict[int, Path]()
-    for job in read_jobs(directory):
+    for job in compare_jobs(directory).runs:
+        if job.directory is None or job.number is None:
+            continue
         if has_ended(job):
             done[job.number] = job.directory
             continue
-        if end_without_result(job.directory) == "running":
+        if job.ended == "running":
             problem = f"sweep.resume={directory}: job {job.number} still runs"
             raise ConfigError(problem, hint="Wait for its end, or stop it.")
         folder = directory / BEFORE

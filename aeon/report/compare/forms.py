@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
+from aeon.observability.artefacts import replace_file
 from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
 from aeon.report.words import escape_controls, round_down
@@ -28,20 +31,34 @@ def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> s
     return f"{value:,.{small.get(name, 0)}f}"
 
 
-def csv_text(comparison: Comparison) -> str:
-    """The comparison as CSV: a line for each run, exact values."""
+COLUMNS_OF_RUNS = {"run": "name", "cause": "cause", "error": "error", "directory": "directory"}
+COLUMNS_OF_JOBS = {"job": "number", "exit": "status", "directory": "directory"}
+"""The columns of a table before and after the parameters and figures, and the attributes of `Run` in them."""
+
+
+def csv_text(comparison: Comparison, columns: Mapping[str, str] = COLUMNS_OF_RUNS) -> str:
+    """The comparison as CSV: a line for each run, exact values. The first of the `columns` begins each line, the others
+    end it."""
     text = StringIO(newline="")
     keys = comparison.parameters
     writer = csv.writer(text)
-    writer.writerow(["run", *keys, "ended", "converged", *FIGURES, "cause", "error", "directory"])
+    first, *last = columns
+    writer.writerow([first, *keys, "ended", "converged", *FIGURES, *last])
     for run in comparison.runs:
         converged = "" if run.converged is None else str(run.converged).lower()
         values = [show(run.parameters.get(key)) for key in keys]
         figures = [run.figures[name] for name in FIGURES]
-        row: list[object] = [run.name, *values, run.ended, converged, *figures]
-        row += [run.cause, run.error, run.directory]
+        name, *end = (getattr(run, attribute) for attribute in columns.values())
+        row: list[object] = [name, *values, run.ended, converged, *figures, *end]
         writer.writerow(escape_controls(cell) if isinstance(cell, str) else cell for cell in row)
     return text.getvalue()
+
+
+def write_csv(
+    comparison: Comparison, path: Path, columns: Mapping[str, str] = COLUMNS_OF_RUNS
+) -> None:
+    """Write the comparison as CSV. Raises ArtefactError."""
+    replace_file(path, csv_text(comparison, columns).encode("utf-8", "backslashreplace"))
 
 
 def json_text(comparison: Comparison, divergence: Divergence | None = None) -> str:

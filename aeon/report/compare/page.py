@@ -17,7 +17,7 @@ from aeon.report.compare import sentences
 from aeon.report.compare.divergence import Divergence, find_divergence
 from aeon.report.compare.drawings import draw_bar, draw_scatter, draw_strip
 from aeon.report.compare.effects import collect_values, effects
-from aeon.report.compare.forms import csv_text, format_change, format_figure
+from aeon.report.compare.forms import format_change, format_figure, write_csv
 from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
 from aeon.report.html import render_markdown, render_page
 from aeon.report.words import relative_to_here
@@ -49,7 +49,7 @@ def write_comparison(
     """Write the page and `compare.csv` into a folder, which is made; the page's path. Raises ArtefactError."""
     with as_artefact_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / "compare.csv", csv_text(comparison).encode("utf-8", "backslashreplace"))
+    write_csv(comparison, folder / "compare.csv")
     replace_file(folder / "compare.html", render_comparison(comparison, folder, divergence))
     return folder / "compare.html"
 

@@ -39,8 +39,11 @@ FIGURES = {
 SCORES = tuple(FIGURES)[:3]
 BEFORE = ".before"
 """Where a multirun that goes on keeps what its jobs had left that are run again."""
+STATUS = Path(".hydra") / "exit_status"
+"""The file of a multirun's job that holds its exit status."""
 GOOD = ("converged", "completed")
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
+_FAILED = 1  # the status of a job that could not leave one
 _SWEEP = "multirun.yaml"
 _JOB = re.compile(r"(\d+)-[^/]*=[^/]*$")  # after its number, a job's values
 _SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
@@ -66,12 +69,14 @@ class Run:
     `ended` is its termination reason, or as in `Listed`, or `not started`. `converged` is None without a result, and
     in core mode, where nothing is judged. `cause` says what the run lacked, `without` how many tools, servers and
     reviews it did without. `parameters` holds each setting by its dotted key. `error` says why it failed or was cut
-    off. A figure that is not known is None.
+    off. A figure that is not known is None. A job of a multirun has a `number`, and an exit `status` once it has begun.
     """
 
     name: str
     directory: Path | None
     ended: str
+    number: int | None = None
+    status: int | None = None
     has_result: bool = False
     converged: bool | None = None
     synthetic: bool = False
@@ -81,6 +86,7 @@ class Run:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cause: str = ""
     without: int = 0
+    unusable_calls: tuple[str, ...] = ()
     error: str = ""
     hint: str = ""
 
@@ -103,22 +109,35 @@ class Comparison:
     parameters: tuple[str, ...]
 
 
-def compare_runs(paths: Sequence[Path], not_started: Iterable[Run] | None = None) -> Comparison:
+def compare_runs(paths: Sequence[Path], planned: Iterable[Run] | None = None) -> Comparison:
     """The runs of these directories: each a run's, or one with runs under it, such as a multirun's. What is not there
-    is left out; a run that cannot be read is a row that says so. `not_started` are the jobs of a multirun that left no
-    directory, by default those that its `summary.csv` names."""
+    is left out; a run that cannot be read is a row that says so. Of the jobs of a multirun that are `planned`, by
+    default those of its `summary.csv`, those that left no directory never started."""
     found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.resolve())))
     top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
     runs = [_read(path, _JOB.sub(r"\1", path.relative_to(top).as_posix())) for path in found]
     if len(paths) == 1 and (paths[0] / _SWEEP).is_file():
-        runs = _as_jobs(runs, _never_started(paths[0]) if not_started is None else not_started)
+        runs = _as_jobs(runs, _never_started(paths[0]) if planned is None else planned)
     return Comparison(tuple(runs), _find_differing(runs))
 
 
-def _as_jobs(runs: Sequence[Run], not_started: Iterable[Run]) -> list[Run]:
+def _as_jobs(runs: Sequence[Run], planned: Iterable[Run]) -> list[Run]:
     """The jobs of a multirun with what each was given, and those that never started."""
-    jobs = [replace(run, parameters=_overrides(run.directory)) for run in runs if run.directory]
-    return sorted([*jobs, *not_started], key=lambda run: _natural(run.name))
+    jobs = [_as_job(run, run.directory) for run in runs if run.directory]
+    begun = {job.number for job in jobs}
+    jobs += [job for job in planned if job.number not in begun]
+    return sorted(jobs, key=lambda run: _natural(run.name))
+
+
+def _as_job(run: Run, directory: Path) -> Run:
+    named = re.match(r"\d+(?=-|$)", directory.name)
+    number = int(named[0]) if named else -1
+    with suppress(OSError, ValueError, LookupError):
+        number = read_yaml(directory / ".hydra" / "hydra.yaml")["hydra"]["job"]["num"]
+    status = _FAILED
+    with suppress(OSError, ValueError):
+        status = int((directory / STATUS).read_text(encoding="ascii"))
+    return replace(run, number=number, status=status, parameters=_overrides(directory))
 
 
 def _runs_under(path: Path) -> list[Path]:
@@ -162,6 +181,7 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
         thresholds=_thresholds(configuration),
         parameters=parameters,
         without=len(result.get("degraded") or ()),
+        unusable_calls=tuple(result.get("unusable_calls") or ()),
         error=f"{error['type']}: {error['message']}" if error else "",
         hint=str(error.get("hint") or ""),
     )
@@ -249,7 +269,18 @@ def _never_started(sweep: Path) -> Iterable[Run]:
         for row in csv.DictReader(file):
             if row.get("ended") == "not started":
                 swept = {key: row[key] for key in list(row)[1 : list(row).index("ended")]}
-                yield Run(name=row["job"], directory=None, ended="not started", parameters=swept)
+                yield plan_job(row["job"], swept)
+
+
+def plan_job(name: str, parameters: Mapping[str, str]) -> Run:
+    """A job of a multirun before it starts; its name is its number."""
+    return Run(
+        name=name,
+        directory=None,
+        ended="not started",
+        number=int(name),
+        parameters=parameters,
+    )
 
 
 def _overrides(directory: Path) -> dict[str, str]:
@@ -259,7 +290,12 @@ def _overrides(directory: Path) -> dict[str, str]:
         found = load_json((directory / "run.json").read_bytes())["overrides"] or []
     with suppress(OSError, ValueError):
         found = read_yaml(directory / ".hydra" / "overrides.yaml") or found
-    parts = (str(text).partition("=") for text in found)
+    return values_by_key(map(str, found))
+
+
+def values_by_key(overrides: Iterable[str]) -> dict[str, str]:
+    """The values of overrides by their keys, but for those of Hydra."""
+    parts = (text.partition("=") for text in overrides)
     return {
         key.lstrip("+"): _unquote(value) for key, _, value in parts if not key.startswith("hydra.")
     }
