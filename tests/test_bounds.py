@@ -111,7 +111,6 @@ SHARED = frozenset(
         "Outcome",
         "Refused",
         "Request",
-        "Row",
         "Run",
         "Threads",
         "Waiting",

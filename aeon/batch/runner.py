@@ -24,9 +24,9 @@ class GroupControl(RunControl):
     """The switch of all rows. `reason` says why they were stopped where no person did it; `has_failed`: no other row
     would have fared better. `on_stop` is given the reason once."""
 
-    def __init__(self, on_stop: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self) -> None:
         self.has_failed = False
-        self.on_stop = on_stop
+        self.on_stop: Callable[[str], None] = lambda _: None
 
     @property
     def is_interrupted(self) -> bool:

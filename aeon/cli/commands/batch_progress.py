@@ -6,12 +6,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import cached_property
+from datetime import timedelta
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aeon.app.attendance import Attendance
 from aeon.batch.batch import Batch
@@ -20,9 +17,8 @@ from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.results import ReaderGone
 from aeon.batch.runner import GroupControl
 from aeon.batch.summary import AGAIN, GOOD, Line, Summary, write_page
-from aeon.cli.job.attendance import attend, once, show_waits, view_of
+from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.progress.plain import Display
-from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.questions import at_terminal, confirm
 from aeon.cli.terminal.status import FAILED, NOT_CONVERGED, status_of_all
 from aeon.cli.terminal.streams import say, warn
@@ -31,13 +27,7 @@ from aeon.domain.errors import ArtefactError, ConfigError, StopRequested, StoreF
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from aeon.cli.progress.rows import RowsView
-
 _SECONDS_BETWEEN, _MOST_PROBLEMS, _MOST_FOLLOWED = 10.0, 20, 50
-_STOPPING = "Stopping: each row under way ends after the calls that it has sent. Ctrl-C once more ends at once."
 
 
 def run_attended(
@@ -52,17 +42,9 @@ def run_attended(
     if forecast.rows:
         say(forecast.words)
     shown = _Progress(running, settings, forecast.rows, calls)
-    attending = attend(
-        RunView(draw=shown.draw),
-        settings.progress.kind,
-        stopping=lambda display: "" if display.live else _STOPPING,
-        ended_at_once=lambda: "Ended at once.",
-        control=control,
-        asks=settings.interaction.kind == "ask",
-    )
+    running.attend = shown.attend_row
     try:
-        with attending as (attendance, display), show_waits(display):
-            shown.begin(attendance, display)
+        with shown.group.attend(lambda: "Ended at once.") as shown.display:
             _run(running, forecast, shown)
     except ReaderGone:
         return FAILED
@@ -159,7 +141,6 @@ class _Progress:
     then."""
 
     display: Display
-    _attendance: Attendance
 
     def __init__(
         self, running: Batch, settings: Settings, left: int, calls: Callable[[], int]
@@ -171,36 +152,21 @@ class _Progress:
         self._began = time.monotonic()
         self._shown = -inf
         self._enough = summary.ran + FIRST_ROWS
-
-    def begin(self, attendance: Attendance, display: Display) -> None:
-        """Show on `display` how far the batch is, and let its rows ask the person."""
-        warn_of_row = once(lambda text: self.tell(f"Warning: {text}"))
-        self.display = display
-        self._attendance = replace(attendance, observers=(), warn=warn_of_row)
-        self._running.attend = self._attend_row
+        self.group = GroupAttendance(
+            "row", settings, running.control, lambda _: self._words(), forgets=True
+        )
 
     @contextmanager
-    def _attend_row(self, row: Row) -> Iterator[Attendance]:
+    def attend_row(self, row: Row) -> Iterator[Attendance]:
         """The person beside one row, who sees it if there is room for it on the screen."""
-        if not self.display.live or len(self._view.rows) >= _MOST_FOLLOWED:
-            yield self._attendance
-            return
-        observe = self._view.begin(row.number, one_line(row.id, 80), view_of(self._settings))
+        view = self.group.view
+        is_seen = view.live and len(view.rows) < _MOST_FOLLOWED
+        words = one_line(row.id, 80) if is_seen else None
         try:
-            yield replace(self._attendance, observers=[observe])
+            yield self.group.attend_row(row.number, self._settings, words)
         finally:
-            self._view.end(row.number, "ended")
-
-    @cached_property
-    def _view(self) -> RowsView:
-        from aeon.cli.progress.rows import RowsView  # slow to load
-
-        def stopping() -> str:
-            return _STOPPING if self._running.control.stop_requested else ""
-
-        view = RowsView("row", lambda _: self._words(), stopping, forgets=True)
-        view.display = self.display
-        return view
+            if is_seen:
+                view.end(row.number, "ended")
 
     @property
     def left(self) -> int:
@@ -216,12 +182,10 @@ class _Progress:
                 self._tell_problem(line)
             self._ran += line["ended"] != "invalid"
             if summary.ran == self._enough and line["ended"] not in AGAIN and self.left:
-                self.tell(project(summary, self.left, (time.monotonic() - self._began) / self._ran))
+                self.group.view.say(
+                    project(summary, self.left, (time.monotonic() - self._began) / self._ran)
+                )
             self._show()
-
-    def draw(self, now: datetime, width: int, height: int) -> list[Text]:
-        """The picture as it is now, for a terminal."""
-        return self._view.draw(now, width, height)
 
     def _show(self) -> None:
         now = time.monotonic()
@@ -247,15 +211,11 @@ class _Progress:
     def _tell_problem(self, line: Line) -> None:
         self._problems += 1
         if self._problems <= _MOST_PROBLEMS:
-            self.tell(
+            self.group.view.say(
                 one_line(
                     f"row {line['row']} ({line['id']}), {line['ended']}: {line['error']['message']}",
                     400,
                 )
             )
         elif self._problems == _MOST_PROBLEMS + 1:
-            self.tell("More rows failed; the results say why.")
-
-    def tell(self, text: str) -> None:
-        """Show a line above that of the progress."""
-        self.display.print([text])
+            self.group.view.say("More rows failed; the results say why.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -136,21 +135,6 @@ def show_waits(display: Display, at_least: int = INFO) -> Iterator[None]:
         waits.removeHandler(handler)
         waits.setLevel(level)
         waits.propagate = propagates
-
-
-def once(warn: Callable[..., None]) -> Callable[..., None]:
-    """`warn`, but for each text only once: many rows may meet the same."""
-    known = set[str]()
-    lock = threading.Lock()
-
-    def warn_once(text: str, *more: object) -> None:
-        with lock:
-            is_known = text in known
-            known.add(text)
-        if not is_known:
-            warn(text, *more)
-
-    return warn_once
 
 
 def view_of(settings: Settings) -> RunView:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,21 +12,18 @@ from typing import Any
 from hydra.types import HydraContext
 from omegaconf import DictConfig
 
-from aeon.app.attendance import Attendance
 from aeon.app.run import RunPlace
 from aeon.batch.runner import GroupControl, group_endpoints, run_rows
 from aeon.batch.summary import AGAIN
-from aeon.cli.job.attendance import attend, once, show_waits, view_of
+from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.job.job import carry_out
 from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_launcher import job_return, save_job
 from aeon.cli.job.sweep_names import name_values
-from aeon.cli.progress.rows import Row, RowsView, count_states
-from aeon.cli.progress.view import RunView
+from aeon.cli.progress.rows import RowState, count_states
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.output import write_answer
-from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import (
     FAILED,
     INTERRUPTED,
@@ -50,19 +46,16 @@ class Sweep:
     """The jobs of a multirun in `directory`: rows that are overrides. `done` are those that are not run again, and
     `before` where the answers of those lie that are."""
 
-    _attendance: Attendance
-
     def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
         self._settings = settings
         self._directory = directory
         self._constant = frozenset(constant)
-        self.control = GroupControl(self._show_reason)
+        self.control = GroupControl()
         self._endpoints = group_endpoints(settings.sweep, self.control)
-        quiet = settings.progress.kind == "none"
-        self._view = RowsView("job", self._describe, self._describe_stop, quiet=quiet)
+        self._group = GroupAttendance("job", settings, self.control, self._describe)
+        self._view = self._group.view
         self._answers: dict[int, Callable[[], None] | None] = {}
         self._next = 0
-        self._warn = once(lambda text, number: self._view.say(f"Warning: {text}", of=number))
         self.done: Mapping[int, Path] = {}
         self.before: Mapping[int, Path] = {}
 
@@ -88,17 +81,8 @@ class Sweep:
     def carry_out(self, jobs: Iterable[DictConfig], context: HydraContext) -> dict[int, Any]:
         """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises KeyboardInterrupt
         when all were stopped."""
-        attending = attend(
-            RunView(draw=self._view.draw),
-            self._settings.progress.kind,
-            stopping=lambda display: "" if display.live else self._describe_stop(),
-            ended_at_once=self._end_now,
-            control=self.control,
-            asks=at_terminal(),
-        )
         asks = self._settings.interaction.kind == "ask"
-        with attending as (self._attendance, display), show_waits(display):
-            self._view.display = display
+        with self._group.attend(self._end_now) as display:
             display.print([])
             ended = run_rows(
                 self._pending(jobs),
@@ -111,7 +95,6 @@ class Sweep:
             for number, value in ended:
                 values[number] = value
                 self._write_answers()
-        self._view.display = None
         # Those before which others never began.
         for number in sorted(self._answers):
             self._write_answer(number)
@@ -159,7 +142,8 @@ class Sweep:
             of = of.with_overrides((*of.overrides, f"resume={quote(str(before))}"))
             job.resume = str(before)
         aeon, run = prepare_job(job, of, self._endpoints.open)
-        attendance = self._attend(number, aeon.settings)
+        words = self._view.rows[number].words
+        attendance = self._group.attend_row(number, aeon.settings, words)
         with aeon:
             for text in aeon.warnings:
                 attendance.warn(text)
@@ -169,17 +153,6 @@ class Sweep:
         for error in unwritten:
             raise error
         return result.exit_status
-
-    def _attend(self, number: int, settings: Settings) -> Attendance:
-        """The person beside one job."""
-        words = self._view.rows[number].words
-        asks = settings.interaction.kind == "ask"
-        return replace(
-            self._attendance,
-            observers=[self._view.begin(number, words, view_of(settings))],
-            ask=self._attendance.ask if asks else None,
-            warn=lambda text: self._warn(text, number),
-        )
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
         is_again = result.termination_reason in AGAIN
@@ -208,7 +181,7 @@ class Sweep:
             except ArtefactError as error:
                 self.control.fail(error.message)
 
-    def _describe(self, rows: Sequence[Row]) -> str:
+    def _describe(self, rows: Sequence[RowState]) -> str:
         """What all jobs have come to: how many are in which state, and what they have really asked for."""
         spent, caps = self._endpoints.meter.spent, self._settings.sweep
         of_calls = f" of {caps.max_llm_calls} " if caps.max_llm_calls else " "
@@ -220,22 +193,6 @@ class Sweep:
             of_cost = f" of {caps.max_cost:g}" if caps.max_cost else ""
             texts.append(f"cost {spent.cost:.4f}{of_cost}")
         return " · ".join(texts)
-
-    def _describe_stop(self) -> str:
-        """What is shown once nothing new is started; nothing before."""
-        if not self.control.stop_requested:
-            return ""
-        if self.control.reason:
-            return f"Stopping: {self.control.reason}. Nothing new is started."
-        seconds = self._settings.execution.grace_seconds
-        return (
-            "Stopping: nothing new is started. "
-            f"Work that is under way has {seconds:.0f} s to end.\n"
-            "Ctrl-C again ends at once, and waits for nothing."
-        )
-
-    def _show_reason(self, _reason: str) -> None:
-        self._view.say(self._describe_stop())
 
     def _end_now(self) -> str:
         go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))

@@ -1,49 +1,27 @@
-"""Rows of a batch or jobs of a sweep while they go on: a line for each in a picture, or lines of what happens."""
+"""Rows of a batch or jobs of a sweep while they go on: their states, and lines of what happens in them."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-
-from rich.cells import cell_len
-from rich.text import Text
+from datetime import UTC, datetime
 
 from aeon.cli.progress.plain import Display
 from aeon.cli.progress.view import SCORES, RunView
 from aeon.cli.progress.words import banner, lines
 from aeon.domain import events as e
 from aeon.domain.events import Recorded
-from aeon.report.words import SPINNER, STATES, count_noun, format_clock, round_down
+from aeon.report.words import count_noun
 
 _INCIDENTS = (e.CallFailed, e.FallbackUsed, e.RetryScheduled, e.AdvisoryRaised)
-_STYLES = {
-    "waiting": "dim",
-    "running": "cyan",
-    "converged": "green",
-    "complete": "green",
-    "failed": "red",
-}
-_SIGNS = {"waiting": STATES["pending"], "converged": STATES["complete"], "failed": STATES["failed"]}
-_RANKS = ("running", "failed", "waiting")
-_SHORT = ("compl.", "coher.", "cons.")
-_COLUMNS = (
-    *((name, 6, 100, 10_000) for name in _SHORT),
-    *(
-        ("least", 5, 0, 100),
-        ("calls", 5, 66, 10_000),
-        ("cost", 8, 72, 10_000),
-        ("time", 6, 0, 10_000),
-    ),
-)
-"""The figures of a row, each with its cells and from which width to which it is shown."""
-_OF_STATE, _WIDEST = 19, 140
+RANKS = ("running", "failed", "waiting")
+"""The order in which states are counted and shown."""
 
 
 @dataclass(slots=True)
-class Row:
+class RowState:
     """A row or a job as it stands: `state` is waiting, running, or how it ended; `view` is there while it runs."""
 
     number: int
@@ -66,43 +44,44 @@ class Row:
 class RowsView:
     """The rows as they stand, by their numbers; a row is called `noun`. `describe` gives the line below the picture,
     `stopping` what is shown once all are being stopped. What happens in a row is written in lines, too, unless it is
-    `quiet`. With `forgets` rows that are over are not shown, and no lines are written: there may be any number."""
+    `quiet`. With `forgets` rows that are over are not shown, and no lines are written: there may be any number. `lock`
+    is held while rows change."""
 
     def __init__(
         self,
         noun: str,
-        describe: Callable[[Sequence[Row]], str],
+        describe: Callable[[Sequence[RowState]], str],
         stopping: Callable[[], str],
         *,
         quiet: bool = False,
         forgets: bool = False,
     ) -> None:
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, RowState] = {}
         self.display: Display | None = None
         self._noun = noun
         self._describe = describe
         self._stopping = stopping
         self._quiet = quiet or forgets
         self._forgets = forgets
-        self._started = datetime.now(UTC)
-        self._lock = threading.Lock()
+        self.started = datetime.now(UTC)
+        self.lock = threading.Lock()
         self._introduced = False
 
     def add(self, number: int, words: str) -> None:
         """Show a row that waits."""
-        with self._lock:
-            self.rows.setdefault(number, Row(number, words))
+        with self.lock:
+            self.rows.setdefault(number, RowState(number, words))
 
     def begin(self, number: int, words: str, view: RunView) -> Callable[[Recorded], None]:
         """Show that a row is run; gives the subscriber of its events."""
-        with self._lock:
-            row = self.rows.setdefault(number, Row(number, words))
+        with self.lock:
+            row = self.rows.setdefault(number, RowState(number, words))
             row.state, row.view, row.began = "running", view, datetime.now(UTC)
         if not (self._quiet or self.live):
             self.say(f"{self._noun} {number}  {words}  started")
 
         def take(recorded: Recorded) -> None:
-            with self._lock:
+            with self.lock:
                 view(recorded)
                 row.update(view)
                 lines_of_event = self._tell(recorded.event, view)
@@ -112,7 +91,7 @@ class RowsView:
 
     def end(self, number: int, state: str, *texts: str) -> None:
         """Show how a row ended; `texts` are written as lines of it."""
-        with self._lock:
+        with self.lock:
             row = self.rows[number]
             row.state, row.view = state, None
             row.seconds = (datetime.now(UTC) - row.began).total_seconds() if row.began else 0.0
@@ -147,100 +126,19 @@ class RowsView:
         shown = _INCIDENTS if self.live else (*_INCIDENTS, e.Assessed)
         return lines(event, view, brief=True) if isinstance(event, shown) else []
 
-    def draw(self, now: datetime, width: int, height: int) -> list[Text]:
-        """The lines of all rows: at most `height - 1`, of at most `width` cells."""
-        width = min(width, _WIDEST)
-        with self._lock:
-            rows = list(self.rows.values())
-            below = [
-                _fit(Text(f"  {line}", "bold yellow"), width)
-                for line in self._stopping().splitlines()
-            ]
-            below.append(_fit(Text(f"  {self._describe(rows)}", "dim"), width))
-            shown = _select(rows, max(1, height - 4 - len(below)))
-            table = _table(shown, now, width) if shown else []
-        return [Text(""), self._title(now, len(rows), width), *table, *below]
+    @property
+    def title(self) -> str:
+        """What stands above the rows."""
+        return "Aeon" if self._forgets else f"Aeon  {count_noun(len(self.rows), self._noun)}"
 
-    def _title(self, now: datetime, count: int, width: int) -> Text:
-        clock = format_clock(now - self._started)
-        what = "Aeon" if self._forgets else f"Aeon  {count_noun(count, self._noun)}"
-        title = Text.assemble((_turn(now), "cyan"), " ", (what, "bold"))
-        blanks = " " * max(1, width - title.cell_len - len(clock))
-        return Text.assemble(title, blanks, (clock, "cyan"))
+    @property
+    def below(self) -> tuple[str, ...]:
+        """What stands below the rows: warnings, and last what all have come to."""
+        return *self._stopping().splitlines(), self._describe(list(self.rows.values()))
 
 
-def count_states(rows: Sequence[Row]) -> str:
+def count_states(rows: Sequence[RowState]) -> str:
     """How many rows are in each state, those that run first."""
     states = [row.state for row in rows]
-    order = (*_RANKS, *sorted(set(states) - set(_RANKS)))
+    order = (*RANKS, *sorted(set(states) - set(RANKS)))
     return ", ".join(f"{states.count(state)} {state}" for state in order if state in states)
-
-
-def _table(rows: list[Row], now: datetime, width: int) -> list[Text]:
-    texts = _shorten([row.words for row in rows], _room(width))
-    widest = max(map(cell_len, texts), default=0)
-    names = {name: name for name, *_ in _COLUMNS}
-    head = _assemble(Text("    "), Text("now"), names, width, widest)
-    head.stylize("dim")
-    lines_of_rows = [
-        _line(row, text, now, width, widest) for row, text in zip(rows, texts, strict=True)
-    ]
-    return [_fit(line, width) for line in (head, *lines_of_rows)]
-
-
-def _select(rows: list[Row], most: int) -> list[Row]:
-    """What runs before what failed, what is next, and what is done; in the order of the numbers."""
-    ranks = {state: rank for rank, state in enumerate(_RANKS)}
-    chosen = sorted(rows, key=lambda row: (ranks.get(row.state, len(_RANKS)), row.number))[:most]
-    return sorted(chosen, key=lambda row: row.number)
-
-
-def _fit(line: Text, width: int) -> Text:
-    line.truncate(max(1, width), overflow="ellipsis")
-    return line
-
-
-def _room(width: int) -> int:
-    """How much of a line is left for what a job was given."""
-    taken = sum(2 + cells for _, cells, least, most in _COLUMNS if least <= width < most)
-    return max(12, width - 8 - _OF_STATE - taken)
-
-
-def _shorten(texts: list[str], room: int) -> list[str]:
-    """The texts with their keys so short that all fit, if they can: the values tell the jobs apart."""
-    for key in (r"([^ =]{12})[^ =]+=", r"([^ =]{8})[^ =]+=", r"([^ =]{4})[^ =]+=", "()[^ =]+="):
-        if max(map(cell_len, texts), default=0) > room:
-            texts = [re.sub(key, r"\1=", text).replace(" =", " ").lstrip("=") for text in texts]
-    return texts
-
-
-def _line(row: Row, words: str, now: datetime, width: int, widest: int) -> Text:
-    seconds = (now - row.began).total_seconds() if row.view and row.began else row.seconds
-    given = ["" if one is None else f"{round_down(one):.2f}" for one in row.scores]
-    figures = {
-        **dict(zip(_SHORT, given, strict=False)),
-        "least": min(filter(None, given), default=""),
-        "calls": str(row.calls or ""),
-        "cost": f"{row.cost:.4f}" if row.cost else "",
-        "time": format_clock(timedelta(seconds=seconds)) if row.began else "",
-    }
-    sign = _turn(now) if row.state == "running" else _SIGNS.get(row.state, STATES["blocked"])
-    style, state = _STYLES.get(row.state, "yellow"), row.state
-    if row.view is not None:
-        phase = row.view.phase.lower().replace("_", "-") or "starting"
-        state = f"pass {row.view.pass_number} {phase}" if row.view.pass_number else phase
-    left = Text.assemble((sign, style), f" {row.number:>3}  {words}")
-    return _assemble(left, Text(state, style), figures, width, widest)
-
-
-def _assemble(left: Text, state: Text, figures: Mapping[str, str], width: int, widest: int) -> Text:
-    left.truncate(8 + min(widest, _room(width)), overflow="ellipsis", pad=True)
-    state.truncate(_OF_STATE - 2, overflow="ellipsis", pad=True)
-    shown = [(name, cells) for name, cells, least, most in _COLUMNS if least <= width < most]
-    return Text.assemble(
-        left, "  ", state, *(f"  {figures.get(name, ''):>{cells}}" for name, cells in shown)
-    )
-
-
-def _turn(now: datetime) -> str:
-    return SPINNER[int(now.timestamp() * 8) % len(SPINNER)]

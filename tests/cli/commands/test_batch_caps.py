@@ -48,7 +48,7 @@ def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
     assert batch(server, "batch.max_llm_calls=20") == 3
     assert len(server.requests) == 20
     told = capfd.readouterr().err
-    assert told.count("is reached") == 1
+    assert told.count("Stopping: batch.max_llm_calls=20 is reached (20 used). Nothing new") == 1
     assert "Stopped: batch.max_llm_calls=20 is reached (20 used). The same command goes on" in told
     assert batch(server) == 0
     assert asked_once(server)

@@ -1,0 +1,99 @@
+"""The person at the terminal beside the rows of a batch or the jobs of a sweep: one view and one switch for all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from aeon.app.attendance import Attendance
+from aeon.batch.runner import GroupControl
+from aeon.cli.job.attendance import attend, show_waits, view_of
+from aeon.cli.progress.plain import Display
+from aeon.cli.progress.rows import RowState, RowsView
+from aeon.cli.progress.view import RunView
+from aeon.cli.terminal.questions import at_terminal
+from aeon.config.settings import Settings
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+class GroupAttendance:
+    """The person beside all rows that `control` stops; a row is called `noun`. `describe` gives the line below their
+    picture. With `forgets` rows that are over are not shown: there may be any number."""
+
+    _attendance: Attendance
+
+    def __init__(
+        self,
+        noun: str,
+        settings: Settings,
+        control: GroupControl,
+        describe: Callable[[Sequence[RowState]], str],
+        *,
+        forgets: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._control = control
+        control.on_stop = lambda _: self.view.say(self._describe_stop())
+        quiet = settings.progress.kind == "none"
+        self.view = RowsView(noun, describe, self._describe_stop, quiet=quiet, forgets=forgets)
+        self._warned = set[str]()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def attend(self, ended_at_once: Callable[[], str]) -> Iterator[Display]:
+        """Show the rows while the block lasts. A second Ctrl-C ends the program with `ended_at_once`."""
+        attending = attend(
+            RunView(draw=self._draw),
+            self._settings.progress.kind,
+            stopping=lambda display: "" if display.live else self._describe_stop(),
+            ended_at_once=ended_at_once,
+            control=self._control,
+            asks=at_terminal(),
+        )
+        with attending as (self._attendance, display), show_waits(display):
+            self.view.display = display
+            yield display
+        self.view.display = None
+
+    def attend_row(self, number: int, settings: Settings, words: str | None) -> Attendance:
+        """The person beside one row, who sees it if it has `words`, and is asked if its settings say so."""
+        observers = [] if words is None else [self.view.begin(number, words, view_of(settings))]
+        asks = settings.interaction.kind == "ask"
+        return replace(
+            self._attendance,
+            observers=observers,
+            ask=self._attendance.ask if asks else None,
+            warn=lambda text: self._warn(number, text),
+        )
+
+    def _draw(self, now: datetime, width: int, height: int) -> list[Text]:
+        from aeon.cli.progress.rows_picture import draw_rows  # with rich, which is slow to load
+
+        return draw_rows(self.view, now, width, height)
+
+    def _warn(self, number: int, text: str) -> None:
+        """Show a warning once: many rows may meet the same."""
+        with self._lock:
+            is_known = text in self._warned
+            self._warned.add(text)
+        if not is_known:
+            self.view.say(f"Warning: {text}", of=number)
+
+    def _describe_stop(self) -> str:
+        """What is shown once nothing new is started; nothing before."""
+        if not self._control.stop_requested:
+            return ""
+        if self._control.reason:
+            return f"Stopping: {self._control.reason}. Nothing new is started."
+        seconds = self._settings.execution.grace_seconds
+        return (
+            "Stopping: nothing new is started. "
+            f"Work that is under way has {seconds:.0f} s to end.\n"
+            "Ctrl-C again ends at once, and waits for nothing."
+        )
