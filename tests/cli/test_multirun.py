@@ -276,15 +276,12 @@ def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(
 
 
 @pytest.mark.slow
-def test_the_table_fits_the_terminal(
-    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_fits_the_terminal(aeon: RunAeon, tmp_path: Path) -> None:
     given = f"convergence.criteria.cited={'a long text in wide 文字 ' * 5}"
     aeon("-m", "task=x", "ttl.base=1,10", given, "hydra.sweep.dir=sweep", *QUIET)
     comparison = compare_runs([tmp_path / "sweep"])
     for width in (60, 120):
-        monkeypatch.setenv("COLUMNS", str(width))
-        lines = draw_comparison(comparison, is_terminal=True).splitlines()
+        lines = draw_comparison(comparison, width=width).splitlines()
         plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
         assert max(map(cell_len, plain)) <= width
         assert sum("ttl expired" in line for line in plain) == 1

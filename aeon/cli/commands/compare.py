@@ -36,7 +36,7 @@ def compare(given: Namespace) -> int:
     if given.output == "json":
         put(json_text(comparison, divergence))
         return DONE
-    put(draw_comparison(comparison, divergence, is_terminal=terminal_width() is not None))
+    put(draw_comparison(comparison, divergence, terminal_width()))
     from aeon.report.compare.page import write_comparison  # slow to load
 
     folder = given.out or (paths[0] if len(paths) == 1 else Path())

@@ -4,6 +4,7 @@ of at its end."""
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -113,7 +114,8 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     status = status_of_all(sweep.control, read_statuses(comparison.runs))
     if reason := sweep.control.reason:
         comparison = name_stop(comparison, sweep.stopped_by)
-    table = draw_comparison(comparison, is_terminal=sys.stderr.isatty())
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    table = draw_comparison(comparison, width=width)
     count = count_noun(len(comparison.runs), "job")
     say(f"\n{table}\nExit status {status}, the worst of {count}.")
     if reason:

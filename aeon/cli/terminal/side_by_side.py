@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,13 +23,14 @@ _MOST_LINES = 20
 
 
 def draw_comparison(
-    comparison: Comparison, divergence: Divergence | None = None, *, is_terminal: bool
+    comparison: Comparison, divergence: Divergence | None = None, width: int | None = None
 ) -> str:
-    """Runs beside each other: as wide as the terminal, or of its natural width elsewhere. `divergence` is for two."""
+    """Runs beside each other, `width` columns wide on a terminal, and elsewhere as wide as they are. `divergence` is
+    for two runs."""
     from rich.console import Console  # slow to load
 
-    width = shutil.get_terminal_size().columns if is_terminal else _ANY_WIDTH
-    console = Console(width=width, force_terminal=is_terminal, highlight=False)
+    is_terminal = width is not None
+    console = Console(width=width or _ANY_WIDTH, force_terminal=is_terminal, highlight=False)
     with console.capture() as captured:
         for part in _pair(comparison, divergence) if divergence else _several(comparison, console):
             console.print(part, soft_wrap=not is_terminal)

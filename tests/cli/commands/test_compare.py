@@ -65,8 +65,7 @@ def test_the_table_of_a_multirun_has_a_row_for_each_job(aeon: RunAeon, multirun:
 def test_on_a_terminal_the_table_is_no_wider_than_it(
     aeon: RunAeon, multirun: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aeon.cli.commands.compare._is_terminal", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("aeon.cli.commands.compare.terminal_width", lambda: 80)
     monkeypatch.setenv("NO_COLOR", "1")
     for arguments in (("sweep",), ("sweep/0", "sweep/1")):
         lines = re.sub(r"\x1b\[[\d;]*m", "", aeon("compare", *arguments).out).splitlines()
