@@ -12,7 +12,6 @@ import json
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from copy import deepcopy
 from dataclasses import asdict, is_dataclass
 from functools import cache, lru_cache
 from html import escape
@@ -361,9 +360,8 @@ class _Loader(FileSystemLoader):
 
 @lru_cache(maxsize=512)
 def _compile(text: str, name: str, filename: str) -> tuple[nodes.Template, CodeType]:
-    tree = ENVIRONMENT.parse(text, name, filename)
-    counted = CountedWork().visit(deepcopy(tree))
-    return tree, ENVIRONMENT.compile(counted, name, filename)
+    tree = CountedWork().visit(ENVIRONMENT.parse(text, name, filename))
+    return tree, ENVIRONMENT.compile(tree, name, filename)
 
 
 @lru_cache(maxsize=512)
