@@ -105,6 +105,12 @@ def _set(mapping: MutableMapping[str, Any], name: str, value: Any) -> Iterator[N
         mapping[name] = before
 
 
+def read_packaged(text: str) -> Any:
+    """The values of a packaged file. libyaml reads ten times as fast as OmegaConf, and a test holds that no packaged
+    file means something else by it."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
+
+
 class _FileSource(FileConfigSource):
     """Hydra's source of files, which reads what a person has trusted as it was then, and reports a mistake
     in a file with its line."""
@@ -116,9 +122,11 @@ class _FileSource(FileConfigSource):
             return super().load_config(config_path)
         try:
             text = read_file(path, folder).decode("utf-8")
-            if not folder.is_relative_to(packaged_config_dir()):
+            if folder.is_relative_to(packaged_config_dir()):
+                config = OmegaConf.create(read_packaged(text))
+            else:
                 refuse_excess(text)
-            config = OmegaConf.create(text)
+                config = OmegaConf.create(text)
         except (OSError, ValueError, yaml.YAMLError):
             LocatedYaml(path)  # raises ConfigError with the line
             raise

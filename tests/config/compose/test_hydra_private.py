@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from aeon.config.compose import hydra_private
 from aeon.config.compose.compose import compose
-from aeon.config.compose.hydra_private import hydra_in
+from aeon.config.compose.hydra_private import hydra_in, packaged_config_dir, read_packaged
 from aeon.config.compose.literal import Composition
 from aeon.domain.errors import ConfigError
 from aeon.files.pinned import Pinned, pin, unpin_all
@@ -30,6 +30,15 @@ def merged(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(hydra, "compose", counting)
     monkeypatch.setattr(hydra_private, "_merged", {})
     return asked
+
+
+PACKAGED = sorted(packaged_config_dir().rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", PACKAGED, ids=[str(path.name) for path in PACKAGED])
+def test_a_packaged_file_means_what_omegaconf_reads_in_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert repr(read_packaged(text)) == repr(OmegaConf.to_container(OmegaConf.create(text)))
 
 
 @pytest.fixture
