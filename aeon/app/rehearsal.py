@@ -41,19 +41,6 @@ _GOAL = "Write the answer from the facts and the comparison"
 _SENTINEL_TASK = "Example task 3c1f9a0e: say what is asked."
 _SENTINEL_GOAL = "Example step 7b52d846: write what is asked"
 
-# Settings on which no template of a rehearsal depends, and what this process has tried with success.
-_NOT_IN_PROMPTS = {
-    "task",
-    "inputs",
-    "provider",
-    "limits",
-    "store",
-    "observability",
-    "progress",
-    "output",
-}
-_PASSED: set[str] = set()
-
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
@@ -91,21 +78,21 @@ class _Recorder:
 
 
 def check(shared: Process) -> None:
-    """Make every component of a person's own once, and try every template with its call's variables. Raises PromptError
-    naming file and line, also for a prompt that does not show what its call is about: the task, and to a worker the
-    step. A repair is about neither. Raises ConfigError for a component that cannot be made."""
+    """Make every component of a person's own once, and try the templates where prompts or schemas are a person's own:
+    the tests have tried the packaged ones. Raises ConfigError for a component that cannot be made, and what
+    `try_templates` raises."""
     if shared.own_components.by_name:
         packaged = Packaged(shared, {}, EventStream(), RunMemory())
         build_components(packaged, _Recorder())
         close(shared.own_components.make("memory", offer_memory(shared, "rehearsal")))
-    # Own templates are tried each time: their folder counts, too.
-    own = shared.settings.prompts.dir is not None
-    decisive = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
-    tried = repr(
-        (shared.digests["prompts"], shared.digests["schemas"], decisive, shared.registry.describe())
-    )
-    if tried in _PASSED and not own:
-        return
+    settings = shared.settings
+    if settings.prompts.dir is not None or settings.schemas.dir is not None:
+        try_templates(shared)
+
+
+def try_templates(shared: Process) -> None:
+    """Try every template with its call's variables. Raises PromptError naming file and line, also for a prompt that
+    does not show what its call is about: the task, and to a worker the step. A repair is about neither."""
     checking = replace(shared, prompts=_Checking(shared.prompts))
     requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
     problems = dict.fromkeys(
@@ -114,7 +101,6 @@ def check(shared: Process) -> None:
     if problems:
         hint = "Without it the model does not know what to do, and the call is wasted."
         raise PromptError("\n".join(problems), hint=hint)
-    _PASSED.add(tried)
 
 
 def _not_shown(prompts: PromptLibrary, request: LLMRequest) -> Iterator[str]:
@@ -150,7 +136,7 @@ def render_call(
     parent.find_parent(settings)
     shared = process.build_process(settings, environment(settings))
     try:
-        if settings.prompts.dir is not None:  # the packaged templates need no trial
+        if settings.prompts.dir is not None:
             check(shared)
         return render(shared, call, task, inputs or {})
     finally:

@@ -8,10 +8,13 @@ from typing import get_args
 import pytest
 
 from aeon import Aeon, ConfigError
+from aeon.app import rehearsal
+from aeon.app.process import build_process
 from aeon.app.rehearsal import render_call as render
 from aeon.config.load import compose
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName
+from aeon.files.resources import resource_root
 from tests.support.strict_subset import violations
 
 SIMULATED = "provider=simulated"
@@ -195,6 +198,35 @@ def test_a_rehearsal_asks_no_model_and_leaves_nothing(
     ):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "auto", "core"])
+@pytest.mark.parametrize(
+    "more", [(), ("tools=[builtin]",), ("convergence.criteria.short='At most a page.'",)]
+)
+def test_the_packaged_templates_can_be_used_with_what_their_calls_have(
+    mode: str, more: tuple[str, ...]
+):
+    rehearsal.try_templates(build_process(compose([SIMULATED, f"mode={mode}", *more]), {}))
+
+
+def test_templates_are_tried_where_prompts_or_schemas_are_a_persons_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tried: list[Path | None] = []
+    monkeypatch.setattr(
+        rehearsal, "try_templates", lambda shared: tried.append(shared.settings.schemas.dir)
+    )
+    schema = resource_root() / "schemas" / "step.json"
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "step.json").write_text(schema.read_text(encoding="utf-8"))
+    for own in (
+        [],
+        [own_prompts(tmp_path / "own", plan_user="{{ task }}")],
+        [f"schemas.dir={tmp_path / 'schemas'}"],
+    ):
+        Aeon.from_config([SIMULATED, *own], environ={}).close()
+    assert tried == [None, tmp_path / "schemas"]
 
 
 def test_what_is_shown_is_the_form_of_the_mode_in_force():

@@ -24,12 +24,15 @@ import yaml
 from omegaconf import OmegaConf
 
 from aeon import Aeon
+from aeon.app.process import build_process
+from aeon.app.rehearsal import try_templates
 from aeon.cli.main import main
 from aeon.cli.syntax.commands import find_command, make_parser, quote_task
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import Composition, quote_override
 from aeon.config.compose.reference import entries_of, top_entries
+from aeon.config.load import compose as compose_job
 from aeon.config.load import compose_settings
 from aeon.domain import errors
 from aeon.domain.assessment import SCORE_CODES
@@ -325,8 +328,7 @@ def test_the_prompts_page_names_every_call_with_its_variables(
             used.setdefault(call, set()).update(variables)
 
     monkeypatch.setattr(PromptLibrary, "check", noted)
-    monkeypatch.setattr("aeon.app.rehearsal._PASSED", set())
-    Aeon.from_config(["provider=simulated"], environ={}).close()
+    try_templates(build_process(compose_job(["provider=simulated"]), {}))
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section(PROMPTS, "Variables"), re.MULTILINE)
     told = {call: set(re.findall(r"`(\w+)`", variables)) for call, variables in rows}
     assert set(told) == set(used) == set(get_args(CallName))
