@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -151,8 +151,12 @@ class BoundedClient(httpx2.Client):
         self._sends_key = sends_key
         self._opened = set[_TimedConnection]()
         weakref.finalize(self, _close_all, self._opened)
-        self._context = httpx2.create_ssl_context()
-        super().__init__(follow_redirects=False, limits=_NO_LIMITS, verify=self._context, **options)
+        super().__init__(follow_redirects=False, limits=_NO_LIMITS, **options)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        """What certificates are checked by; to load it takes longer than all the rest of a client."""
+        return httpx2.create_ssl_context()
 
     def build_request(self, method: str, url: httpx2.URL | str, **options: Any) -> httpx2.Request:
         """As in httpx2, which parses an address anew for each request; ready bytes get the headers of the SDK alone."""
@@ -196,18 +200,25 @@ class BoundedClient(httpx2.Client):
 
     def _init_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
         make = super()._init_transport
+        # It is given a connection, which asks for the context when it needs one.
+        options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return _Spread(lambda: self._give_connection(make(*arguments, **options)))
 
     def _init_proxy_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
         make = super()._init_proxy_transport
-        return _Spread(lambda: self._hold_to_deadlines(make(*arguments, **options)))
+
+        def make_one() -> httpx2.BaseTransport:
+            options["verify"] = self._context
+            return self._hold_to_deadlines(make(*arguments, **options))
+
+        return _Spread(make_one)
 
     # httpcore2 takes a network of one's own; httpx2 has no argument that hands it on.
 
     def _give_connection(self, transport: Any) -> httpx2.BaseTransport:
         pool = transport._pool
         network = _TimedNetwork(pool._network_backend, self._opened)
-        transport._pool = _OneConnection(network, self._context)
+        transport._pool = _OneConnection(network, lambda: self._context)
         return transport  # type: ignore[no-any-return]
 
     def _hold_to_deadlines(self, transport: Any) -> httpx2.BaseTransport:
@@ -224,18 +235,19 @@ def _parse_address(address: str) -> httpx2.URL:
 class _OneConnection:
     """A connection for one request at a time, in the place of a pool, which keeps account of many."""
 
-    def __init__(self, network: Any, context: ssl.SSLContext) -> None:
+    def __init__(self, network: Any, find_context: Callable[[], ssl.SSLContext]) -> None:
         self._network = network
-        self._context = context
+        self._find_context = find_context
         self._connection: httpcore2.HTTPConnection | None = None
 
     def handle_request(self, request: httpcore2.Request) -> httpcore2.Response:
         connection = self._connection
         if connection is None or not self._is_usable(connection, request):
             self.close()
+            is_secure = request.url.scheme == b"https"
             connection = self._connection = httpcore2.HTTPConnection(
                 request.url.origin,
-                ssl_context=self._context,
+                ssl_context=self._find_context() if is_secure else None,
                 keepalive_expiry=KEPT_SECONDS,
                 network_backend=self._network,
             )

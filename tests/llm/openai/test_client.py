@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -20,6 +21,7 @@ from aeon.domain.errors import (
     ServerFailed,
 )
 from aeon.llm.openai.adapter import OpenAIAdapter
+from aeon.llm.openai.client import Client
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.failures import error_of_exception, find_proxy
 from aeon.llm.settings import OpenAIProvider
@@ -210,3 +212,15 @@ def test_names_of_this_machine_go_to_no_proxy(
     assert connect(base_url=address).complete(request()).text == '{"answer": "x"}'
     assert find_proxy(address) is None
     assert find_proxy("http://example.org") == "http://127.0.0.1:9"
+
+
+def test_certificates_are_loaded_for_https_alone(openai_server: OpenAIServer) -> None:
+    openai_server.script["plan"] = {"answer": "x"}
+    loaded = []
+    for address in (openai_server.url, openai_server.url.replace("http:", "https:")):
+        client = Client(Endpoint(OpenAIProvider(base_url=address), "k"))
+        with suppress(openai.APIConnectionError):
+            client.post(b"{}", "m", time.monotonic() + SOON)
+        loaded.append("_context" in vars(client.sdk._client))
+        client.close()
+    assert loaded == [False, True]
