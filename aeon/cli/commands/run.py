@@ -8,6 +8,7 @@ from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
 from aeon.cli.job.arguments import read_composition, refuse_keys, trusted_by_asking
+from aeon.cli.job.garbage import put_off_collection, resume_collection
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.literal import key_of
 
@@ -15,6 +16,7 @@ from aeon.config.compose.literal import key_of
 def run(given: Namespace) -> int:
     """Run the task; the exit status. Raises ConfigError for everything that is wrong with the
     configuration, before any model is called and before any directory is made."""
+    put_off_collection()
     of = read_composition(given, several=True)
     refuse_keys(given.overrides, "batch", "`aeon batch`")
     if any(key_of(text) == "sweep.resume" for text in of.overrides):
@@ -28,6 +30,7 @@ def run(given: Namespace) -> int:
     if whole.hydra.mode == RunMode.MULTIRUN:
         from aeon.cli.job.sweep import run_several
 
+        resume_collection()
         return run_several(of, whole, added)
     if len(plain) < len(of.overrides):
         whole, _ = config_compose.compose(of, with_hydra=True)

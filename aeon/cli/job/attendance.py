@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from aeon.app.attendance import Attendance
+from aeon.cli.job.garbage import resume_at_first_answer
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.plain import Display, Silence
 from aeon.cli.progress.view import RunView
@@ -101,15 +102,19 @@ def attend_run(
         if display.live:
             watcher = Watcher(display.watch, stream=settings.progress.stream)
             attendance = replace(attendance, watcher=watcher)
+        attendance = replace(attendance, on_start=partial(_subscribe, display))
         if isinstance(display, Silence):
-            attendance = replace(attendance, observers=[], on_start=partial(_subscribe, display))
+            attendance = replace(attendance, observers=[])
         with show_waits(display, _least_level(settings, display)):
             yield attendance, display
 
 
-def _subscribe(display: Silence, kernel: Orchestrator) -> None:
-    # It takes no time, and needs no thread of its own.
-    if kernel.stream is not None:
+def _subscribe(display: Display, kernel: Orchestrator) -> None:
+    if kernel.stream is None:
+        return
+    resume_at_first_answer(kernel.stream)
+    if isinstance(display, Silence):
+        # It takes no time, and needs no thread of its own.
         kernel.stream.subscribers.append(display)
 
 
