@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aeon.domain.errors import ConfigError
 from aeon.files.pinned import Pinned, check_program, pin, read_file, read_named, unpin_all
-
-
-@pytest.fixture(autouse=True)
-def unpinned() -> Iterator[None]:
-    yield
-    unpin_all()
 
 
 def test_a_pinned_file_is_what_it_was_whatever_becomes_of_it(tmp_path: Path) -> None:

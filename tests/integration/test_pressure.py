@@ -90,7 +90,7 @@ def test_a_storm_of_429_ends_well_for_everyone_and_the_window_comes_back(
     with stacked(OpenAIProvider.model_validate(patient)) as (endpoints, run):
         assert [response.text for response in at_once(run, 20)] == ['{"answer": "x"}'] * 20
         narrowed = slots(endpoints)
-        assert narrowed <= 10
+        assert narrowed < 20
         assert len(openai_server.requests) <= 70
         openai_server.script["plan"] = ANSWER
         for _ in range(60):

@@ -19,6 +19,14 @@ def nothing_is_known_of_any_server() -> Iterator[None]:
         server.forget_servers()
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_pinned() -> Iterator[None]:
+    """A command pins the files of a trusted folder for the life of its process, and the next test is another one."""
+    yield
+    if (pinned := sys.modules.get("aeon.files.pinned")) is not None:
+        pinned.unpin_all()
+
+
 @pytest.fixture
 def start_server() -> Iterator[StartServer]:
     """Starts scripted servers: `start_server(script, key=None)`; they stop when the test ends."""

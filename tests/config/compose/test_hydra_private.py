@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import hydra
@@ -14,7 +13,7 @@ from aeon.config.compose.compose import compose
 from aeon.config.compose.hydra_private import hydra_in, packaged_config_dir, read_packaged
 from aeon.config.compose.literal import Composition
 from aeon.domain.errors import ConfigError
-from aeon.files.pinned import Pinned, pin, unpin_all
+from aeon.files.pinned import Pinned, pin
 
 
 @pytest.fixture
@@ -39,12 +38,6 @@ PACKAGED = sorted(packaged_config_dir().rglob("*.yaml"))
 def test_a_packaged_file_means_what_omegaconf_reads_in_it(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert repr(read_packaged(text)) == repr(OmegaConf.to_container(OmegaConf.create(text)))
-
-
-@pytest.fixture
-def pinning() -> Iterator[None]:
-    yield
-    unpin_all()
 
 
 @pytest.mark.parametrize(
@@ -88,9 +81,7 @@ def test_a_folder_of_ones_own_is_read_each_time(tmp_path: Path, merged: list[lis
         assert made.limits.max_passes == passes
 
 
-def test_the_source_of_files_reads_a_pinned_folder_as_it_was_trusted(
-    tmp_path: Path, pinning: None
-) -> None:
+def test_the_source_of_files_reads_a_pinned_folder_as_it_was_trusted(tmp_path: Path) -> None:
     (tmp_path / "limits").mkdir()
     file = tmp_path / "limits" / "mine.yaml"
     file.write_text("max_passes: 2\n", encoding="utf-8")
