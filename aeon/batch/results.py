@@ -16,6 +16,7 @@ from aeon.batch.summary import Line, Summary, is_final
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.files.jsonl import JsonLines, encode_line
+from aeon.files.secret_forms import mask
 from aeon.files.text import encode_json, unwritable_error
 from aeon.report.words import count_noun, one_line
 
@@ -155,7 +156,7 @@ class Results:
         """Append a line. Raises ArtefactError when there is no room, ReaderGone when nobody reads it."""
         if self._file is not None:
             self._file.write(line)
-        elif not self._put(encode_json(line).decode()):
+        elif not self._put(mask(encode_json(line)).decode()):
             raise ReaderGone("out=-: its reader has gone away")
         self.done[line["row"]] = 1
         self.summary.add(line)

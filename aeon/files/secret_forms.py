@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
+from aeon.files.text import read_regular_file
+
 LEAST_LENGTH = 8
 """Characters; a shorter value may be ordinary text, and is not looked for."""
 _masks: dict[bytes, bytes] = {}
+_NAMING = ("result.json", ".hydra/config.yaml")
+_MOST_BYTES = 256 * 2**20
+_MASKED = re.compile(r"\$\{oc\.env:(\w+)|\[value of (\w+)\]")
 _LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
 
 
@@ -51,6 +58,26 @@ def mask_value(name: str, value: str) -> None:
         in_html.replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
     }:
         _masks[form.encode("utf-8", "surrogatepass")] = f"[value of {name}]".encode()
+
+
+def find_masked_names(directory: Path) -> frozenset[str]:
+    """The variables whose values the files of a run in a directory have masked, as far as they are there."""
+    names = set[str]()
+    for file in _NAMING:
+        with suppress(OSError):
+            text = read_regular_file((directory / file).resolve(), _MOST_BYTES).decode(
+                errors="replace"
+            )
+            names |= {read or masked for read, masked in _MASKED.findall(text)}
+    return frozenset(names)
+
+
+def mask_variables(names: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    """Mask the values of variables; returns the names of those that are not set."""
+    found = sorted(names)
+    for name in found:
+        mask_value(name, environ.get(name, ""))
+    return [name for name in found if not environ.get(name)]
 
 
 def unmask_all() -> None:

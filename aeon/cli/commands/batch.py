@@ -198,7 +198,7 @@ def unpack_row(given: Namespace) -> int:
     none."""
     directory: Path = given.dir.expanduser()
     unpack_record(given.results.expanduser(), given.id, directory)
-    from aeon.report.page.build import write_report  # slow to load
+    from aeon.cli.commands.inspect import make_page  # slow to load
 
-    put(str(relative_to_here(write_report(directory).absolute())))
+    put(str(relative_to_here(make_page(directory).absolute())))
     return DONE

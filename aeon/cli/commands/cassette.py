@@ -21,6 +21,7 @@ from aeon.config.origin import is_own_run
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import OwnObject
 from aeon.files.fast_yaml import read_yaml
+from aeon.files.secret_forms import find_masked_names
 from aeon.files.text import load_json
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import Cassette, CassetteSource, Provenance, read, write
@@ -54,7 +55,8 @@ def export(given: Namespace) -> int:
     in_force = environment()
     # What a `.env` has that is not in force may be a secret all the same.
     environ = {**in_force.withheld, **in_force}
-    scrubber = Scrubber(secret_names([origin, *configurations], environ), environ)
+    masked = find_masked_names(_folder_of(run))
+    scrubber = Scrubber(secret_names([origin, *configurations], environ) | masked, environ)
     recorded = origin.get("overrides") or ()
     overrides, left_out = recompose.make_portable(recorded, scrubber.has_secret)
     before = earlier.provenance if earlier else _NOTHING_KNOWN
@@ -70,6 +72,7 @@ def export(given: Namespace) -> int:
     )
     write(made, out)
     _report_export(made, out, scrubber, left_out)
+    _warn_of_unset(masked - environ.keys(), out)
     return DONE
 
 
@@ -98,7 +101,7 @@ def _open_recording(run: Path) -> AnswerSource:
 def _require_known_backend(run: Path, backend: OwnObject) -> None:
     """Raise ConfigError for a store whose kind would be imported because a stranger's folder names
     it."""
-    if not is_packaged(backend) and not is_own_run(run if run.is_dir() else run.parent):
+    if not is_packaged(backend) and not is_own_run(_folder_of(run)):
         raise ConfigError(
             f"{run}: its store is of the kind {one_line(backend.factory)}, which would be imported, "
             "and it is not known as a run of yours",
@@ -120,6 +123,12 @@ def _report_export(made: Cassette, out: Path, scrubber: Scrubber, left_out: Sequ
         say(f"A replay must be given these, {where}: {one_line(', '.join(needed))}.")
 
 
+def _warn_of_unset(names: frozenset[str], out: Path) -> None:
+    if names:
+        unset = ", ".join(sorted(names))
+        warn(f"{unset} is not set: make sure that its value is not in {out}.")
+
+
 def _list_needed(made: Cassette, left_out: Sequence[str]) -> list[str]:
     """What a replay must be given beside the cassette."""
     if not made.origin:
@@ -129,9 +138,13 @@ def _list_needed(made: Cassette, left_out: Sequence[str]) -> list[str]:
     return [*folder, *held, *left_out]
 
 
+def _folder_of(run: Path) -> Path:
+    return run if run.is_dir() else run.parent
+
+
 def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
     """How a run was started, and its configurations, as far as its folder has them."""
-    directory = run if run.is_dir() else run.parent
+    directory = _folder_of(run)
     configurations: list[Any] = []
     with suppress(OSError, ValueError):
         result = load_json((directory / "result.json").read_bytes())

@@ -5,6 +5,7 @@ saw."""
 from __future__ import annotations
 
 import json
+import os
 import webbrowser
 from argparse import Namespace
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from aeon.cli.terminal.status import DONE
-from aeon.cli.terminal.streams import put, say
+from aeon.cli.terminal.streams import put, say, warn
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.files.jsonl import read_lines
+from aeon.files.secret_forms import find_masked_names, mask_variables
 from aeon.observability.cycle_log import with_whole_plans
 from aeon.report.diagnosis.finding import Finding
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
@@ -53,13 +55,24 @@ def inspect(given: Namespace) -> int:
         if given.output:
             put(_describe(load_record(given.run), as_json=given.output == "json"))
             return DONE
-        path = write_report(given.run, to=given.page)
+        path = make_page(given.run, given.page)
     except ArtefactError as error:
         raise ConfigError(error.message, hint=error.hint) from error
     put(str(relative_to_here(path.absolute())))
     if given.open and not webbrowser.open(path.absolute().as_uri()):
         say(f"No browser was found. Open it yourself: {path.absolute().as_uri()}")
     return DONE
+
+
+def make_page(run: Path, to: Path | None = None) -> Path:
+    """Write the page of a run, with the values masked that the run has masked; where one is not
+    known, the page is its owner's alone. Raises ArtefactError."""
+    if unset := mask_variables(find_masked_names(run), os.environ):
+        os.umask(0o077)
+        warn(
+            f"{', '.join(unset)} is not set: its value may be on the page, which only you may read"
+        )
+    return write_report(run, to=to)
 
 
 def _write_cycles(run: Path) -> Iterator[str]:

@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from aeon.domain.errors import AeonError, ArtefactError
+from aeon.files.secret_forms import mask_text
 from aeon.report.words import as_typed_here
 
 DUMB = ("", "dumb", "unknown")
@@ -29,7 +30,7 @@ def own_streams() -> Iterator[None]:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
     with _duplicate_stream(sys.stdout, 1) as out, _duplicate_stream(sys.stderr, 2) as err:
-        _own.update(out=out, err=err)
+        _own.update(out=out, err=cast(TextIO, _MaskedStream(err)))
         if out is not sys.stdout:
             os.dup2(2, 1)
         try:
@@ -37,6 +38,19 @@ def own_streams() -> Iterator[None]:
                 yield
         finally:
             _own.clear()
+
+
+class _MaskedStream:
+    """A stream in which what files mask is masked too: lines of progress are kept as logs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(mask_text(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextmanager
