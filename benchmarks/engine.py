@@ -23,14 +23,14 @@ from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
-from aeon.llm.schemas import packaged_schemas
+from aeon.llm.schemas import load_packaged_schemas
 from aeon.plan.recursive import RecursivePlanner
 from aeon.schema.json_schema import enum_of
 from aeon.supervisor.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
 
 SCORES = ("completeness_score", "coherence_score", "consistency_score")
-SCHEMA = packaged_schemas().wire("convergence").schema
+SCHEMA = load_packaged_schemas().wire("convergence").schema
 PAIRS = [
     {"artifacts": pair, "status": "consistent", "explanation": ""}
     for pair in enum_of(SCHEMA, "artifacts")

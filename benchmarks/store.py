@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message, Usage
-from aeon.llm.schemas import packaged_schemas
+from aeon.llm.schemas import load_packaged_schemas
 from aeon.llm.settings import OpenAIProvider
 from aeon.llm.stack.stored import Stored
 from aeon.store.models import CallPath, Entry, StoreRequest
@@ -25,7 +25,7 @@ from aeon.store.settings import StoreSettings
 from aeon.store.sqlite_store import SqliteStore
 
 SYSTEM = "You carry out one step of a plan. " * 60
-SCHEMA = dict(packaged_schemas().wire("step").schema)
+SCHEMA = dict(load_packaged_schemas().wire("step").schema)
 ROUNDS = 300
 
 

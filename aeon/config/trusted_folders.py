@@ -14,7 +14,7 @@ from aeon.config.folder_content import Content, read_content, read_what_is_typed
 from aeon.config.project_file import FILE, Project, find_project
 from aeon.config.state import read_state, write_state
 from aeon.domain.errors import ConfigError
-from aeon.files.pinned import Pinned, closed_folder, pin, split_words
+from aeon.files.pinned import Pinned, find_closed_folder, pin, split_words
 from aeon.files.resources import resource_root
 
 VARIABLE = "AEON_TRUST"
@@ -99,7 +99,7 @@ def pin_project_of_run(directory: Path, given: Sequence[str], recorded: Sequence
     imported and no program started that is not as the person trusted it, or named by what is `given` on the command
     line today. While the project is trusted as it is, what was `recorded` counts as given."""
     path = find_project(directory)
-    if path is None or closed_folder() is not None:
+    if path is None or find_closed_folder() is not None:
         return
     files: dict[str, bytes] = {}
     folder = path.parent.resolve()

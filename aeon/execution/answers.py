@@ -17,7 +17,7 @@ class _Answer(NamedTuple):
     value: LLMOutput | RepairRecord | ToolResult
 
 
-class Answers:
+class AnswerCollector:
     """What model, supervisor and tools answered in a run; of a request its answer alone, since prompts grow with it."""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ def list_pinned() -> tuple[Pinned, ...]:
     return tuple(_pinned.values())
 
 
-def closed_folder() -> Pinned | None:
+def find_closed_folder() -> Pinned | None:
     """The folder besides whose files nothing is read, if there is one."""
     return next((pinned for pinned in _pinned.values() if pinned.open_to is not None), None)
 
@@ -86,7 +86,7 @@ def read_named(path: Path) -> bytes:
 
 def check_program(command: Iterable[str], directory: Path) -> None:
     """Raise ConfigError when a file of a closed folder that a command names is not as it was pinned."""
-    pinned = closed_folder()
+    pinned = find_closed_folder()
     if pinned is None:
         return
     for path in words_as_files(command, (directory, pinned.root)):

@@ -10,12 +10,12 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-from aeon.files.pinned import closed_folder
+from aeon.files.pinned import find_closed_folder
 
 
 def search_trusted_modules(folder: Path) -> bool:
     """Search the pinned files of the closed folder that a folder is in, last of all; False when it is in none."""
-    pinned = closed_folder()
+    pinned = find_closed_folder()
     if pinned is None or not folder.resolve().is_relative_to(pinned.root):
         return False
     if _TRUSTED not in sys.meta_path:
@@ -37,7 +37,7 @@ class _TrustedModules(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         """How a module is loaded; None for one that the folder does not have."""
-        pinned = closed_folder()
+        pinned = find_closed_folder()
         if pinned is None:
             return None
         stem = fullname.replace(".", "/")

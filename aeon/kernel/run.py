@@ -11,7 +11,7 @@ from aeon.domain.errors import AeonError, LimitReached, LLMError, StopRequested
 from aeon.domain.history import Advisory, AdvisoryKind, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
-from aeon.execution.answers import Answers
+from aeon.execution.answers import AnswerCollector
 from aeon.execution.recorder import OpenPass, OpenPhase
 from aeon.execution.stopwatch import Stopwatch
 from aeon.execution.threads import Workers, as_done
@@ -52,7 +52,7 @@ class OpenRun:
         self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
-        self.answers = Answers()
+        self.answers = AnswerCollector()
         stream.subscribers.append(self.answers.note)
 
     def close(self) -> None:

@@ -149,7 +149,9 @@ class SchemaLibrary:
 
     def files(self, call: SchemaName) -> dict[str, Path]:
         """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
-        return {"schema": self._own.get(call) or _packaged_path(call)} if call in NAMES else {}
+        return (
+            {"schema": self._own.get(call) or _find_packaged_schema(call)} if call in NAMES else {}
+        )
 
     def digest(self) -> str:
         """SHA-256, hex, over the schema files in force."""
@@ -174,7 +176,7 @@ class SchemaLibrary:
                         ),
                         hint="It may allow less than the packaged file, may have other pairs of artefacts and kinds of "
                         "issues, and may ask for more; but it must ask for all that "
-                        f"{_packaged_path(call)} asks for, within OpenAI's strict subset.",
+                        f"{_find_packaged_schema(call)} asks for, within OpenAI's strict subset.",
                     )
             self.local(call)
             self.wire(call, tools=())
@@ -190,13 +192,13 @@ class SchemaLibrary:
             document = (
                 read_schema(self._own[call])
                 if call in self._own
-                else self._with_levels(call, _packaged_document(call))
+                else self._with_levels(call, _read_packaged_schema(call))
             )
             self._documents[call] = self._with_dimensions(call, document)
         return self._documents[call]
 
     def _load_packaged(self, call: SchemaName) -> dict[str, Any]:
-        document = self._with_levels(call, _packaged_document(call))
+        document = self._with_levels(call, _read_packaged_schema(call))
         return strip_header(self._with_dimensions(call, document))
 
     def _with_levels(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
@@ -222,7 +224,7 @@ def _own_schemas(directory: Path) -> dict[SchemaName, Path]:
 
 
 @cache
-def packaged_schemas() -> SchemaLibrary:
+def load_packaged_schemas() -> SchemaLibrary:
     """The packaged schemas, made once per process."""
     return SchemaLibrary()
 
@@ -244,11 +246,11 @@ def read_schema(path: Path) -> dict[str, Any]:
 
 
 @cache
-def _packaged_document(call: SchemaName) -> dict[str, Any]:
-    return read_schema(_packaged_path(call))
+def _read_packaged_schema(call: SchemaName) -> dict[str, Any]:
+    return read_schema(_find_packaged_schema(call))
 
 
-def _packaged_path(call: SchemaName) -> Path:
+def _find_packaged_schema(call: SchemaName) -> Path:
     if call not in NAMES:
         raise SchemaFileError(f"no schema belongs to {call!r}; there are: {', '.join(NAMES)}")
     return resource_root() / "schemas" / f"{call}.json"

@@ -28,12 +28,12 @@ class TooMuchWork(Exception):
     """A rendering that would take too long, or make too long a text."""
 
 
-class _Work(threading.local):
+class _StepCounter(threading.local):
     steps = 0
     until = float("inf")
 
 
-_work = _Work()
+_work = _StepCounter()
 
 
 def begin_rendering() -> None:
@@ -74,27 +74,27 @@ class CountedWork(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
         """A loop over what is counted."""
         self.generic_visit(node)
-        node.iter = _filtered(node.iter, "_of_loop")
+        node.iter = _add_filter(node.iter, "_of_loop")
         return node
 
     def visit_Filter(self, node: nodes.Filter) -> nodes.Node:  # noqa: N802
         """A filter of what is counted."""
         self.generic_visit(node)
         if node.node is not None and not isinstance(node.node, nodes.Const):
-            node.node = _filtered(node.node, "_of_filter")
+            node.node = _add_filter(node.node, "_of_filter")
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         """Texts put together by `~`."""
         self.generic_visit(node)
-        return _filtered(nodes.Tuple(node.nodes, "load", lineno=node.lineno), "_joined")
+        return _add_filter(nodes.Tuple(node.nodes, "load", lineno=node.lineno), "_joined")
 
 
-def _filtered(node: Any, name: str) -> nodes.Filter:
+def _add_filter(node: Any, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
-class _Watched:
+class _CountedItems:
     """A long or endless sequence whose turns are watched."""
 
     def __init__(self, items: Any) -> None:
@@ -117,7 +117,7 @@ def _of_loop(_: Context, items: Any) -> Any:
     size = len(items) if hasattr(items, "__len__") else None
     add_steps(1 + (size or 0))
     is_short = size is not None and size <= _LONG_LOOP
-    return items if is_short or not isinstance(items, Iterable) else _Watched(items)
+    return items if is_short or not isinstance(items, Iterable) else _CountedItems(items)
 
 
 @pass_context
@@ -130,7 +130,7 @@ def _of_filter(_: Context, value: Any) -> Any:
 
 
 @pass_context
-def _joined(_: Context, parts: tuple[Any, ...]) -> str:
+def _concatenate(_: Context, parts: tuple[Any, ...]) -> str:
     texts = [each if isinstance(each, str) else str(each) for each in parts]
     check_characters(sum(map(len, texts)))
     return "".join(texts)
@@ -157,12 +157,12 @@ def _indent(s: Any, width: int | str = 4, first: bool = False, blank: bool = Fal
 
 
 def _of_limited_number(work: Callable[..., Any]) -> Callable[..., Any]:
-    def limited(value: Any, number: int, fill_with: Any = None) -> Any:
+    def check_number(value: Any, number: int, fill_with: Any = None) -> Any:
         if number > _MOST_OF_A_NUMBER:
             raise TooMuchWork(f"a filter is given a number of more than {_MOST_OF_A_NUMBER:,}")
         return work(value, number, fill_with)
 
-    return limited
+    return check_number
 
 
 def _check_replaced(text: str, old: Any, new: Any) -> None:
@@ -177,7 +177,7 @@ def _size(value: Any) -> int:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "_of_loop": _of_loop,
     "_of_filter": _of_filter,
-    "_joined": _joined,
+    "_joined": _concatenate,
     "batch": _of_limited_number(do_batch),
     "indent": _indent,
     "join": _join,

@@ -45,14 +45,14 @@ def _harmless(method: _Method) -> _Method:
     """One at a time; whatever goes wrong is a warning, the first time, and None."""
 
     @wraps(method)
-    def guarded(self: Tracing, *args: Any) -> Any:
+    def guard(self: Tracing, *args: Any) -> Any:
         with self.lock:
             try:
                 return method(self, *args)
             except Exception as error:
                 self.warn_once(error)
 
-    return cast(_Method, guarded)
+    return cast(_Method, guard)
 
 
 @contextmanager

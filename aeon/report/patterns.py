@@ -60,7 +60,7 @@ class Patterns(Value):
     by_call: dict[str, spending.Spending] = Field(default_factory=dict)
     repairs_by_call: dict[str, spending.RepairRate] = Field(default_factory=dict)
     repairs_by_model: dict[str, spending.RepairRate] = Field(default_factory=dict)
-    waits: dict[str, spending.Waiting] = Field(default_factory=dict)
+    waits: dict[str, spending.RetryWait] = Field(default_factory=dict)
     prefix: spending.PrefixShare = spending.PrefixShare()
 
 

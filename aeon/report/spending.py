@@ -49,7 +49,7 @@ class RepairRate(Value):
     rate: float
 
 
-class Waiting(Value):
+class RetryWait(Value):
     """Requests that were sent again after an error of one class: how often, and the seconds in which one or more of
     them waited; what waited side by side counts once."""
 
@@ -162,7 +162,7 @@ def _rates(
     return dict(sorted(rates.items(), key=lambda item: -item[1].rate))
 
 
-def find_waits(record: Record) -> dict[str, Waiting]:
+def find_waits(record: Record) -> dict[str, RetryWait]:
     """By the class of the error that was waited after, most seconds first."""
     waited: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for line in record.events:
@@ -172,7 +172,7 @@ def find_waits(record: Record) -> dict[str, Waiting]:
                 (begun, begun + float(line["seconds"]))
             )
     found = {
-        kind: Waiting(times=len(spans), seconds=round(_add_up_spans(spans), 3))
+        kind: RetryWait(times=len(spans), seconds=round(_add_up_spans(spans), 3))
         for kind, spans in waited.items()
     }
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))

@@ -25,7 +25,7 @@ from aeon.domain.request import (
 )
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
-from aeon.llm.schemas import SchemaLibrary, packaged_schemas
+from aeon.llm.schemas import SchemaLibrary, load_packaged_schemas
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import ErrorKind, FieldError, SchemaValidator, compile_schema, kind_of
 from aeon.store.chain import one_call
@@ -59,7 +59,7 @@ class Supervisor:
     ) -> None:
         self._llm = llm
         self._prompts = prompts or packaged_prompts()
-        self._schemas = schemas or packaged_schemas()
+        self._schemas = schemas or load_packaged_schemas()
         self._parameters = parameters
         self._emit = emit
         self._max_attempts = max_attempts

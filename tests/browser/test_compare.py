@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from aeon import Aeon
 from aeon.report.compare.divergence import find_divergence
 from aeon.report.compare.page import write_comparison
-from aeon.report.compare.rows import FIGURES, Comparison, Run, compare_runs
+from aeon.report.compare.rows import FIGURES, ComparedRun, Comparison, compare_runs
 from tests.browser.conftest import Opened
 from tests.browser.test_report import GRAVE, HOSTILE, LONG
 
@@ -124,7 +124,7 @@ def test_three_swept_parameters_and_a_cause_fit_a_wide_window(tmp_path: Path, op
         zip(FIGURES, (0.68, 0.9, 0.55, 12, 140, 0, 1_234_567, 12.3456, 1834.5), strict=True)
     )
     runs = tuple(
-        Run(
+        ComparedRun(
             name=str(number),
             directory=None,
             ended="ttl_expired",

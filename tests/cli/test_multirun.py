@@ -28,7 +28,7 @@ from aeon.cli.terminal.status import (
     status_of_all,
 )
 from aeon.report.compare.forms import COLUMNS_OF_JOBS, write_csv
-from aeon.report.compare.rows import Run, compare_runs
+from aeon.report.compare.rows import ComparedRun, compare_runs
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
@@ -112,7 +112,7 @@ def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
     ],
 )
 def test_the_worst_of_statuses(statuses: list[int], expected: int) -> None:
-    jobs = [Run(name="", directory=Path(), ended="", status=status) for status in statuses]
+    jobs = [ComparedRun(name="", directory=Path(), ended="", status=status) for status in statuses]
     assert status_of_all(GroupControl(), read_statuses(jobs)) == expected
 
 

@@ -18,7 +18,7 @@ from aeon.domain.plan import PlanStep
 from aeon.domain.profile import TaskProfile
 from aeon.execution.outcome import step_result
 from aeon.llm.exchange import InvalidAnswer, check_answer
-from aeon.llm.schemas import NAMES, packaged_schemas
+from aeon.llm.schemas import NAMES, load_packaged_schemas
 from aeon.plan.wire import MAX_ACTIONS, parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.supervisor.faithful import choose_tool
 from aeon.validation.semantic import parse_report
@@ -147,7 +147,7 @@ def _changed(answer: Any, place: Place, value: Any) -> Any:
 @cache
 def _wire(call: Any) -> Draft202012Validator:
     return Draft202012Validator(
-        packaged_schemas().wire(call, tools=("kettle",), criteria=("hot",)).schema
+        load_packaged_schemas().wire(call, tools=("kettle",), criteria=("hot",)).schema
     )
 
 
@@ -156,7 +156,7 @@ def _is_refused(call: Any, answer: Any) -> bool:
     if not _wire(call).is_valid(answer):
         return False
     try:
-        check_answer(json.dumps(answer), packaged_schemas().local(call), CASES[call].parse)
+        check_answer(json.dumps(answer), load_packaged_schemas().local(call), CASES[call].parse)
     except (InvalidAnswer, ValidationError):
         return True
     return False
@@ -164,7 +164,7 @@ def _is_refused(call: Any, answer: Any) -> bool:
 
 def _description(call: Any, place: Place) -> str:
     """What is said of a place: the description of the property that it is in, and for a list those of its entries."""
-    root = packaged_schemas().wire(call).schema
+    root = load_packaged_schemas().wire(call).schema
     *way, last = names = [part for part in place if isinstance(part, str)]
     inner = at(root, *names).get("properties", {}).values()
     described = [at(root, *way)["properties"][last], *inner]
@@ -194,8 +194,8 @@ def test_every_schema_on_the_wire_has_a_case():
 @pytest.mark.parametrize("call", CASES)
 def test_the_case_has_a_value_everywhere_and_is_read(call: Any):
     answer, parse = CASES[call]
-    check_answer(json.dumps(answer), packaged_schemas().local(call), parse)
-    missing = set(_of_schema(packaged_schemas().wire(call).schema)) - set(_properties(answer))
+    check_answer(json.dumps(answer), load_packaged_schemas().local(call), parse)
+    missing = set(_of_schema(load_packaged_schemas().wire(call).schema)) - set(_properties(answer))
     assert missing <= {("actions", "addresses_issues")}
 
 

@@ -11,7 +11,7 @@ from aeon import Aeon
 from aeon.config.origin import parse
 from aeon.domain.errors import AnswerError
 from aeon.llm.extract import extract_json
-from aeon.llm.schemas import packaged_schemas
+from aeon.llm.schemas import load_packaged_schemas
 from aeon.llm.stack.stored import response
 from aeon.store.cassette import CassetteSource, decode, encode, read
 from tests.contract.rekey import overrides_of
@@ -32,7 +32,7 @@ def test_every_recorded_answer_is_valid_by_todays_schema(recording: Path) -> Non
     for number, entry in enumerate(answers, start=1):
         call = entry.request.path.call
         errors = list(
-            packaged_schemas().local(call).iter_errors(extract_json(entry.answer["text"]))
+            load_packaged_schemas().local(call).iter_errors(extract_json(entry.answer["text"]))
         )
         assert errors == [], f"answer {number} ({call}): {errors[0].message}"
 

@@ -17,7 +17,7 @@ from aeon.domain.profile import Breadth, Confidence, TaskProfile, ToolUsage
 from aeon.domain.refinement import ActionType
 from aeon.domain.report import IssueLocation, IssueType, ProposedRepair, Severity, ValidationIssue
 from aeon.llm.exchange import InvalidAnswer
-from aeon.llm.schemas import CALLS, packaged_schemas
+from aeon.llm.schemas import CALLS, load_packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
 from tests.contract.components import ANSWERS, METHODS, Method, a_plan, a_report, an_issue, script
 from tests.kernel.build import run
@@ -33,7 +33,7 @@ OWN_ANSWER = {
 
 
 def schema(call: Any) -> dict[str, Any]:
-    return packaged_schemas().wire(call).schema
+    return load_packaged_schemas().wire(call).schema
 
 
 def at(root: Mapping[str, Any], *path: str) -> Any:
@@ -60,14 +60,14 @@ def _resolved(root: Mapping[str, Any], node: Any) -> Any:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("tools", [None, (), ("kettle",), ("kettle", "oven")])
 def test_every_schema_on_the_wire_is_within_the_strict_subset(call: Any, tools: Any):
-    wire = packaged_schemas().wire(call, tools=tools)
+    wire = load_packaged_schemas().wire(call, tools=tools)
     assert violations(wire.schema) == []
     assert wire.strict
 
 
 @pytest.mark.parametrize("names", [("hot",), ("hot", "C", 'a "quoted" name', "naïve")])
 def test_on_the_wire_a_criterion_is_one_of_the_configured_names(names: tuple[str, ...]):
-    wire = packaged_schemas().wire("convergence", criteria=names)
+    wire = load_packaged_schemas().wire("convergence", criteria=names)
     assert violations(wire.schema) == []
     assert wire.strict
     name = at(wire.schema, "criteria", "name")
@@ -79,17 +79,17 @@ def test_on_the_wire_a_criterion_is_one_of_the_configured_names(names: tuple[str
 
 
 def test_without_criteria_their_names_stay_as_they_are():
-    assert packaged_schemas().wire("convergence", criteria=()).schema == schema("convergence")
+    assert load_packaged_schemas().wire("convergence", criteria=()).schema == schema("convergence")
 
 
 def test_locally_the_name_of_a_criterion_is_a_text():
-    packaged_schemas().wire("convergence", criteria=("hot",))
+    load_packaged_schemas().wire("convergence", criteria=("hot",))
     judged = [{"name": "Hot", "met": True, "reason": ""}]
-    assert packaged_schemas().local("convergence").is_valid(assessment(criteria=judged))
+    assert load_packaged_schemas().local("convergence").is_valid(assessment(criteria=judged))
 
 
 def test_a_step_with_a_persons_answer_schema_is_within_the_strict_subset():
-    wire = packaged_schemas().wire("step", answer_schema=OWN_ANSWER)
+    wire = load_packaged_schemas().wire("step", answer_schema=OWN_ANSWER)
     assert violations(wire.schema) == []
     assert wire.strict
     assert at(wire.schema, "step_output")["properties"].keys() == {"cups", "notes"}
@@ -97,12 +97,14 @@ def test_a_step_with_a_persons_answer_schema_is_within_the_strict_subset():
 
 def test_an_answer_schema_outside_the_subset_is_sent_without_strict_and_still_held():
     open_ended = {"type": "object", "properties": {"cups": {"type": "integer"}}}
-    wire = packaged_schemas().wire("step", answer_schema=open_ended)
+    wire = load_packaged_schemas().wire("step", answer_schema=open_ended)
     assert violations(wire.schema)
     assert not wire.strict
-    assert list(packaged_schemas().local("step", open_ended).iter_errors(clear({"cups": "two"})))
+    assert list(
+        load_packaged_schemas().local("step", open_ended).iter_errors(clear({"cups": "two"}))
+    )
     assert not list(
-        packaged_schemas().local("step", open_ended).iter_errors(clear({"cups": 2, "more": 1}))
+        load_packaged_schemas().local("step", open_ended).iter_errors(clear({"cups": 2, "more": 1}))
     )
 
 
@@ -264,7 +266,7 @@ def test_what_is_read_as_a_whole_has_the_models_fields(
 @pytest.mark.parametrize("call", FULL_ANSWERS)
 def test_every_property_that_is_asked_for_is_read(call: Any):
     answer, parse = FULL_ANSWERS[call]
-    assert not list(packaged_schemas().local(call).iter_errors(answer)), (
+    assert not list(load_packaged_schemas().local(call).iter_errors(answer)), (
         "the example is an answer of that schema"
     )
     read: set[str] = set()
@@ -334,7 +336,7 @@ def test_nothing_on_the_wire_is_without_a_description(call: Any):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_has_a_file_of_its_name(call: Any):
-    assert packaged_schemas().files(call)["schema"].stem == call
+    assert load_packaged_schemas().files(call)["schema"].stem == call
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)

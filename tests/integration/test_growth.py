@@ -22,7 +22,7 @@ from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.openai.answer import assemble
 from aeon.llm.prompts import fence
-from aeon.llm.schemas import SchemaLibrary, packaged_schemas
+from aeon.llm.schemas import SchemaLibrary, load_packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement
 from aeon.plan.workflow.load import inspect_workflow
 from aeon.schema.strict import strict_violations
@@ -102,7 +102,7 @@ def test_a_plan_is_read_in_linear_time(make: Make) -> None:
         return parse_plan(answer, "the task", max_steps=100, one_final_step=True)
 
     assert (
-        growing(make, lambda text: check_answer(text, packaged_schemas().local("plan"), read))
+        growing(make, lambda text: check_answer(text, load_packaged_schemas().local("plan"), read))
         <= MOST
     )
 

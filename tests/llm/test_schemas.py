@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
-from aeon.llm.schemas import CALLS, NAMES, SchemaLibrary, packaged_schemas, read_schema
+from aeon.llm.schemas import CALLS, NAMES, SchemaLibrary, load_packaged_schemas, read_schema
 from aeon.schema.json_schema import drop_absent, relax_absent
 from aeon.schema.strict import strict_violations
 from tests.support.strict_subset import violations
@@ -315,7 +315,7 @@ def test_the_digest_follows_the_files(write: Write) -> None:
 def test_every_packaged_schema_is_strict_on_the_wire(
     call: Any, tools: tuple[str, ...] | None
 ) -> None:
-    wire = packaged_schemas().wire(call, tools=tools)
+    wire = load_packaged_schemas().wire(call, tools=tools)
     assert strict_violations(wire.schema) == ()
     assert violations(wire.schema) == []
     assert wire.strict
@@ -323,9 +323,9 @@ def test_every_packaged_schema_is_strict_on_the_wire(
 
 def test_the_packaged_schemas_can_all_be_used() -> None:
     for call in NAMES:
-        packaged_schemas().local(call)
-        packaged_schemas().wire(call, tools=())
-    assert packaged_schemas() is packaged_schemas()
+        load_packaged_schemas().local(call)
+        load_packaged_schemas().wire(call, tools=())
+    assert load_packaged_schemas() is load_packaged_schemas()
 
 
 STRICT_STRING = {"type": "string"}
@@ -423,7 +423,7 @@ def test_what_is_there_only_with_something_absent_is_not_sent_and_relax_absent()
 
 @pytest.mark.parametrize("call", CALLS)
 def test_whatever_is_absent_the_rest_is_within_the_strict_subset(call: CallName) -> None:
-    wire = packaged_schemas().wire(
+    wire = load_packaged_schemas().wire(
         call, absent=("tools", "criteria", "issues", "memory_answer", "SUBPLAN_CREATE")
     )
     assert wire.strict

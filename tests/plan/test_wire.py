@@ -9,7 +9,7 @@ import pytest
 
 from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, check_answer
-from aeon.llm.schemas import packaged_schemas
+from aeon.llm.schemas import load_packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
 from tests.plan import builders
 from tests.support.scripted_model import action, add, modify, plan, planned, refinement
@@ -241,7 +241,7 @@ def test_a_broken_new_step_is_pointed_to_in_its_action():
     ],
 )
 def test_empty_words_are_pointed_to_where_they_stand(answer: Any, pointer: str):
-    local = packaged_schemas().local("refinement")
+    local = load_packaged_schemas().local("refinement")
     found = errors(
         lambda: check_answer(json.dumps(answer), local, lambda value: parse_refinement(value, ()))
     )

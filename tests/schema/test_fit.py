@@ -14,7 +14,7 @@ from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.app.aeon import Aeon
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.errors import SchemaFileError
-from aeon.llm.schemas import CALLS, SchemaLibrary, packaged_schemas
+from aeon.llm.schemas import CALLS, SchemaLibrary, load_packaged_schemas
 from aeon.schema.fit import drop_extras, misfits, relax_extras
 from aeon.supervisor.structured import StructuredCaller
 from tests.contract.components import a_plan, a_report
@@ -39,7 +39,7 @@ def object_of(**properties: Any) -> dict[str, Any]:
 
 def changed(call: Any, *path: str, to: Any) -> dict[str, Any]:
     """The packaged schema with another schema at a path."""
-    result = deepcopy(packaged_schemas().wire(call).schema)
+    result = deepcopy(load_packaged_schemas().wire(call).schema)
     part = result
     for name in path[:-1]:
         part = part[name]
@@ -49,7 +49,7 @@ def changed(call: Any, *path: str, to: Any) -> dict[str, Any]:
 
 def without(call: Any, *path: str) -> dict[str, Any]:
     """The packaged schema without the property at a path."""
-    result = deepcopy(packaged_schemas().wire(call).schema)
+    result = deepcopy(load_packaged_schemas().wire(call).schema)
     part = result
     for name in path[:-2]:
         part = part[name]
@@ -60,7 +60,7 @@ def without(call: Any, *path: str) -> dict[str, Any]:
 
 def with_property(call: Any, *path: str, **properties: Any) -> dict[str, Any]:
     """The packaged schema with more properties, first of all, in the object at a path."""
-    result = deepcopy(packaged_schemas().wire(call).schema)
+    result = deepcopy(load_packaged_schemas().wire(call).schema)
     part = result
     for name in path:
         part = part[name]
@@ -178,7 +178,7 @@ def test_each_place_that_could_not_be_read_is_named(
     ("schema", "problem"),
     [
         (
-            {**packaged_schemas().wire("plan").schema, "additionalProperties": True},
+            {**load_packaged_schemas().wire("plan").schema, "additionalProperties": True},
             "#: additionalProperties must be false",
         ),
         (
@@ -203,7 +203,7 @@ def test_a_file_outside_the_strict_subset_is_refused(
 
 
 ELSEWHERE = {
-    **deepcopy(packaged_schemas().wire("step").schema),
+    **deepcopy(load_packaged_schemas().wire("step").schema),
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "$id": "https://example.org/step",
     "properties": {
@@ -220,7 +220,7 @@ ELSEWHERE = {
     ("call", "schema"),
     [
         *(
-            (call, {**packaged_schemas().wire(call).schema, "description": "Mine."})
+            (call, {**load_packaged_schemas().wire(call).schema, "description": "Mine."})
             for call in CALLS
         ),
         ("step", ELSEWHERE),
@@ -248,7 +248,7 @@ def test_a_file_may_be_worded_otherwise_and_may_allow_less(
 
 def test_every_packaged_schema_fits_itself():
     for call in CALLS:
-        schema = packaged_schemas().wire(call).schema
+        schema = load_packaged_schemas().wire(call).schema
         assert misfits(schema, schema) == ()
 
 

@@ -10,7 +10,7 @@ import pytest
 from aeon.domain.errors import ValidationError
 from aeon.domain.plan import Plan, PlanStep
 from aeon.llm.exchange import InvalidAnswer
-from aeon.llm.schemas import packaged_schemas
+from aeon.llm.schemas import load_packaged_schemas
 from aeon.plan.wire import parse_plan
 from aeon.schema.validators import FieldError
 from aeon.supervisor.faithful import NoToolFits, choose_tool
@@ -147,7 +147,7 @@ def test_blank_arguments_are_none() -> None:
 def test_names_are_held_locally_too() -> None:
     with pytest.raises(InvalidAnswer, match="there is no tool 'x'"):
         choose_tool(lost(), answer("x"), ["price"])
-    wire = packaged_schemas().wire("tool_choice", tools=["price"])
+    wire = load_packaged_schemas().wire("tool_choice", tools=["price"])
     assert wire.strict
     assert wire.schema["required"] == ["step_id", "description", "tool", "arguments"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.schemas import packaged_schemas
+from aeon.llm.schemas import load_packaged_schemas
 from aeon.schema.json_schema import enum_of
 
-PAIRS = enum_of(packaged_schemas().wire("convergence").schema, "artifacts")
+PAIRS = enum_of(load_packaged_schemas().wire("convergence").schema, "artifacts")
 Answer = Mapping[str, Any] | str | Exception | Callable[[LLMRequest], Any]
 
 

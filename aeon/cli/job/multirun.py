@@ -11,8 +11,8 @@ from aeon.batch.summary import is_final
 from aeon.cli.terminal.status import FAILED
 from aeon.report.compare.rows import (
     STATUS,
+    ComparedRun,
     Comparison,
-    Run,
     compare_runs,
     plan_job,
     values_by_key,
@@ -26,7 +26,7 @@ def write_status(directory: Path, status: int) -> None:
         (directory / STATUS).write_text(f"{status}\n", encoding="ascii")
 
 
-def read_statuses(jobs: Iterable[Run]) -> set[int]:
+def read_statuses(jobs: Iterable[ComparedRun]) -> set[int]:
     """The exit statuses of the jobs that have begun; FAILED when none has."""
     return {job.status for job in jobs if job.status is not None} or {FAILED}
 
@@ -42,7 +42,7 @@ def compare_jobs(directory: Path, planned: Sequence[Sequence[str]] = ()) -> Comp
     return compare_runs([directory], jobs)
 
 
-def has_ended(job: Run) -> bool:
+def has_ended(job: ComparedRun) -> bool:
     """Whether a job is not run again when its multirun goes on."""
     line = {"ended": job.ended, "unusable_calls": job.unusable_calls}
     return job.has_result and is_final(line) and job.status != FAILED

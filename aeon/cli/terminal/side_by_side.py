@@ -9,7 +9,7 @@ from aeon.report.compare import sentences
 from aeon.report.compare.divergence import Divergence, Line
 from aeon.report.compare.effects import effects
 from aeon.report.compare.forms import format_change, format_figure
-from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
+from aeon.report.compare.rows import FIGURES, SCORES, ComparedRun, Comparison, show
 from aeon.report.words import count_noun, escape_controls, list_names, one_line
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
     yield from _effects(comparison)
 
 
-def _rows(runs: Sequence[Run], parameters: Sequence[str] | None) -> Table:
+def _rows(runs: Sequence[ComparedRun], parameters: Sequence[str] | None) -> Table:
     """The runs with these parameters, or without their names and parameters."""
     named = parameters is not None
     table = _new_table(
@@ -108,16 +108,16 @@ def _text(text: str) -> Text:
     return Text(escape_controls(text))
 
 
-def _value(run: Run, key: str) -> str:
+def _value(run: ComparedRun, key: str) -> str:
     return one_line(show(run.parameters.get(key)), _LONGEST) or "-"
 
 
-def _end(run: Run) -> str:
+def _end(run: ComparedRun) -> str:
     # A setting that stopped the run is named as it is typed.
     return run.ended if "." in run.ended else run.ended.replace("_", " ")
 
 
-def _causes(runs: Sequence[Run]) -> Iterator[RenderableType]:
+def _causes(runs: Sequence[ComparedRun]) -> Iterator[RenderableType]:
     """Why runs did not come to a good end, equal causes together."""
     causes = {run.name: _cause(run) for run in runs}
     for cause in dict.fromkeys(filter(None, causes.values())):
@@ -125,7 +125,7 @@ def _causes(runs: Sequence[Run]) -> Iterator[RenderableType]:
         yield _text(f"{list_names(names)}: {cause}")
 
 
-def _cause(run: Run) -> str:
+def _cause(run: ComparedRun) -> str:
     return one_line(" ".join(filter(None, (run.cause or run.error, run.hint))), 2 * _LONGEST)
 
 

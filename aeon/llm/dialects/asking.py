@@ -10,7 +10,7 @@ from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError
 from aeon.domain.request import LLMResponse
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.downgrade import (
-    Refused,
+    RefusedTrial,
     Trial,
     find_guessed_downgrade,
     find_named_downgrade,
@@ -104,7 +104,7 @@ def _ask_from(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) ->
         if outcome.refusal is None:
             return _Asked(trial, outcome, outcome)
         was_accepted = wire.digest in server.accepted
-        refused = Refused(trial, outcome.refusal, wire, was_accepted=was_accepted)
+        refused = RefusedTrial(trial, outcome.refusal, wire, was_accepted=was_accepted)
         downgrade = find_named_downgrade(refused)
         if downgrade is not None:
             # What was refused so far had a name: the next refusal is about something else.

@@ -28,7 +28,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedTrial:
     """A trial that a server refused. `was_accepted`: it has answered a request with this schema before, in the form
     that was sent first."""
 
@@ -43,20 +43,20 @@ class Refused:
         return self.trial.dialect
 
 
-Downgrade = Callable[[Refused], Trial | None]
+Downgrade = Callable[[RefusedTrial], Trial | None]
 
 
-def find_named_downgrade(refused: Refused) -> Trial | None:
+def find_named_downgrade(refused: RefusedTrial) -> Trial | None:
     """The trial without what the server names as refused; None if it names nothing that can be left out."""
     return _first(_NAMED, refused)
 
 
-def find_guessed_downgrade(refused: Refused) -> Trial | None:
+def find_guessed_downgrade(refused: RefusedTrial) -> Trial | None:
     """The trial that may help where the server names nothing; None if none may, or if it may be an outage."""
     return None if refused.refusal.is_doubtful else _first(_GUESSED, refused)
 
 
-def _first(downgrades: tuple[Downgrade, ...], refused: Refused) -> Trial | None:
+def _first(downgrades: tuple[Downgrade, ...], refused: RefusedTrial) -> Trial | None:
     if not refused.refusal.is_about_request:
         return None
     for downgrade in downgrades:
@@ -66,7 +66,7 @@ def _first(downgrades: tuple[Downgrade, ...], refused: Refused) -> Trial | None:
     return None
 
 
-def _rename_or_leave_out(refused: Refused) -> Trial | None:
+def _rename_or_leave_out(refused: RefusedTrial) -> Trial | None:
     dialect = refused.dialect
     name = refused.refusal.find_refused(refused.wire.parameters(dialect))
     if name is None:
@@ -77,14 +77,14 @@ def _rename_or_leave_out(refused: Refused) -> Trial | None:
     return refused.trial.without(name)
 
 
-def _leave_out_schema_beside(refused: Refused) -> Trial | None:
+def _leave_out_schema_beside(refused: RefusedTrial) -> Trial | None:
     # OpenAI itself knows no schema there, so that a server which refuses it need not have a name for it.
     if not refused.dialect.sends_schema_beside or refused.refusal.is_doubtful:
         return None
     return refused.trial.without(SCHEMA_BESIDE)
 
 
-def _leave_out_suspects(refused: Refused) -> Trial | None:
+def _leave_out_suspects(refused: RefusedTrial) -> Trial | None:
     if refused.refusal.is_about_format or refused.was_accepted:
         return None
     suspects = refused.refusal.find_suspects(refused.wire.parameters(refused.dialect))
@@ -94,7 +94,7 @@ def _leave_out_suspects(refused: Refused) -> Trial | None:
     return Trial(dialect, suspects)
 
 
-def _send_next_form(refused: Refused) -> Trial | None:
+def _send_next_form(refused: RefusedTrial) -> Trial | None:
     refusal = refused.refusal
     dialect = refused.dialect
     lower_forms = FORMS[FORMS.index(dialect.form) + 1 :]

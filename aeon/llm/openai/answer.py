@@ -43,7 +43,7 @@ _LIMIT_HINT = (
 _STREAM_BEGINS = (b"data:", b"event:", b":")
 
 
-class _Message(BaseModel):
+class _AnswerMessage(BaseModel):
     content: str | list[Any] | dict[str, Any] | None = None
     refusal: str | None = None
     tool_calls: list[Any] | None = None
@@ -53,7 +53,7 @@ class _Message(BaseModel):
 
 
 class _Choice(BaseModel):
-    message: _Message
+    message: _AnswerMessage
     finish_reason: str | None = None
     error: Any = None
 
@@ -105,7 +105,7 @@ def _read_completion(body: bytes, endpoint: Endpoint) -> _Completion:
     return completion
 
 
-def _answer_text(message: _Message, request: LLMRequest) -> str:
+def _answer_text(message: _AnswerMessage, request: LLMRequest) -> str:
     text = text_of(vars(message), request.call)
     if text.strip():
         return text

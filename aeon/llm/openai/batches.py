@@ -13,8 +13,8 @@ from aeon.domain.request import LLMRequest
 from aeon.llm.dialects.asking import Outcome
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.openai.adapter import OpenAIAdapter
-from aeon.llm.openai.batches_journal import Journal
-from aeon.llm.openai.batches_round import Ask, Member
+from aeon.llm.openai.batches_journal import BatchJournal
+from aeon.llm.openai.batches_round import Ask, RoundMember
 from aeon.llm.openai.batches_rounds import Rounds
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.settings import EndpointSettings
@@ -42,13 +42,13 @@ class BatchAdapter(OpenAIAdapter):
     ) -> None:
         super().__init__(settings.model_copy(update={"stream": "never"}), api_key, headers, client)
         self._key, self._rounds = _open_rounds(self._endpoint)
-        self._member: Member | None = None
+        self._member: RoundMember | None = None
         self._given = threading.local()
 
     def of_run(self, stop: Callable[[], bool]) -> BatchAdapter:
         """The adapter of one run, until `stop` says that it is over. A wait counts as no part of its time-out."""
         mine = copy.copy(self)
-        mine._member = Member(stop)
+        mine._member = RoundMember(stop)
         self._rounds.members.add(mine._member)
         return mine
 
@@ -94,7 +94,7 @@ def _open_rounds(endpoint: Endpoint) -> tuple[str, Rounds]:
     )  # without the key: another finds what went out
     key = _digest(endpoint.base_url, endpoint.key, *sorted(sent.items()), path)
     with _opening:
-        rounds, users = _open.get(key) or (Rounds(endpoint, Journal(path, place)), 0)
+        rounds, users = _open.get(key) or (Rounds(endpoint, BatchJournal(path, place)), 0)
         _open[key] = rounds, users + 1
     return key, rounds
 

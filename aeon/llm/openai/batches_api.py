@@ -21,7 +21,7 @@ LABEL = "aeon_round"
 """What a batch's metadata call the round that it was made for."""
 
 
-class Batch:
+class RequestBatch:
     """A batch as the provider tells of it."""
 
     def __init__(self, told: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ class BatchAPI:
             file = (name, lines, "application/jsonl")
             return _read_id(sdk.files.create(file=file, purpose="batch"))
 
-    def create(self, file: str, round_id: str) -> Batch:
+    def create(self, file: str, round_id: str) -> RequestBatch:
         """Make a batch of an uploaded file."""
         with self._sdk("/batches") as sdk:
             made = sdk.batches.create(
@@ -75,17 +75,17 @@ class BatchAPI:
             )
             return _read_batch(made)
 
-    def get(self, batch: str) -> Batch:
+    def get(self, batch: str) -> RequestBatch:
         """How far a batch is."""
         with self._sdk(f"/batches/{batch}") as sdk:
             return _read_batch(sdk.batches.retrieve(batch))
 
-    def cancel(self, batch: str) -> Batch:
+    def cancel(self, batch: str) -> RequestBatch:
         """Have a batch ended; what is answered of it by then can be read."""
         with self._sdk(f"/batches/{batch}/cancel") as sdk:
             return _read_batch(sdk.batches.cancel(batch))
 
-    def find(self, round_id: str, file: str | None, since: float) -> Batch | None:
+    def find(self, round_id: str, file: str | None, since: float) -> RequestBatch | None:
         """The batch that was made for a round, among those made `since` then."""
         with self._sdk("/batches") as sdk:
             first = sdk.batches.list(limit=100)
@@ -147,11 +147,11 @@ class BatchAPI:
         )
 
 
-def _read_batch(answered: object) -> Batch:
+def _read_batch(answered: object) -> RequestBatch:
     # The SDK checks nothing of what a server answers, which may be a text or a page.
     told = answered.to_dict(mode="json", warnings=False) if hasattr(answered, "to_dict") else {}
     try:
-        return Batch(told)
+        return RequestBatch(told)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("no batch") from error
 

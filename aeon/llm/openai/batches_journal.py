@@ -40,7 +40,7 @@ class Sent(NamedTuple):
     body: bytes | None
 
 
-class Journal:
+class BatchJournal:
     """The file, for one thread at a time, and for several processes; `place` tells what was sent to one server. Raises
     ConfigError when it cannot be opened, and StoreFailed when it cannot be used."""
 
@@ -129,7 +129,7 @@ class Journal:
             ) from error
 
 
-def _begun(pid: int) -> str:
+def _read_begin(pid: int) -> str:
     """When a process began, since the machine did; nothing where that is not told."""
     try:
         told = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -139,7 +139,7 @@ def _begun(pid: int) -> str:
     return "ended" if told[0] in b"ZX" else f"{machine} {int(told[19])}"
 
 
-_ME = f"{socket.gethostname()}:{os.getpid()}:{_begun(os.getpid())}:{uuid.uuid4().hex}"
+_ME = f"{socket.gethostname()}:{os.getpid()}:{_read_begin(os.getpid())}:{uuid.uuid4().hex}"
 
 
 def _is_alive(owner: str) -> bool:
@@ -159,4 +159,4 @@ def _is_alive(owner: str) -> bool:
         pass  # somebody else's
     except OSError:
         return False
-    return _begun(int(pid)) in (begun, "")
+    return _read_begin(int(pid)) in (begun, "")

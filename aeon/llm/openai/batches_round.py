@@ -21,8 +21,8 @@ from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_after_attempt, stop_after_delay, stop_when_event_set
 
 from aeon.domain.errors import BatchesUnreachable, LLMError, ServerFailed, StoreFailed
-from aeon.llm.openai.batches_api import ENDPOINT, Batch, BatchAPI, Result
-from aeon.llm.openai.batches_journal import Journal
+from aeon.llm.openai.batches_api import ENDPOINT, BatchAPI, RequestBatch, Result
+from aeon.llm.openai.batches_journal import BatchJournal
 from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.watching import WAITS
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(eq=False)
-class Member:
+class RoundMember:
     """A run that takes part: `stop` says that it is over or asked to stop, `asks` are its requests that wait."""
 
     stop: Callable[[], bool]
@@ -54,7 +54,7 @@ class Ask:
     """A request that is waited for; `answer` will be its id and the response, `tell` is given what is waited for."""
 
     body: bytes
-    member: Member
+    member: RoundMember
     tell: Callable[[str], None]
     answer: Future[tuple[str, Response]] = field(default_factory=Future)
 
@@ -89,7 +89,7 @@ class Carrier:
     before `hold_until`."""
 
     def __init__(
-        self, endpoint: Endpoint, journal: Journal, queue: Callable[[Collection[Ask]], None]
+        self, endpoint: Endpoint, journal: BatchJournal, queue: Callable[[Collection[Ask]], None]
     ) -> None:
         self.lock = threading.RLock()
         self.closing = threading.Event()
@@ -151,14 +151,14 @@ class Carrier:
         except Exception as error:  # nobody may wait for ever
             self._give_up(one, error)
 
-    def _get(self, one: Round) -> Batch:
+    def _get(self, one: Round) -> RequestBatch:
         return self.api.get(one.batch or "")
 
     def _is_left(self, one: Round) -> bool:
         with self.lock:
             return not one.asks and self.under_way.pop(one.id, None) is one
 
-    def _submit(self, one: Round) -> Batch | None:
+    def _submit(self, one: Round) -> RequestBatch | None:
         """Its batch: made, or found; None where it was never made, and its requests go into another round."""
         if one.is_adopted:
             batch = self._insist(self._find, one)
@@ -199,19 +199,19 @@ class Carrier:
         lines.seek(0)
         return self.api.upload(f"{one.id}.jsonl", lines)
 
-    def _make(self, one: Round) -> Batch:
+    def _make(self, one: Round) -> RequestBatch:
         found = self._find(one) if one.is_doubtful else None
         one.is_doubtful = True
         return found or self.api.create(one.file or "", one.id)
 
-    def _find(self, one: Round) -> Batch | None:
+    def _find(self, one: Round) -> RequestBatch | None:
         return self.api.find(one.id, one.file, one.begun)
 
     def _note(self, one: Round) -> None:
         with self.lock:
             self.journal.note(one.id, one.file, one.batch)
 
-    def _read(self, one: Round, batch: Batch) -> None:
+    def _read(self, one: Round, batch: RequestBatch) -> None:
         try:
             if batch.status == "completed" and not batch.files:
                 raise ServerFailed("it names no file of results")
@@ -228,7 +228,7 @@ class Carrier:
                 f"the results of {batch.id} cannot be read: {error.message}", hint=error.hint
             ) from error
 
-    def _end(self, one: Round, batch: Batch) -> None:
+    def _end(self, one: Round, batch: RequestBatch) -> None:
         """What becomes of the requests that a batch has not answered. One that was refused for too many tokens: smaller
         ones, one after the other. One refused for single lines: those are, and the others sent again."""
         with self.lock:
@@ -285,7 +285,7 @@ class Carrier:
         self._tell(state.args[0], f"the next try: {getattr(error, 'message', '')}")
 
 
-def _refuse_lines(one: Round, batch: Batch, whole: Mapping[str, Any]) -> None:
+def _refuse_lines(one: Round, batch: RequestBatch, whole: Mapping[str, Any]) -> None:
     """Give a failed batch's errors to the requests of the lines that they name, or to all where they name none."""
     faults = {f"{one.id}-{error['line']}": error for error in batch.errors if error.get("line")}
     for name in [name for name in one.asks if not faults or name in faults]:

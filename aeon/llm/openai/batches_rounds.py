@@ -10,8 +10,8 @@ from weakref import WeakSet
 
 from aeon.domain.errors import LLMError, StopRequested, StoreFailed
 from aeon.llm.openai.batches_api import Result
-from aeon.llm.openai.batches_journal import Journal
-from aeon.llm.openai.batches_round import MAX_REQUESTS, Ask, Carrier, Member, Round, log
+from aeon.llm.openai.batches_journal import BatchJournal
+from aeon.llm.openai.batches_round import MAX_REQUESTS, Ask, Carrier, Round, RoundMember, log
 from aeon.llm.openai.endpoint import Endpoint, Response
 
 MAX_BYTES = 190_000_000
@@ -23,8 +23,8 @@ class Rounds:
     """The rounds at one server; thread-safe. A round goes out `batch_wait_seconds` after its last request, after a
     tenth of it where every run waits, and when it is full."""
 
-    def __init__(self, endpoint: Endpoint, journal: Journal) -> None:
-        self.members: WeakSet[Member] = WeakSet()
+    def __init__(self, endpoint: Endpoint, journal: BatchJournal) -> None:
+        self.members: WeakSet[RoundMember] = WeakSet()
         self._carrier = Carrier(endpoint, journal, self._queue)
         self._settings = endpoint.settings
         self._lock = self._carrier.lock

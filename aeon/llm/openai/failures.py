@@ -47,7 +47,7 @@ def _error_of_connection(error: APIConnectionError, endpoint: Endpoint, allowed:
     if isinstance(cause, _NOT_CONNECTED):
         return _not_connected(cause, endpoint)
     if isinstance(error, APITimeoutError):
-        return _timed_out(endpoint, allowed)
+        return _make_timeout(endpoint, allowed)
     said = endpoint.clean(str(cause))
     if isinstance(cause, httpx2.RemoteProtocolError) and any(w in said for w in _ENDED_EARLY):
         return _broke_off(endpoint, "it ended half-way")
@@ -56,7 +56,7 @@ def _error_of_connection(error: APIConnectionError, endpoint: Endpoint, allowed:
     return not_an_api(said or type(cause).__name__, endpoint)
 
 
-def _timed_out(endpoint: Endpoint, allowed: float) -> ConnectionFailed:
+def _make_timeout(endpoint: Endpoint, allowed: float) -> ConnectionFailed:
     address = endpoint.address
     return ConnectionFailed(
         f"{address} gave no answer within {allowed:.3g} s",

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from markupsafe import Markup
 
-from aeon.report.compare.rows import SCORES, Run
+from aeon.report.compare.rows import SCORES, ComparedRun
 from aeon.report.words import list_names, round_down
 
 _WIDTH = 640
@@ -57,7 +57,7 @@ def _across(value: float, top: float) -> float:
     return round(100 * min(1.0, max(0.0, value / top)), 2)
 
 
-def draw_scatter(runs: Sequence[Run]) -> Markup:
+def draw_scatter(runs: Sequence[ComparedRun]) -> Markup:
     """The lowest score of each run against its tokens, as dots with the runs' names; nothing for fewer than two."""
     points = [point for run in runs if (point := _point(run)) is not None]
     if len(points) < 2:
@@ -72,7 +72,7 @@ def draw_scatter(runs: Sequence[Run]) -> Markup:
     )
 
 
-def _point(run: Run) -> tuple[float, float, Run] | None:
+def _point(run: ComparedRun) -> tuple[float, float, ComparedRun] | None:
     scores = [value for name in SCORES if (value := run.figures[name]) is not None]
     tokens = run.figures["tokens"]
     return None if tokens is None or len(scores) < len(SCORES) else (tokens, min(scores), run)
@@ -92,7 +92,7 @@ def _axes(most: float) -> str:
     return "".join(lines)
 
 
-def _labels(points: Sequence[tuple[float, float, Run]], most: float) -> str:
+def _labels(points: Sequence[tuple[float, float, ComparedRun]], most: float) -> str:
     """The names of the runs, those of one place together."""
     names: dict[tuple[float, float], list[str]] = {}
     for tokens, score, run in points:
@@ -103,7 +103,7 @@ def _labels(points: Sequence[tuple[float, float, Run]], most: float) -> str:
     )
 
 
-def _dot(run: Run, share: float, score: float) -> str:
+def _dot(run: ComparedRun, share: float, score: float) -> str:
     kind = "good" if run.is_good else "open"
     title = f"{run.name}: lowest score {round_down(score):.2f}, {run.figures['tokens']:,.0f} tokens"
     return (

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
 
-from aeon.report.compare.rows import SCORES, Comparison, Run, show
+from aeon.report.compare.rows import SCORES, ComparedRun, Comparison, show
 
 MOST_GROUPS = 12
 
@@ -17,7 +17,7 @@ class Effect:
     """Runs grouped by the value of a parameter, in order; `keys` are the parameters that change together."""
 
     keys: tuple[str, ...]
-    groups: tuple[tuple[str, tuple[Run, ...]], ...]
+    groups: tuple[tuple[str, tuple[ComparedRun, ...]], ...]
 
     def means(self, figure: str) -> list[float]:
         """The mean of a figure, or the share that converged, in each group where it is known."""
@@ -39,7 +39,7 @@ def _spread(values: Sequence[float]) -> float:
     return max(values, default=0.0) - min(values, default=0.0)
 
 
-def collect_values(figure: str, runs: Iterable[Run]) -> list[float]:
+def collect_values(figure: str, runs: Iterable[ComparedRun]) -> list[float]:
     """A figure of the runs that came to their end, where it is known; `converged` as 1 or 0, also of those that
     failed."""
     if figure == "converged":
@@ -62,8 +62,8 @@ def effects(comparison: Comparison) -> list[Effect]:
     return sorted(drawn, key=lambda effect: effect.sizes, reverse=True)
 
 
-def _effect(keys: Sequence[str], runs: Sequence[Run]) -> Effect:
-    by_value: dict[str, list[Run]] = {}
+def _effect(keys: Sequence[str], runs: Sequence[ComparedRun]) -> Effect:
+    by_value: dict[str, list[ComparedRun]] = {}
     for run in runs:
         by_value.setdefault(_value_of(run, keys), []).append(run)
     numbers = {text: as_number(text) for text in by_value}
@@ -75,11 +75,11 @@ def _effect(keys: Sequence[str], runs: Sequence[Run]) -> Effect:
     return Effect(tuple(keys), tuple((text, tuple(group)) for text, group in by_value.items()))
 
 
-def _value_of(run: Run, keys: Sequence[str]) -> str:
+def _value_of(run: ComparedRun, keys: Sequence[str]) -> str:
     return " · ".join(show(run.parameters.get(key)) or "not set" for key in keys)
 
 
-def _join_neighbours(by_value: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
+def _join_neighbours(by_value: Mapping[str, list[ComparedRun]]) -> dict[str, list[ComparedRun]]:
     """The runs by numbers in their order, several numbers together where there are too many to be drawn."""
     size = -(-len(by_value) // MOST_GROUPS)
     values = list(by_value)

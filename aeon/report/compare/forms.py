@@ -12,7 +12,7 @@ from typing import Any
 
 from aeon.observability.artefacts import replace_file
 from aeon.report.compare.divergence import Divergence
-from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
+from aeon.report.compare.rows import FIGURES, SCORES, ComparedRun, Comparison, show
 from aeon.report.words import escape_controls, round_down
 
 
@@ -77,7 +77,7 @@ def json_text(comparison: Comparison, divergence: Divergence | None = None) -> s
     return json.dumps(whole)
 
 
-def format_change(name: str, first: Run, second: Run) -> str:
+def format_change(name: str, first: ComparedRun, second: ComparedRun) -> str:
     """How a figure of the second run differs from that of the first."""
     before = first.figures[name]
     after = second.figures[name]

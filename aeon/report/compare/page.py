@@ -18,7 +18,7 @@ from aeon.report.compare.divergence import Divergence, find_divergence
 from aeon.report.compare.drawings import draw_bar, draw_scatter, draw_strip
 from aeon.report.compare.effects import collect_values, effects
 from aeon.report.compare.forms import format_change, format_figure, write_csv
-from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
+from aeon.report.compare.rows import FIGURES, SCORES, ComparedRun, Comparison, show
 from aeon.report.html import render_markdown, render_page
 from aeon.report.words import relative_to_here
 
@@ -80,7 +80,7 @@ def render_comparison(
     )
 
 
-def _states(runs: Sequence[Run]) -> dict[str, Any]:
+def _states(runs: Sequence[ComparedRun]) -> dict[str, Any]:
     simulated = [run.synthetic for run in runs if run.directory]
     return {
         "failed": any(run.error for run in runs),
@@ -130,9 +130,9 @@ def _draw_effects(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _answers(runs: Sequence[Run]) -> list[tuple[Run, Markup]]:
+def _answers(runs: Sequence[ComparedRun]) -> list[tuple[ComparedRun, Markup]]:
     """The answers of the first runs that have one, to be read beside each other."""
-    found: list[tuple[Run, Markup]] = []
+    found: list[tuple[ComparedRun, Markup]] = []
     for run in runs:
         text = _read_answer(run) if len(found) < _MOST_ANSWERS else ""
         if text:
@@ -141,7 +141,7 @@ def _answers(runs: Sequence[Run]) -> list[tuple[Run, Markup]]:
     return found
 
 
-def _read_answer(run: Run) -> str:
+def _read_answer(run: ComparedRun) -> str:
     if run.directory is None or not run.has_result:
         return ""
     path = run.directory / ANSWER
@@ -150,7 +150,7 @@ def _read_answer(run: Run) -> str:
     return ""
 
 
-def _link(run: Run, place: Path) -> str:
+def _link(run: ComparedRun, place: Path) -> str:
     """The run's report, or else its folder, from where the page stands."""
     if run.directory is None:
         return ""
@@ -162,14 +162,14 @@ def _link(run: Run, place: Path) -> str:
     )
 
 
-def _top(runs: Iterable[Run], name: str) -> float:
+def _top(runs: Iterable[ComparedRun], name: str) -> float:
     return (
         1.0 if name in SCORES else max((run.figures[name] or 0 for run in runs), default=0) or 1.0
     )
 
 
 def _effect_row(
-    value: str, runs: Sequence[Run], varying: Sequence[str], top: dict[str, float]
+    value: str, runs: Sequence[ComparedRun], varying: Sequence[str], top: dict[str, float]
 ) -> tuple[str, int, list[tuple[str, Markup]]]:
     """A parameter's value, how many runs have it, and for each figure the mean as text and the runs drawn."""
     cells = []

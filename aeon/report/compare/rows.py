@@ -63,7 +63,7 @@ _APART = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ComparedRun:
     """A run as a row.
 
     `ended` is its termination reason, or as in `Listed`, or `not started`. `converged` is None without a result, and
@@ -105,11 +105,11 @@ class Run:
 class Comparison:
     """Runs beside each other, and the keys of the parameters in which they differ."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedRun, ...]
     parameters: tuple[str, ...]
 
 
-def compare_runs(paths: Sequence[Path], planned: Iterable[Run] | None = None) -> Comparison:
+def compare_runs(paths: Sequence[Path], planned: Iterable[ComparedRun] | None = None) -> Comparison:
     """The runs of these directories: each a run's, or one with runs under it, such as a multirun's. What is not there
     is left out; a run that cannot be read is a row that says so. Of the jobs of a multirun that are `planned`, by
     default those of its `summary.csv`, those that left no directory never started."""
@@ -121,7 +121,7 @@ def compare_runs(paths: Sequence[Path], planned: Iterable[Run] | None = None) ->
     return Comparison(tuple(runs), _find_differing(runs))
 
 
-def _as_jobs(runs: Sequence[Run], planned: Iterable[Run]) -> list[Run]:
+def _as_jobs(runs: Sequence[ComparedRun], planned: Iterable[ComparedRun]) -> list[ComparedRun]:
     """The jobs of a multirun with what each was given, and those that never started."""
     jobs = [_as_job(run, run.directory) for run in runs if run.directory]
     begun = {job.number for job in jobs}
@@ -129,7 +129,7 @@ def _as_jobs(runs: Sequence[Run], planned: Iterable[Run]) -> list[Run]:
     return sorted(jobs, key=lambda run: _natural(run.name))
 
 
-def _as_job(run: Run, directory: Path) -> Run:
+def _as_job(run: ComparedRun, directory: Path) -> ComparedRun:
     named = re.match(r"\d+(?=-|$)", directory.name)
     number = int(named[0]) if named else -1
     with suppress(OSError, ValueError, LookupError):
@@ -156,21 +156,21 @@ def _natural(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def _read(directory: Path, name: str) -> Run:
+def _read(directory: Path, name: str) -> ComparedRun:
     try:
         if not (directory / RESULT).exists():
             return _read_without_result(directory, name)
         return _read_result(load_json((directory / RESULT).read_bytes()), directory, name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         said = f"its files cannot be read: {type(problem).__name__}: {problem}"
-        return Run(name=name, directory=directory, ended="unreadable", error=said)
+        return ComparedRun(name=name, directory=directory, ended="unreadable", error=said)
 
 
-def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
+def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> ComparedRun:
     configuration = result["configuration"]
     error = result["error"] or {}
     parameters = {**_settings(configuration), **_describe_request(result)}
-    run = Run(
+    run = ComparedRun(
         name=name,
         directory=directory,
         ended=str(result["termination_reason"]),
@@ -190,7 +190,7 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Run:
     return replace(run, converged=converged, cause="; ".join(_causes(run, result)))
 
 
-def _causes(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
+def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
     """What an end lacked: the error, what was below its threshold or not met, steps, tools, servers and reviews."""
     if run.error:
         yield run.error
@@ -202,7 +202,7 @@ def _causes(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
     yield from dict.fromkeys(str(one["message"]) for one in result.get("degraded") or ())
 
 
-def _list_missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
+def _list_missed(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
     """What the last assessment missed, scores with their thresholds."""
     for code in result.get("reason_codes") or ():
         name = _SCORE_OF.get(code, "")
@@ -214,7 +214,7 @@ def _list_missed(run: Run, result: Mapping[str, Any]) -> Iterable[str]:
             yield f"{name} {round_down(score):.2f} (threshold {threshold:.2f})"
 
 
-def _read_without_result(directory: Path, name: str) -> Run:
+def _read_without_result(directory: Path, name: str) -> ComparedRun:
     """A run under way or killed, or a job that failed before its run began."""
     events = read_events(directory)
     configuration = dict[str, Any]()
@@ -222,7 +222,7 @@ def _read_without_result(directory: Path, name: str) -> Run:
         composed = read_yaml(directory / ".hydra" / "config.yaml")
         configuration = Settings.model_validate(composed).model_dump(mode="json")
     last = f"{events[-1]['event']}, {events[-1]['time'][:19]} UTC" if events else "none"
-    return Run(
+    return ComparedRun(
         name=name,
         directory=directory,
         ended=end_without_result(directory),
@@ -260,7 +260,7 @@ def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | No
     return figures
 
 
-def _never_started(sweep: Path) -> Iterable[Run]:
+def _never_started(sweep: Path) -> Iterable[ComparedRun]:
     """The jobs of a multirun that left no directory, from its `summary.csv`."""
     with (
         suppress(OSError, ValueError, csv.Error),
@@ -272,9 +272,9 @@ def _never_started(sweep: Path) -> Iterable[Run]:
                 yield plan_job(row["job"], swept)
 
 
-def plan_job(name: str, parameters: Mapping[str, str]) -> Run:
+def plan_job(name: str, parameters: Mapping[str, str]) -> ComparedRun:
     """A job of a multirun before it starts; its name is its number."""
-    return Run(
+    return ComparedRun(
         name=name,
         directory=None,
         ended="not started",
@@ -350,7 +350,7 @@ def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _find_differing(runs: Sequence[Run]) -> tuple[str, ...]:
+def _find_differing(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
     """The keys with several values, and those that only some of the results have; but what one option of a group has
     and another has not says no more than the option's `kind`."""
     keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])
@@ -359,14 +359,14 @@ def _find_differing(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(key for key in keys if key in varying or _is_in_some(key, ended, varying))
 
 
-def _is_in_some(key: str, runs: Sequence[Run], varying: Sequence[str]) -> bool:
+def _is_in_some(key: str, runs: Sequence[ComparedRun], varying: Sequence[str]) -> bool:
     """Whether only some runs have the key, and not since they have another option of its group."""
     if f"{key.split('.')[0]}.kind" in varying:
         return False
     return len({key in run.parameters for run in runs}) > 1
 
 
-def _has_several_values(key: str, runs: Sequence[Run]) -> bool:
+def _has_several_values(key: str, runs: Sequence[ComparedRun]) -> bool:
     return len({show(run.parameters[key]) for run in runs if key in run.parameters}) > 1
 
 

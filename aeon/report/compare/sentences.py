@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.effects import Effect, collect_values
 from aeon.report.compare.forms import format_figure
-from aeon.report.compare.rows import GOOD, SCORES, Comparison, Run, show
+from aeon.report.compare.rows import GOOD, SCORES, ComparedRun, Comparison, show
 from aeon.report.scores import NOTICEABLE
 from aeon.report.words import count_noun, list_names, one_line
 
@@ -32,7 +32,7 @@ class Best:
     value: str
 
 
-def describe_ends(runs: Sequence[Run]) -> str:
+def describe_ends(runs: Sequence[ComparedRun]) -> str:
     """How many runs converged, of those that could; how many completed in core mode; how many have no result."""
     judged = [run for run in runs if run.has_result and not run.is_core]
     core = [run for run in runs if run.has_result and run.is_core]
@@ -41,13 +41,13 @@ def describe_ends(runs: Sequence[Run]) -> str:
     )
 
 
-def _count_converged(judged: Sequence[Run]) -> Iterator[str]:
+def _count_converged(judged: Sequence[ComparedRun]) -> Iterator[str]:
     if judged:
         converged = sum(run.converged is True for run in judged)
         yield f"{converged} of {count_noun(len(judged), 'run')} converged"
 
 
-def _count_completed(core: Sequence[Run]) -> Iterator[str]:
+def _count_completed(core: Sequence[ComparedRun]) -> Iterator[str]:
     if core:
         completed = sum(run.ended == "completed" for run in core)
         yield (
@@ -56,14 +56,14 @@ def _count_completed(core: Sequence[Run]) -> Iterator[str]:
         )
 
 
-def _count_without_result(runs: Sequence[Run]) -> Iterator[str]:
+def _count_without_result(runs: Sequence[ComparedRun]) -> Iterator[str]:
     ends = Counter(run.ended for run in runs if not run.has_result)
     if ends:
         each = ", ".join(f"{number} {end}" for end, number in ends.items())
         yield f"{count_noun(ends.total(), 'run')} without a result ({each})"
 
 
-def describe_fallbacks(runs: Sequence[Run]) -> str:
+def describe_fallbacks(runs: Sequence[ComparedRun]) -> str:
     """That runs with a good end did without a tool, a server or a review."""
     number = sum(run.ended in GOOD and run.without > 0 for run in runs)
     if not number:
@@ -83,7 +83,7 @@ def describe_parameters(comparison: Comparison) -> str:
     return "No setting differs between these runs."
 
 
-def find_best(runs: Sequence[Run]) -> list[Best]:
+def find_best(runs: Sequence[ComparedRun]) -> list[Best]:
     """Which of the runs with the best end (converged, else completed) took least; all that did, where several do. A
     figure that is not known of each of them, or is the same, has no best, nor do seconds where answers were reused."""
     converged = [run for run in runs if run.converged]
@@ -96,7 +96,7 @@ def find_best(runs: Sequence[Run]) -> list[Best]:
     return list(filter(None, (_best_of(name, title, good) for name, title in titles.items())))
 
 
-def _best_of(figure: str, title: str, runs: Sequence[Run]) -> Best | None:
+def _best_of(figure: str, title: str, runs: Sequence[ComparedRun]) -> Best | None:
     known = {run.name: run.figures[figure] for run in runs}
     values = [value for value in known.values() if value is not None]
     if len(values) < len(known) or len(set(values)) == 1:
@@ -107,7 +107,7 @@ def _best_of(figure: str, title: str, runs: Sequence[Run]) -> Best | None:
     return Best(title, names, f"{format_figure(figure, least)}{unit}")
 
 
-def describe_best(runs: Sequence[Run]) -> str:
+def describe_best(runs: Sequence[ComparedRun]) -> str:
     """Which runs took least, as a sentence; runs that took the same are named together."""
     best = find_best(runs)
     if not best:
@@ -121,7 +121,7 @@ def describe_best(runs: Sequence[Run]) -> str:
     return f"Of those that {end}: {', '.join(each)}."
 
 
-def describe_same(runs: Sequence[Run], figures: Sequence[str]) -> str:
+def describe_same(runs: Sequence[ComparedRun], figures: Sequence[str]) -> str:
     """The figures that are known of every run that came to its end, and are the same."""
     ended = [run for run in runs if not run.error]
     if not ended:
@@ -142,7 +142,7 @@ def _list_after(named: Mapping[str, Sequence[str]]) -> str:
     return " ".join(f"{text}: {', '.join(names)}." for text, names in named.items() if names)
 
 
-def describe_saved(runs: Sequence[Run]) -> str:
+def describe_saved(runs: Sequence[ComparedRun]) -> str:
     """That seconds are no measure where answers were reused."""
     if not any(run.figures["saved"] for run in runs):
         return ""
@@ -152,7 +152,7 @@ def describe_saved(runs: Sequence[Run]) -> str:
     )
 
 
-def name_thresholds(runs: Sequence[Run]) -> str:
+def name_thresholds(runs: Sequence[ComparedRun]) -> str:
     """The thresholds that are the same in every run; the others are among the parameters."""
     found = {name: {run.thresholds.get(name) for run in runs} for name in SCORES}
     same = {name: values.pop() for name, values in found.items() if len(values) == 1}
@@ -202,7 +202,7 @@ def describe_undrawn(comparison: Comparison, drawn: Sequence[Effect]) -> str:
     )
 
 
-def _count_values(key: str, runs: Sequence[Run]) -> int:
+def _count_values(key: str, runs: Sequence[ComparedRun]) -> int:
     return len({show(run.parameters.get(key)) for run in runs})
 
 
@@ -231,7 +231,7 @@ def _in_what(comparison: Comparison) -> Iterator[str]:
         yield f"They differ in {count_noun(len(keys), 'setting')}: {list_names(keys, _MOST_NAMES)}."
 
 
-def _ends(first: Run, second: Run) -> Iterator[str]:
+def _ends(first: ComparedRun, second: ComparedRun) -> Iterator[str]:
     if first.ended == second.ended:
         yield f"Both {_verb(first.ended)}."
     else:
@@ -242,7 +242,7 @@ def _verb(end: str) -> str:
     return end if end in (*GOOD, "failed") else f"ended {end.replace('_', ' ')}"
 
 
-def _tokens(first: Run, second: Run) -> str:
+def _tokens(first: ComparedRun, second: ComparedRun) -> str:
     before = first.figures["tokens"]
     after = second.figures["tokens"]
     if before is None or after is None:
@@ -256,7 +256,7 @@ def _tokens(first: Run, second: Run) -> str:
     return f"Run {less.name} took {low:,.0f} tokens{share}, run {more.name} {high:,.0f}."
 
 
-def _scores(first: Run, second: Run) -> str:
+def _scores(first: ComparedRun, second: ComparedRun) -> str:
     """The score that differs most, and who has more."""
     changes = {}
     for name in SCORES:

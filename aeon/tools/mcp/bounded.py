@@ -15,12 +15,12 @@ async def bound_response(most: int, response: httpx2.Response) -> None:
     is_compressed = response.headers.get("content-encoding", "identity").lower() != "identity"
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
-    response.stream = _BoundedStream(stream, 0 if is_compressed else most)
+    response.stream = _BoundedAnswer(stream, 0 if is_compressed else most)
     if is_compressed:
         response.headers.pop("content-encoding")
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
+class _BoundedAnswer(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
         self._stream = stream
         self._most = most

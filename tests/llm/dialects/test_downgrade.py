@@ -7,7 +7,7 @@ import pytest
 
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.downgrade import (
-    Refused,
+    RefusedTrial,
     Trial,
     find_guessed_downgrade,
     find_named_downgrade,
@@ -31,10 +31,10 @@ def refused(
     *,
     was_accepted: bool = False,
     **settings: Any,
-) -> Refused:
+) -> RefusedTrial:
     given = {"model": "m", "temperature": 0.5, "max_tokens": 7, "effort": "low", **settings}
     wire = Wire(request(), OpenAIProvider(**given))
-    return Refused(Trial(dialect), read_refusal(status, body), wire, was_accepted=was_accepted)
+    return RefusedTrial(Trial(dialect), read_refusal(status, body), wire, was_accepted=was_accepted)
 
 
 def test_a_named_parameter_is_left_out() -> None:

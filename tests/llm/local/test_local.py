@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from aeon.domain.errors import ProviderError, RequestRefused, Truncated
 from aeon.domain.request import CallName, LLMAdapter, Message, Parameters
 from aeon.llm.local import adapter as module
-from aeon.llm.schemas import CALLS, packaged_schemas
+from aeon.llm.schemas import CALLS, load_packaged_schemas
 from tests.llm.local.conftest import MakeAdapter, WriteModel
 from tests.support.requests import request
 from tests.support.tiny_templates import IM_TEMPLATE
@@ -69,7 +69,7 @@ def test_answers_to_every_call_are_of_its_schema_or_are_cut_off(
     local: MakeAdapter, call: CallName
 ) -> None:
     adapter = local(schema_in_prompt=False)
-    wire = packaged_schemas().wire(
+    wire = load_packaged_schemas().wire(
         call, tools=("calculator",), criteria=("brief",) if call == "convergence" else ()
     )
     answers = [

@@ -27,7 +27,7 @@ from aeon.domain.request import LLMResponse, Message, Parameters
 from aeon.llm.openai import batches_round, batches_rounds
 from aeon.llm.openai.batches import BatchAdapter
 from aeon.llm.openai.batches_api import Result
-from aeon.llm.openai.batches_journal import Journal
+from aeon.llm.openai.batches_journal import BatchJournal
 from aeon.llm.settings import OpenAIProvider
 from tests.support.batch_server import BatchServer, Fate
 from tests.support.openai_server import Failure, Received, error
@@ -264,7 +264,7 @@ def test_a_form_that_is_refused_is_found_out_in_one_round_for_all(
 
 
 def test_a_run_whose_request_was_answered_does_not_wait() -> None:
-    member = batches_round.Member(lambda: False)
+    member = batches_round.RoundMember(lambda: False)
     first = batches_round.Ask(b"{}", member, lambda _: None)
     second = batches_round.Ask(b"{}", member, lambda _: None)
     member.asks |= {first, second}
@@ -398,7 +398,7 @@ def of_the_dead(connect: Connect, adapter: BatchAdapter) -> None:
         journal.execute("UPDATE requests SET owner = 'elsewhere:1:x'")
 
 
-def place_of(adapter: BatchAdapter) -> Journal:
+def place_of(adapter: BatchAdapter) -> BatchJournal:
     return adapter._rounds._journal
 
 
@@ -515,4 +515,4 @@ def digest_of(adapter: BatchAdapter, text: str) -> str:
     from aeon.llm.dialects.dialect import Dialect, Wire
 
     body = Wire(asked(text), adapter._settings).body(Dialect())
-    return batches_round.Ask(body, batches_round.Member(lambda: False), lambda _: None).digest
+    return batches_round.Ask(body, batches_round.RoundMember(lambda: False), lambda _: None).digest

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aeon.llm.openai import batches_journal
-from aeon.llm.openai.batches_journal import Journal
+from aeon.llm.openai.batches_journal import BatchJournal
 
 HERE = socket.gethostname()
 TOLD = pytest.mark.skipif(
@@ -31,7 +31,7 @@ def other() -> Iterator[subprocess.Popen[str]]:
 
 def is_free(tmp_path: Path, owner: str) -> bool:
     """Whether a request of an owner can be taken over."""
-    journal = Journal(tmp_path / "batches.sqlite", "place")
+    journal = BatchJournal(tmp_path / "batches.sqlite", "place")
     journal.forget(["id"])
     journal.begin("round", [("id", "digest")])
     journal._file.execute("UPDATE requests SET owner = ?", (owner,))
@@ -89,14 +89,14 @@ def test_a_process_of_somebody_else_is_alive(
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", refuse)
-    begun = batches_journal._begun(os.getppid())
+    begun = batches_journal._read_begin(os.getppid())
     assert not is_free(tmp_path, f"{HERE}:{os.getppid()}:{begun}:x")
 
 
 def test_the_end_of_a_round_forgets_what_no_other_waits_for(
     tmp_path: Path, other: subprocess.Popen[str]
 ) -> None:
-    journal = Journal(tmp_path / "batches.sqlite", "place")
+    journal = BatchJournal(tmp_path / "batches.sqlite", "place")
     journal.begin("round", [("mine", "a"), ("theirs", "b"), ("nobody's", "c")])
     journal._file.execute("UPDATE requests SET owner = ? WHERE id = 'theirs'", (said(other),))
     journal.release(["nobody's"])

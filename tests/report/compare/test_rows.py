@@ -12,7 +12,7 @@ from aeon import Aeon
 from aeon.files.jsonl import JsonLines
 from aeon.report.compare.effects import effects
 from aeon.report.compare.forms import csv_text, format_change, format_figure
-from aeon.report.compare.rows import FIGURES, Comparison, Run, compare_runs
+from aeon.report.compare.rows import FIGURES, ComparedRun, Comparison, compare_runs
 
 
 @pytest.fixture(scope="module")
@@ -138,9 +138,11 @@ def test_csv_has_exact_values(runs: Path) -> None:
     assert second["ttl.base"] == "2"
 
 
-def made(name: str, *, passes: int = 1, **parameters: Any) -> Run:
+def made(name: str, *, passes: int = 1, **parameters: Any) -> ComparedRun:
     figures = {**dict.fromkeys(FIGURES), "passes": passes, "seconds": 1.0}
-    return Run(name=name, directory=None, ended="converged", figures=figures, parameters=parameters)
+    return ComparedRun(
+        name=name, directory=None, ended="converged", figures=figures, parameters=parameters
+    )
 
 
 def test_runs_are_grouped_by_value_in_the_order_of_numbers() -> None:

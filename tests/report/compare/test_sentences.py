@@ -9,10 +9,10 @@ import pytest
 from aeon.report.compare import sentences
 from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.effects import effects
-from aeon.report.compare.rows import FIGURES, Comparison, Run
+from aeon.report.compare.rows import FIGURES, ComparedRun, Comparison
 
 
-def run(name: str, end: str = "converged", **changes: Any) -> Run:
+def run(name: str, end: str = "converged", **changes: Any) -> ComparedRun:
     """A run with a result, its figures those of `figures` and else unknown."""
     mode = changes.pop("mode", "adaptive")
     parameters = {"mode.kind": mode, **changes.pop("parameters", {})}
@@ -22,24 +22,24 @@ def run(name: str, end: str = "converged", **changes: Any) -> Run:
         "converged": None if mode == "core" else end == "converged",
         **changes,
     }
-    return Run(
+    return ComparedRun(
         name=name, directory=None, ended=end, figures=figures, parameters=parameters, **given
     )
 
 
-def pending(name: str, end: str) -> Run:
-    return Run(name=name, directory=None, ended=end, error="There is no result.json.")
+def pending(name: str, end: str) -> ComparedRun:
+    return ComparedRun(name=name, directory=None, ended=end, error="There is no result.json.")
 
 
-def core(name: str, end: str = "completed", **changes: Any) -> Run:
+def core(name: str, end: str = "completed", **changes: Any) -> ComparedRun:
     return run(name, end, mode="core", **changes)
 
 
-def taking(name: str, **figures: float | None) -> Run:
+def taking(name: str, **figures: float | None) -> ComparedRun:
     return run(name, figures=figures)
 
 
-def compared(*runs: Run, keys: tuple[str, ...] = ()) -> Comparison:
+def compared(*runs: ComparedRun, keys: tuple[str, ...] = ()) -> Comparison:
     return Comparison(runs, keys)
 
 
@@ -67,7 +67,7 @@ def compared(*runs: Run, keys: tuple[str, ...] = ()) -> Comparison:
     ],
 )
 def test_only_runs_that_could_converge_are_counted_among_those_that_did(
-    runs: tuple[Run, ...], sentence: str
+    runs: tuple[ComparedRun, ...], sentence: str
 ) -> None:
     assert sentences.describe_ends(runs) == sentence
 
@@ -87,7 +87,9 @@ def test_only_runs_that_could_converge_are_counted_among_those_that_did(
         ),
     ],
 )
-def test_fallbacks_are_told_of_good_ends_alone(runs: tuple[Run, ...], sentence: str) -> None:
+def test_fallbacks_are_told_of_good_ends_alone(
+    runs: tuple[ComparedRun, ...], sentence: str
+) -> None:
     assert sentences.describe_fallbacks(runs) == sentence
 
 
@@ -143,7 +145,7 @@ def test_that_no_setting_differs_is_said_only_of_what_is_known(
     ],
 )
 def test_the_best_are_named_where_all_are_known_and_ties_are_named_together(
-    runs: tuple[Run, ...], sentence: str
+    runs: tuple[ComparedRun, ...], sentence: str
 ) -> None:
     assert sentences.describe_best(runs) == sentence
 
@@ -164,7 +166,7 @@ def test_the_best_are_named_where_all_are_known_and_ties_are_named_together(
     ],
 )
 def test_what_is_not_known_is_never_the_same(
-    runs: tuple[Run, ...], figures: tuple[str, ...], sentence: str
+    runs: tuple[ComparedRun, ...], figures: tuple[str, ...], sentence: str
 ) -> None:
     assert sentences.describe_same(runs, figures) == sentence
 
@@ -246,7 +248,9 @@ def test_parameters_are_ordered_by_their_effect() -> None:
         (tuple(run(str(n), parameters={"key": n}) for n in range(3)), ""),
     ],
 )
-def test_a_parameter_that_is_not_drawn_has_its_reason(runs: tuple[Run, ...], sentence: str) -> None:
+def test_a_parameter_that_is_not_drawn_has_its_reason(
+    runs: tuple[ComparedRun, ...], sentence: str
+) -> None:
     comparison = Comparison(runs, ("key",))
     drawn = effects(comparison) if len(runs) > 2 else []
     assert sentences.describe_undrawn(comparison, drawn) == sentence
@@ -301,7 +305,7 @@ FULL = {"completeness": 0.9, "coherence": 0.9, "consistency": 0.9}
     ],
 )
 def test_two_runs_are_told_in_sentences_of_what_is_known_of_both(
-    first: Run, second: Run, keys: tuple[str, ...], sentence: str
+    first: ComparedRun, second: ComparedRun, keys: tuple[str, ...], sentence: str
 ) -> None:
     assert sentences.describe_two(Comparison((first, second), keys)) == sentence
 

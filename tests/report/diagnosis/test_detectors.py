@@ -14,7 +14,7 @@ from aeon.report.diagnosis.finding import Evidence
 from aeon.report.diagnosis.ranking import DETECTORS
 from aeon.report.items import Item
 from aeon.report.record import Call
-from aeon.report.spending import RepairRate, Spending, Waiting
+from aeon.report.spending import RepairRate, RetryWait, Spending
 from tests.report.diagnosis.builders import (
     UNAVAILABLE,
     a_call,
@@ -359,7 +359,7 @@ CASES: dict[str, list[Case]] = {
                     a_call("step", seconds, step_id=name)
                     for name, seconds in (("a", 8), ("b", 1), ("c", 1))
                 ),
-                patterns={"waits": {"ServerFailed": Waiting(times=4, seconds=6)}},
+                patterns={"waits": {"ServerFailed": RetryWait(times=4, seconds=6)}},
             ),
             ["Waiting before retries took 60 % of the time, which then ended the run"],
         ),
@@ -513,17 +513,17 @@ CASES: dict[str, list[Case]] = {
     "waits": [
         (
             "a share of the time",
-            lambda: a_run(patterns={"waits": {"RateLimited": Waiting(times=2, seconds=6)}}),
+            lambda: a_run(patterns={"waits": {"RateLimited": RetryWait(times=2, seconds=6)}}),
             ["2 retries after `RateLimited`: 6.0 s were spent waiting, 60 % of the time"],
         ),
         (
             "often",
-            lambda: a_run(patterns={"waits": {"ServerFailed": Waiting(times=3, seconds=0.5)}}),
+            lambda: a_run(patterns={"waits": {"ServerFailed": RetryWait(times=3, seconds=0.5)}}),
             ["3 retries after `ServerFailed`: 500 ms were spent waiting, 5 % of the time"],
         ),
         (
             "short and rare",
-            lambda: a_run(patterns={"waits": {"RateLimited": Waiting(times=2, seconds=0.5)}}),
+            lambda: a_run(patterns={"waits": {"RateLimited": RetryWait(times=2, seconds=0.5)}}),
             [],
         ),
         ("none", lambda: a_run(), []),
