@@ -1,4 +1,5 @@
-"""Adaptive depth: the model profiles the task, a table turns the profile into a budget (FR-026 to FR-035)."""
+"""Adaptive depth: the model profiles the task, a table turns the profile into a budget (FR-026 to
+FR-035)."""
 
 from __future__ import annotations
 
@@ -26,8 +27,9 @@ UPDATE_SIGNALS = (
 
 
 class AdaptiveDepth:
-    """Profiles tasks, and maps profiles to a TTL and a reasoning mode. `limit`, the least of the limits given, caps
-    every allocation (FR-077); of `global_resource_caps`, `max_llm_calls` is one, since a cycle is at least one call."""
+    """Profiles tasks, and maps profiles to a TTL and a reasoning mode. `limit`, the least of the
+    limits given, caps every allocation (FR-077); of `global_resource_caps`, `max_llm_calls` is one,
+    since a cycle is at least one call."""
 
     def __init__(
         self,
@@ -53,17 +55,18 @@ class AdaptiveDepth:
     def infer_task_profile(
         self, task_description: str, context: dict[str, Any] | None = None
     ) -> TaskProfile:
-        """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010); the same task and context give the same
-        profile without one. Raises LLMError when the call fails, ValidationError when its answer cannot be repaired."""
+        """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010); the same task and
+        context give the same profile without one. Raises LLMError when the call fails,
+        ValidationError when its answer cannot be repaired."""
         key = json.dumps([task_description, context], sort_keys=True, default=str)
         if key not in self._profiles:
             self._profiles[key] = self._ask(1, task=task_description, context=context)
         return self._profiles[key]
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
-        """The TTL of a profile, in LLM cycles, from the table alone; at most the limit, and never less than a shallower
-        task of the same kind gets (FR-029, FR-077). Raises ValueError for a `base_ttl` below 1, and for an unknown
-        level."""
+        """The TTL of a profile, in LLM cycles, from the table alone; at most the limit, and never
+        less than a shallower task of the same kind gets (FR-029, FR-077). Raises ValueError for a
+        `base_ttl` below 1, and for an unknown level."""
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         return min(self.limit, count_units(task_profile, self.table, base_ttl))
@@ -79,9 +82,10 @@ class AdaptiveDepth:
         reason_codes: Sequence[str] = (),
         planning: Mapping[str, Any] | None = None,
     ) -> TaskProfile | None:
-        """Profile the task anew at a pass boundary, when all three signals speak of a mismatch (FR-094); else None, and
-        no call. The model is given counts of issues, codes and states, and `planning`, what the planner did (FR-031 to
-        FR-033, FR-051). Raises as `infer_task_profile`."""
+        """Profile the task anew at a pass boundary, when all three signals speak of a mismatch
+        (FR-094); else None, and no call. The model is given counts of issues, codes and states, and
+        `planning`, what the planner did (FR-031 to FR-033, FR-051). Raises as
+        `infer_task_profile`."""
         if not complexity_mismatch(convergence_failure, validation_issues, clarity_states):
             return None
         signals = {
@@ -110,7 +114,8 @@ class AdaptiveDepth:
 def configure_depth(
     profile: TaskProfile, allocated_ttl: int, table: TTLTable | None, *heuristics: str
 ) -> AdaptiveDepthConfiguration:
-    """What a profile comes to (FR-030, FR-078), by `heuristics` and the `table`, None where it was not used."""
+    """What a profile comes to (FR-030, FR-078), by `heuristics` and the `table`, None where it was
+    not used."""
     levels = table or load_packaged_table()
     depth = profile.reasoning_depth
     return AdaptiveDepthConfiguration(
@@ -124,13 +129,15 @@ def configure_depth(
 
 
 def count_units(profile: TaskProfile, table: TTLTable, base: int) -> int:
-    """The LLM cycles that a table gives a profile, before any limit. Raises ValueError for an unknown level."""
+    """The LLM cycles that a table gives a profile, before any limit. Raises ValueError for an
+    unknown level."""
     tiers = range(1, profile.reasoning_depth + 1)
     return max(_units(tier, profile, table, base) for tier in tiers)
 
 
 def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
-    """The LLM cycles of a profile at a depth, uncapped; decimals, so that no sum of tenths is off by a little."""
+    """The LLM cycles of a profile at a depth, uncapped; decimals, so that no sum of tenths is off
+    by a little."""
     multiplier = sum(
         (Decimal(str(amount)) for amount in _additions(profile, table)),
         Decimal(str(table.depth[depth])),
@@ -142,7 +149,8 @@ def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
 
 
 def _additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
-    """What each dimension of a profile but its depth adds to the multiplier. Raises ValueError for an unknown level."""
+    """What each dimension of a profile but its depth adds to the multiplier. Raises ValueError for
+    an unknown level."""
     yield _band_amount(table.sufficiency, profile.information_sufficiency)
     yield _band_amount(table.ambiguity, profile.ambiguity_level)
     yield _band_amount(table.dependencies, profile.dependency_complexity)
@@ -170,7 +178,8 @@ def _band_amount(bands: Mapping[str, Band], value: float | None) -> float:
 def complexity_mismatch(
     failed: bool, issues: Sequence[ValidationIssue], clarity_states: Sequence[str]
 ) -> bool:
-    """Whether the profile does not fit the task (FR-094): it did not converge, has issues and a BLOCKED step."""
+    """Whether the profile does not fit the task (FR-094): it did not converge, has issues and a
+    BLOCKED step."""
     return failed and bool(issues) and "BLOCKED" in clarity_states
 
 
@@ -188,7 +197,8 @@ def mismatch_signals(
 
 
 def planning_signals(state: RunState) -> dict[str, Any]:
-    """What the planner has done so far: refinements, refusals and their reasons, subplans, questions (FR-033)."""
+    """What the planner has done so far: refinements, refusals and their reasons, subplans,
+    questions (FR-033)."""
     plan = state.plan
     return {
         "refinements": state.refinements,

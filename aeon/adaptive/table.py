@@ -1,4 +1,5 @@
-"""The packaged TTL table: `conf/ttl/default.yaml` is the only place that says its levels, bands and amounts."""
+"""The packaged TTL table: `conf/ttl/default.yaml` is the only place that says its levels, bands and
+amounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Convergence: the model scores, the program compares with the configured thresholds (FR-017 to FR-025, FR-068)."""
+"""Convergence: the model scores, the program compares with the configured thresholds (FR-017 to
+FR-025, FR-068)."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ UNREMEMBERED = ("memory_answer",)  # what is not asked for where memory has noth
 
 
 class ConvergenceEngine:
-    """Assesses whether a task is done. `default_thresholds` may set completeness, coherence, consistency, each in [0,
-    1]; `memory` is what the answer must agree with beside the outputs."""
+    """Assesses whether a task is done. `default_thresholds` may set completeness, coherence,
+    consistency, each in [0, 1]; `memory` is what the answer must agree with beside the outputs."""
 
     def __init__(
         self,
@@ -56,9 +57,10 @@ class ConvergenceEngine:
         *,
         left_to_person: Sequence[ValidationIssue] = (),
     ) -> ConvergenceAssessment:
-        """Assess a plan's results, in one model call (FR-050). `custom_criteria` maps a name to plain words, or a
-        score's name to its threshold; contradictions `left_to_person` block nothing. Raises LLMError, ValidationError
-        for an answer that cannot be repaired, ConfigError for a threshold outside [0, 1]."""
+        """Assess a plan's results, in one model call (FR-050). `custom_criteria` maps a name to
+        plain words, or a score's name to its threshold; contradictions `left_to_person` block
+        nothing. Raises LLMError, ValidationError for an answer that cannot be repaired, ConfigError
+        for a threshold outside [0, 1]."""
         own_thresholds, criteria = split_criteria(custom_criteria or {})
         thresholds = _thresholds(self._thresholds, own_thresholds)
         current = plan.model_copy(update={"steps": tuple(steps)})
@@ -87,7 +89,8 @@ class ConvergenceEngine:
 
 
 def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Custom criteria, separated: a number under a score's name is a threshold, all else is a criterion in words."""
+    """Custom criteria, separated: a number under a score's name is a threshold, all else is a
+    criterion in words."""
     thresholds = {
         name: value
         for name, value in custom.items()
@@ -105,8 +108,9 @@ def parse_assessment(
     pairs: Sequence[str],
     unasked: Sequence[str] = (),
 ) -> ConvergenceAssessment:
-    """The model's answer compared with the thresholds; the `unasked` of the `pairs` have nothing to compare. Raises
-    InvalidAnswer unless each criterion and each pair is judged once, and every blocking issue is described."""
+    """The model's answer compared with the thresholds; the `unasked` of the `pairs` have nothing to
+    compare. Raises InvalidAnswer unless each criterion and each pair is judged once, and every
+    blocking issue is described."""
     require_few(len(answer["issues"]), "/issues", "issues")
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
@@ -162,8 +166,9 @@ def verdict(
     criteria: Sequence[CriterionResult],
     blocking_kinds: Sequence[str],
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether it converged, and why (FR-024, FR-068): every score at its threshold or above, every criterion met, no
-    blocking issue. The codes name all that was satisfied, or else all that was not."""
+    """Whether it converged, and why (FR-024, FR-068): every score at its threshold or above, every
+    criterion met, no blocking issue. The codes name all that was satisfied, or else all that was
+    not."""
     reached = {name: scores[f"{name}_score"] >= getattr(thresholds, name) for name in SCORE_CODES}
     failed = [
         *(SCORE_CODES[name][1] for name, ok in reached.items() if not ok),

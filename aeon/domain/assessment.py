@@ -29,14 +29,16 @@ class PairStatus(Value):
     @model_validator(mode="before")
     @classmethod
     def _from_status(cls, given: Any) -> Any:
-        """A bare status: an engine of one's own knows no more of `consistency_status` than that it is a dict."""
+        """A bare status: an engine of one's own knows no more of `consistency_status` than that it
+        is a dict."""
         if isinstance(given, bool):
             return {"status": "consistent" if given else "inconsistent"}
         return {"status": given} if isinstance(given, str) else given
 
 
 class ConvergenceScores(Value):
-    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts; None without them (FR-025)."""
+    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts; None without
+    them (FR-025)."""
 
     completeness_score: float | None = Field(default=None, ge=0, le=1)
     coherence_score: float | None = Field(default=None, ge=0, le=1)
@@ -57,8 +59,9 @@ class CriterionResult(Value):
 
 
 class ConvergenceAssessment(Value):
-    """Whether the task is done (FR-017 to FR-025, FR-068). `converged` and `reason_codes` follow from the model's
-    judgement and the thresholds; `blocking_issues` are the `detected_issues` that stand in the way."""
+    """Whether the task is done (FR-017 to FR-025, FR-068). `converged` and `reason_codes` follow
+    from the model's judgement and the thresholds; `blocking_issues` are the `detected_issues` that
+    stand in the way."""
 
     converged: bool
     reason_codes: tuple[str, ...] = Field(min_length=1)
@@ -87,14 +90,16 @@ _OWN_CODES = frozenset({*SCORE_CODES, *_VERDICT_CODES, "evaluation_unavailable",
 
 
 def is_own_code(code: str) -> bool:
-    """Whether a reason code is one of Aeon's own; every other one is the name of a custom criterion."""
+    """Whether a reason code is one of Aeon's own; every other one is the name of a custom
+    criterion."""
     return code in _OWN_CODES or code.endswith("_detected")
 
 
 class ConvergenceSettings(ConvergenceThresholds):
-    """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain words.
-    `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in `criteria`. A run whose
-    `max_unavailable` latest evaluations could not be had fails, with the error of the last."""
+    """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain
+    words. `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in
+    `criteria`. A run whose `max_unavailable` latest evaluations could not be had fails, with the
+    error of the last."""
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
@@ -122,7 +127,8 @@ SpentReason = Literal[
 
 
 class TTLExpiredMetadata(Value):
-    """The latest assessment when a budget ended, and its pass; without one the pass that a budget ended (FR-062)."""
+    """The latest assessment when a budget ended, and its pass; without one the pass that a budget
+    ended (FR-062)."""
 
     completeness_score: float | None = None
     coherence_score: float | None = None
@@ -134,8 +140,8 @@ class TTLExpiredMetadata(Value):
 
 
 class TTLExpirationResponse(Value):
-    """What a run gives back when its TTL, or another cap, ends before convergence: the latest completed pass, always
-    there at a phase boundary, else a partial result (FR-062, FR-064)."""
+    """What a run gives back when its TTL, or another cap, ends before convergence: the latest
+    completed pass, always there at a phase boundary, else a partial result (FR-062, FR-064)."""
 
     converged: Literal[False] = False
     result_type: Literal["ttl_expired"] = "ttl_expired"

@@ -8,8 +8,8 @@ from aeon.domain.request import Usage
 
 
 class AeonError(Exception):
-    """Base of all. `hint` is a sentence a person can act on; `usage` is what was spent; `retryable`: it may pass;
-    `ends_run`: whatever is called next will fail by it, too."""
+    """Base of all. `hint` is a sentence a person can act on; `usage` is what was spent;
+    `retryable`: it may pass; `ends_run`: whatever is called next will fail by it, too."""
 
     retryable = False
     ends_run = False
@@ -44,8 +44,9 @@ class SchemaFileError(ConfigError):
 
 
 class LLMError(AeonError):
-    """A model call failed. `falls_back`: another endpoint may answer. `endpoint` is the one that failed, `model` that
-    which answered, if known. `usage_reported` is False where `usage` is an estimate, or empty."""
+    """A model call failed. `falls_back`: another endpoint may answer. `endpoint` is the one that
+    failed, `model` that which answered, if known. `usage_reported` is False where `usage` is an
+    estimate, or empty."""
 
     falls_back = False
     endpoint = ""
@@ -54,8 +55,8 @@ class LLMError(AeonError):
 
 
 class ProviderError(LLMError):
-    """The provider did not answer, and will not answer another call. `retry_after`, and `seconds` that Aeon waited,
-    are in seconds."""
+    """The provider did not answer, and will not answer another call. `retry_after`, and `seconds`
+    that Aeon waited, are in seconds."""
 
     ends_run = True
     falls_back = True
@@ -65,7 +66,8 @@ class ProviderError(LLMError):
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it."""
+    """The server could not be reached, hung up, or was too slow; `sent`: the request may have
+    reached it."""
 
     retryable = True
     sent = False
@@ -79,7 +81,8 @@ class ServerFailed(ProviderError):
 
 
 class BatchesUnreachable(ProviderError):
-    """The provider's batch interface failed through all attempts of some minutes; what was sent stays known."""
+    """The provider's batch interface failed through all attempts of some minutes; what was sent
+    stays known."""
 
 
 class RateLimited(ProviderError):
@@ -90,7 +93,8 @@ class RateLimited(ProviderError):
 
 
 class QuotaExhausted(ProviderError):
-    """The account has no credit left (402, or 429 with a code that says so): waiting does not help."""
+    """The account has no credit left (402, or 429 with a code that says so): waiting does not
+    help."""
 
 
 class AuthenticationFailed(ProviderError):
@@ -98,14 +102,16 @@ class AuthenticationFailed(ProviderError):
 
 
 class RequestRefused(ProviderError):
-    """The server refused the request itself; `falls_back` is set where the model or its context is the reason."""
+    """The server refused the request itself; `falls_back` is set where the model or its context is
+    the reason."""
 
     ends_run = False
     falls_back = False
 
 
 class CircuitOpen(ProviderError):
-    """The endpoint is cooling down after failures or 429s and is not asked; `retry_after` says for how long."""
+    """The endpoint is cooling down after failures or 429s and is not asked; `retry_after` says for
+    how long."""
 
 
 class NotAnAPI(ProviderError):
@@ -147,8 +153,8 @@ class NotSimulated(AnswerError):
 
 
 class ValidationError(AeonError):
-    """An answer did not match its schema after every repair attempt. `errors` says where and why. `is_answered`: it
-    did, and says no."""
+    """An answer did not match its schema after every repair attempt. `errors` says where and why.
+    `is_answered`: it did, and says no."""
 
     errors: tuple[str, ...] = ()
     is_answered = False
@@ -159,7 +165,8 @@ class PlanError(AeonError):
 
 
 class StoreMiss(AeonError):
-    """A replay's store has no answer to a request; the message shows the difference. It ends the run."""
+    """A replay's store has no answer to a request; the message shows the difference. It ends the
+    run."""
 
 
 class StoreFailed(AeonError):
@@ -177,7 +184,8 @@ class StopRequested(AeonError):
 
 
 class ArtefactError(AeonError):
-    """A result could not be written. `result` is that RunResult, where there is one, so that it is not lost."""
+    """A result could not be written. `result` is that RunResult, where there is one, so that it is
+    not lost."""
 
     result: Any = None
 
@@ -187,11 +195,13 @@ class Unexpected(AeonError):
 
 
 class ComponentFailed(Unexpected):
-    """A component of a person's own raised an exception, or returned what its interface does not allow; the message
-    names the component and its method. It ends the run, which keeps what it has."""
+    """A component of a person's own raised an exception, or returned what its interface does not
+    allow; the message names the component and its method. It ends the run, which keeps what it
+    has."""
 
 
 def go_on_without(error: AeonError) -> None:
-    """Raise an error that every other call would meet, too: there is no going on without this one's answer."""
+    """Raise an error that every other call would meet, too: there is no going on without this one's
+    answer."""
     if error.ends_run:
         raise error

@@ -1,5 +1,5 @@
-"""What happened in a run, as frozen values. `sequence` counts dispatches and the kernel's own events, `part` the events
-that follow one: the numbers depend on answers alone."""
+"""What happened in a run, as frozen values. `sequence` counts dispatches and the kernel's own
+events, `part` the events that follow one: the numbers depend on answers alone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ class ProfileUpdated(Event):
 
 
 class PlanMade(Event):
-    """The plan that execution starts with; `layers` is its depth, `expected_calls` a forecast of the TTL it needs."""
+    """The plan that execution starts with; `layers` is its depth, `expected_calls` a forecast of
+    the TTL it needs."""
 
     plan: Plan
     layers: int
@@ -109,7 +110,8 @@ class PassFinished(Event):
 
 
 class CycleStarted(Event):
-    """A structured call was dispatched, charged to the TTL; `ttl_remaining` is None for the profile call."""
+    """A structured call was dispatched, charged to the TTL; `ttl_remaining` is None for the profile
+    call."""
 
     site: CallSite
     call: str
@@ -118,7 +120,8 @@ class CycleStarted(Event):
 
 
 class CallAnswered(Event):
-    """The provider's `endpoint` answered a request. `usage_reported`: the server said what the answer had cost."""
+    """The provider's `endpoint` answered a request. `usage_reported`: the server said what the
+    answer had cost."""
 
     request: LLMRequest = field(repr=False)
     site: CallSite
@@ -135,7 +138,8 @@ class CallAnswered(Event):
 
 
 class CallFailed(Event):
-    """A request failed for good, or its answer, `model`'s, was none; `asked` is the model that the request named."""
+    """A request failed for good, or its answer, `model`'s, was none; `asked` is the model that the
+    request named."""
 
     site: CallSite
     call: str
@@ -183,7 +187,8 @@ class StepFinished(Event):
 
 
 class ToolStarted(Event):
-    """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned meanwhile."""
+    """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned
+    meanwhile."""
 
     site: CallSite
     step_id: str
@@ -230,7 +235,8 @@ class AdvisoryRaised(Event):
 
 
 class RetryScheduled(Event):
-    """A request that failed is tried again after `seconds`. `error` is its class, a colon and its message."""
+    """A request that failed is tried again after `seconds`. `error` is its class, a colon and its
+    message."""
 
     site: CallSite
     call: str
@@ -240,7 +246,8 @@ class RetryScheduled(Event):
 
 
 class FallbackUsed(Event):
-    """Another `endpoint` answered what the endpoint `failed` could not; told once in a run for each pair of them."""
+    """Another `endpoint` answered what the endpoint `failed` could not; told once in a run for each
+    pair of them."""
 
     site: CallSite
     call: str

@@ -1,5 +1,5 @@
-"""What a plan's dependencies say: order, cycles, layers, what is ready, what is final. A dependency on a step that is
-not in the plan orders nothing and is never complete."""
+"""What a plan's dependencies say: order, cycles, layers, what is ready, what is final. A dependency
+on a step that is not in the plan orders nothing and is never complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ EVALUATION_CYCLES = 2
 
 
 def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The ids along one cycle, from the one that the mapping names first: each depends on the next; else empty."""
+    """The ids along one cycle, from the one that the mapping names first: each depends on the next;
+    else empty."""
     if _is_in_order(dependencies):
         return ()
     try:
@@ -28,7 +29,8 @@ def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def _is_in_order(dependencies: Mapping[str, Iterable[str]]) -> bool:
-    """Whether each depends on earlier ones alone, as plans are mostly written: then there is no cycle."""
+    """Whether each depends on earlier ones alone, as plans are mostly written: then there is no
+    cycle."""
     earlier = set[str]()
     for name, needed in dependencies.items():
         if not earlier.issuperset(needed):
@@ -53,7 +55,8 @@ def cycle_text(cycle: Sequence[str]) -> str:
 
 
 def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """The steps with every dependency before its dependents, else in the given order (FR-015). PlanError on a cycle."""
+    """The steps with every dependency before its dependents, else in the given order (FR-015).
+    PlanError on a cycle."""
     sorter = _sorter(steps)
     waiting: list[int] = []
     order: list[PlanStep] = []
@@ -78,7 +81,8 @@ def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
 
 
 def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
-    """A prepared sorter over positions: integers order by the given order, and unknown ids drop out."""
+    """A prepared sorter over positions: integers order by the given order, and unknown ids drop
+    out."""
     position = {step.step_id: index for index, step in enumerate(steps)}
     sorter = TopologicalSorter(
         {
@@ -100,12 +104,14 @@ def by_id(steps: Iterable[PlanStep]) -> dict[str, PlanStep]:
 
 
 def is_live(step: PlanStep) -> bool:
-    """Whether a step still counts: not replaced and not invalid for good. BLOCKED counts, it may be tried again."""
+    """Whether a step still counts: not replaced and not invalid for good. BLOCKED counts, it may be
+    tried again."""
     return step.replaced_by is None and (step.status != "invalid" or step.blocked)
 
 
 def ready_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The pending steps whose dependencies are all complete, or left to a person, in plan order (FR-065, FR-087)."""
+    """The pending steps whose dependencies are all complete, or left to a person, in plan order
+    (FR-065, FR-087)."""
     settled = {step.step_id for step in plan.steps if step.status == "complete" or step.unfinished}
     return tuple(step for step in find_pending_steps(plan) if settled.issuperset(step.dependencies))
 
@@ -121,12 +127,14 @@ def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
 
 
 def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The complete steps that no complete step depends on, in plan order: their outputs are the answer."""
+    """The complete steps that no complete step depends on, in plan order: their outputs are the
+    answer."""
     return find_unneeded(step for step in plan.steps if step.status == "complete")
 
 
 def answer_text(plan: Plan) -> str:
-    """The outputs of the answer steps, a blank line between them: what convergence assesses and the run hands back."""
+    """The outputs of the answer steps, a blank line between them: what convergence assesses and the
+    run hands back."""
     return "\n\n".join(step.step_output for step in answer_steps(plan) if step.step_output)
 
 
@@ -138,12 +146,14 @@ def find_unneeded(steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:
-    """How deep a step is nested in subplans: 0 at the top level, 1 in the first subplan (FR-009, FR-083)."""
+    """How deep a step is nested in subplans: 0 at the top level, 1 in the first subplan (FR-009,
+    FR-083)."""
     return sum(1 for _ in ancestors(steps, step_id))
 
 
 def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
-    """The ids of the steps a step is nested in, nearest first; KeyError when there is no such step."""
+    """The ids of the steps a step is nested in, nearest first; KeyError when there is no such
+    step."""
     parent = steps[step_id].parent_step_id
     seen = {step_id}
     while parent is not None and parent not in seen:
@@ -153,7 +163,8 @@ def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
 
 
 def count_expected_calls(plan: Plan) -> int:
-    """About how many LLM cycles a plan needs: n + 4L + 2 for n steps in L layers (FR-029). PlanError on a cycle."""
+    """About how many LLM cycles a plan needs: n + 4L + 2 for n steps in L layers (FR-029).
+    PlanError on a cycle."""
     by_layer = EVALUATION_CYCLES + 2  # and its refinement, with the validation of the changes
     return len(plan.steps) + by_layer * len(layers(plan)) + 2
 
@@ -168,7 +179,8 @@ def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
 
 
 def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
-    """For each step, all steps that it depends on, directly or not; unknown ones and cycles do no harm."""
+    """For each step, all steps that it depends on, directly or not; unknown ones and cycles do no
+    harm."""
     known = by_id(steps)
     found: dict[str, set[str]] = {step_id: set() for step_id in known}
     for step_id, seen in found.items():

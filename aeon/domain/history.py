@@ -43,7 +43,8 @@ AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 
 
 class StepResult(Value):
-    """What executing a step gave: the output, how clear the worker was, and what it handed on (FR-091)."""
+    """What executing a step gave: the output, how clear the worker was, and what it handed on
+    (FR-091)."""
 
     step_id: str
     step_output: str | None = None
@@ -109,8 +110,9 @@ class Timing(Value):
 
 
 class ExecutionPass(Value):
-    """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute. `plan_state` is the plan at its start,
-    `steps` are those at its end; in core mode `steps` holds the one carried out, in the last pass all."""
+    """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute. `plan_state` is
+    the plan at its start, `steps` are those at its end; in core mode `steps` holds the one carried
+    out, in the last pass all."""
 
     pass_number: int = Field(ge=0)
     phase: Phase
@@ -132,7 +134,8 @@ class ExecutionPass(Value):
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The pass as a row of a table: its steps, scores and missed codes, the steps it refined, TTL, seconds."""
+        """The pass as a row of a table: its steps, scores and missed codes, the steps it refined,
+        TTL, seconds."""
         assessment = self.evaluation_results.convergence
         refinement = self.refinement
         scores = assessment.scores if assessment else ConvergenceScores()
@@ -219,8 +222,8 @@ class ExecutionHistory(Value):
         return self
 
     def to_frame(self, of: Literal["passes", "steps"] = "passes") -> Frame:
-        """A frame of pandas with a row for each pass, or for each step of each pass as it was at the pass's end. Raises
-        ConfigError without pandas."""
+        """A frame of pandas with a row for each pass, or for each step of each pass as it was at
+        the pass's end. Raises ConfigError without pandas."""
         if of == "passes":
             return as_frame(passed.figures for passed in self.passes)
         steps = ((passed.pass_number, step) for passed in self.passes for step in passed.steps)

@@ -1,4 +1,5 @@
-"""The outcome of a finished run: its history, statistics, best pass and expiration response, from its state."""
+"""The outcome of a finished run: its history, statistics, best pass and expiration response, from
+its state."""
 
 from __future__ import annotations
 
@@ -43,13 +44,15 @@ def _find_assessed(
 
 
 def final_answer(state: RunState) -> str:
-    """The answer of the latest completed pass; in core mode, and before there is such a pass, of what there is."""
+    """The answer of the latest completed pass; in core mode, and before there is such a pass, of
+    what there is."""
     latest = latest_complete(state.passes)
     return state.answer if latest is None or latest.taskprofile is None else latest.answer
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
-    """The pass closest to convergence: fewest failed criteria, highest of the lowest scores, latest."""
+    """The pass closest to convergence: fewest failed criteria, highest of the lowest scores,
+    latest."""
 
     def closeness(
         one: tuple[ExecutionPass, ConvergenceAssessment],
@@ -80,7 +83,8 @@ def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
 
 
 def expiration_point(passes: Sequence[ExecutionPass]) -> ExpirationPoint:
-    """Where a budget ended: at a phase boundary when the last execution pass was completed, else mid phase (FR-063)."""
+    """Where a budget ended: at a phase boundary when the last execution pass was completed, else
+    mid phase (FR-063)."""
     last = passes[-1] if passes else None
     return "phase_boundary" if last and last.pass_number > 0 and last.complete else "mid_phase"
 
@@ -106,7 +110,8 @@ def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationRe
 
 
 def _describe_expiration(state: RunState, latest: ExecutionPass | None) -> TTLExpiredMetadata:
-    # Of a run that no model assessed, the codes say that its evaluation was unavailable, if it was tried.
+    # Of a run that no model assessed, the codes say that its evaluation was unavailable, if it was
+    # tried.
     assessed, assessment = next(reversed(_find_assessed(state.passes)), (latest, state.assessment))
     pass_number = assessed.pass_number if assessed else state.pass_number
     if assessment is None:

@@ -1,4 +1,5 @@
-"""Plans, their steps, and the changes that may be made to them. Declarative values only (FR-014, FR-052)."""
+"""Plans, their steps, and the changes that may be made to them. Declarative values only (FR-014,
+FR-052)."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 
 
 class PlanStep(Value):
-    """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones, `provides` names its
-    artefacts. `incomplete`: a budget ended before it was done; its status stays pending (FR-064).
-    `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065)."""
+    """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones,
+    `provides` names its artefacts. `incomplete`: a budget ended before it was done; its status
+    stays pending (FR-064). `manual_intervention`: left to a person, and its dependents do not wait
+    for it (FR-065)."""
 
     step_id: str = Field(min_length=1)
     description: str = Field(min_length=1)
@@ -56,7 +58,8 @@ class PlanStep(Value):
 
     @cached_property
     def view(self) -> dict[str, Any]:
-        """The step as prompts show it, without its output and fields that say nothing; shared, not to be changed."""
+        """The step as prompts show it, without its output and fields that say nothing; shared, not
+        to be changed."""
         shown = {name: getattr(self, name) for name in _SHOWN}
         if self.blocked:
             shown |= {"status": "BLOCKED", "clarity_state": None}
@@ -91,12 +94,14 @@ class PlanStep(Value):
 
     @property
     def blocked(self) -> bool:
-        """Invalid because its worker could not go on, and never complete: refinement may make it pending again."""
+        """Invalid because its worker could not go on, and never complete: refinement may make it
+        pending again."""
         return self.status == "invalid" and self.clarity_state == "BLOCKED"
 
     @property
     def unfinished(self) -> bool:
-        """Left to a person without being complete: its dependents work with what there is (FR-065)."""
+        """Left to a person without being complete: its dependents work with what there is
+        (FR-065)."""
         return (
             self.manual_intervention
             and self.status in ("failed", "invalid")
@@ -128,7 +133,8 @@ _SHOWN = (
 
 
 class FollowUpQuestion(Value):
-    """What the planner would ask the person, what it assumes meanwhile, and the person's answer (FR-011)."""
+    """What the planner would ask the person, what it assumes meanwhile, and the person's answer
+    (FR-011)."""
 
     question: str = Field(min_length=1)
     assumption: str
@@ -146,8 +152,9 @@ class SubplanOrigin(Value):
 
 
 class Plan(Value):
-    """A declarative plan. `task` is the person's text, `goal` the planner's reading of it. Steps without indices are
-    numbered by position. Raises pydantic's ValidationError when ids repeat or indices do not fit."""
+    """A declarative plan. `task` is the person's text, `goal` the planner's reading of it. Steps
+    without indices are numbered by position. Raises pydantic's ValidationError when ids repeat or
+    indices do not fit."""
 
     goal: str
     steps: tuple[PlanStep, ...]
@@ -194,7 +201,8 @@ class Plan(Value):
 
 
 def renumber_steps(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
-    """The steps with `step_index` 1..n by position and `total_steps` n; a step already right is shared."""
+    """The steps with `step_index` 1..n by position and `total_steps` n; a step already right is
+    shared."""
     total = len(steps)
     return tuple(
         step

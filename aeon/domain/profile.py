@@ -1,4 +1,5 @@
-"""What adaptive depth works with: the profile of a task, the table that turns it into a budget, and what was chosen."""
+"""What adaptive depth works with: the profile of a task, the table that turns it into a budget, and
+what was chosen."""
 
 from __future__ import annotations
 
@@ -16,20 +17,23 @@ Breadth = Literal["narrow", "moderate", "broad"]
 Confidence = Literal["low", "medium", "high"]
 Complexity = Literal["very_low", "low", "moderate", "high", "very_high"]
 
-# The names of the levels that every TTL table and the packaged schema know, by field of the profile.
+# The names of the levels that every TTL table and the packaged schema know, by field of the
+# profile.
 LEVELS: Mapping[str, tuple[str, ...]] = {
     "expected_tool_usage": get_args(ToolUsage),
     "output_breadth": get_args(Breadth),
     "confidence_requirement": get_args(Confidence),
 }
-# The validation context of a profile that may have levels of a person's own, as its schema has checked already.
+# The validation context of a profile that may have levels of a person's own, as its schema has
+# checked already.
 OWN_LEVELS = {"own_levels": True}
 
 
 class TaskProfile(Value):
-    """How demanding a task is, as the model judged it (FR-026, FR-NEW-004 to FR-NEW-006); `expected_step_count` is 0
-    when unknown, `raw_inference` says why, `profile_version` grows with each update (FR-NEW-001). With the context
-    `OWN_LEVELS` a level may be of a person's own schema, and other fields are dimensions of their own."""
+    """How demanding a task is, as the model judged it (FR-026, FR-NEW-004 to FR-NEW-006);
+    `expected_step_count` is 0 when unknown, `raw_inference` says why, `profile_version` grows with
+    each update (FR-NEW-001). With the context `OWN_LEVELS` a level may be of a person's own schema,
+    and other fields are dimensions of their own."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, str | float]
@@ -69,8 +73,9 @@ DEFAULT_PROFILE = TaskProfile(
 
 
 class SmallTask(Value):
-    """Which profiles are of a small task, which needs no plan: at most this deep, of one of these breadths and uses of
-    tools, and with a number of expected steps that is known and at most `max_steps`."""
+    """Which profiles are of a small task, which needs no plan: at most this deep, of one of these
+    breadths and uses of tools, and with a number of expected steps that is known and at most
+    `max_steps`."""
 
     max_depth: int = Field(default=2, ge=0, le=5)
     max_steps: int = Field(default=1, ge=0)
@@ -78,7 +83,8 @@ class SmallTask(Value):
     tools: tuple[str, ...] = ("none",)
 
     def fits(self, profile: TaskProfile, *, has_tools: bool) -> bool:
-        """Whether a profile is of such a task; where there is no tool, its expected use does not count."""
+        """Whether a profile is of such a task; where there is no tool, its expected use does not
+        count."""
         return (
             profile.reasoning_depth <= self.max_depth
             and profile.output_breadth in self.breadth
@@ -88,14 +94,16 @@ class SmallTask(Value):
 
 
 class Band(Value):
-    """A range of a number: from `at_least` up to the next band, and the amount that it adds to the multiplier."""
+    """A range of a number: from `at_least` up to the next band, and the amount that it adds to the
+    multiplier."""
 
     at_least: float = Field(ge=0)
     add: float = Field(ge=0)
 
 
 class Dimension(Value):
-    """A dimension of a person's own, described to the model: named `levels`, or `bands` of a number in [0, 1]."""
+    """A dimension of a person's own, described to the model: named `levels`, or `bands` of a number
+    in [0, 1]."""
 
     description: str = Field(min_length=1)
     levels: dict[str, float] = Field(default_factory=dict)
@@ -120,10 +128,10 @@ class Dimension(Value):
 
 
 class TTLTable(Value):
-    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077): the greatest, over the depths d
-    from 1 to the profile's, of `round(base x m) + extra_step x max(0, expected_step_count - typical_steps[d])`, at most
-    `limit`, where m is `depth[d]` and what every other dimension adds. It never gives less to a deeper or less
-    sufficient task."""
+    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077): the greatest,
+    over the depths d from 1 to the profile's, of `round(base x m) + extra_step x max(0,
+    expected_step_count - typical_steps[d])`, at most `limit`, where m is `depth[d]` and what every
+    other dimension adds. It never gives less to a deeper or less sufficient task."""
 
     base: UpToLimitOfRow[int] = Field(ge=1)
     limit: LowerOfRow[int] = Field(ge=1)
@@ -182,8 +190,9 @@ class TTLTable(Value):
 
 
 class AdaptiveDepthConfiguration(Value):
-    """How deep a pass reasons and what it may spend, in LLM cycles, and why (FR-078). `uncertainty_score` is None: the
-    model judges it as a part of information_sufficiency (FR-028). `heuristics_used` is what the budget rests on."""
+    """How deep a pass reasons and what it may spend, in LLM cycles, and why (FR-078).
+    `uncertainty_score` is None: the model judges it as a part of information_sufficiency (FR-028).
+    `heuristics_used` is what the budget rests on."""
 
     detected_complexity: Complexity
     ambiguity_score: float | None = Field(default=None, ge=0, le=1)

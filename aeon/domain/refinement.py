@@ -17,8 +17,9 @@ ActionType = Literal["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "ST
 
 @dataclass(frozen=True, slots=True)
 class ActionRule:
-    """What one type of refinement action needs, and the standings of steps it may target; `refusal` says why no other.
-    `retires`: a pending target leaves the plan. `adds`: its new step has a new id. `decomposes`: into a subplan."""
+    """What one type of refinement action needs, and the standings of steps it may target; `refusal`
+    says why no other. `retires`: a pending target leaves the plan. `adds`: its new step has a new
+    id. `decomposes`: into a subplan."""
 
     needs_target: bool = True
     needs_new_step: bool = False
@@ -46,8 +47,9 @@ ACTIONS: Mapping[ActionType, ActionRule] = {
 
 
 class RefinementAction(Value):
-    """One change to a plan, proposed by the planner. `addresses_issues` are the ids of the issues it answers,
-    `overrides_issues` of those whose proposed repair it deliberately does not follow (FR-079)."""
+    """One change to a plan, proposed by the planner. `addresses_issues` are the ids of the issues
+    it answers, `overrides_issues` of those whose proposed repair it deliberately does not follow
+    (FR-079)."""
 
     action_type: ActionType
     target_step_id: str | None = None
@@ -91,14 +93,16 @@ class RefinementAction(Value):
 
 
 class DeclinedIssue(Value):
-    """A validation issue that a refinement leaves without a change, and why none is needed (FR-086)."""
+    """A validation issue that a refinement leaves without a change, and why none is needed
+    (FR-086)."""
 
     issue_id: str
     reason: str = Field(min_length=1)
 
 
 class Refinement(Value):
-    """What one refinement proposes; `declined` issues need no change, of `unanswered` grave ones it says nothing."""
+    """What one refinement proposes; `declined` issues need no change, of `unanswered` grave ones it
+    says nothing."""
 
     actions: tuple[RefinementAction, ...] = ()
     questions: tuple[FollowUpQuestion, ...] = ()
@@ -114,7 +118,8 @@ class RefusedAction(Value):
 
 
 class StepChange(Value):
-    """What an accepted action did to one step: before and after (FR-073). None where the step did not exist."""
+    """What an accepted action did to one step: before and after (FR-073). None where the step did
+    not exist."""
 
     step_id: str
     before: PlanStep | None
@@ -122,7 +127,8 @@ class StepChange(Value):
 
 
 class RepairRecord(Value):
-    """One answer that did not match its schema, and the repair calls that it took (FR-029, FR-033, FR-050)."""
+    """One answer that did not match its schema, and the repair calls that it took (FR-029, FR-033,
+    FR-050)."""
 
     call: str
     cycle: int
@@ -136,8 +142,9 @@ class RepairRecord(Value):
 
 
 class SupervisorAssessment(Value):
-    """What the supervisor lets a refinement change: `repairs` are the actions that are safe to apply, `issues` say why
-    others are not. `blocking`: nothing can run and no repair is safe (FR-004)."""
+    """What the supervisor lets a refinement change: `repairs` are the actions that are safe to
+    apply, `issues` say why others are not. `blocking`: nothing can run and no repair is safe
+    (FR-004)."""
 
     blocking: bool
     issues: tuple[str, ...] = ()
@@ -145,8 +152,8 @@ class SupervisorAssessment(Value):
 
 
 class RefinementRecord(Value):
-    """One refinement of a pass, and the reasons for it (FR-073); `model_asked` is false for the clean plan of one
-    step."""
+    """One refinement of a pass, and the reasons for it (FR-073); `model_asked` is false for the
+    clean plan of one step."""
 
     triggers: tuple[str, ...] = ()
     accepted: tuple[RefinementAction, ...] = ()

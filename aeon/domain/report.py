@@ -48,7 +48,8 @@ class ValidationIssue(Value):
 
 
 class SemanticValidationReport(Value):
-    """The issues of one validation; advisory (FR-081). Severity and summary follow from the issues."""
+    """The issues of one validation; advisory (FR-081). Severity and summary follow from the
+    issues."""
 
     validation_id: str
     artifact_type: ArtifactType

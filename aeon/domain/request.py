@@ -1,4 +1,5 @@
-"""What passes between Aeon and a language model. A leaf: values and one protocol, no behaviour of a vendor."""
+"""What passes between Aeon and a language model. A leaf: values and one protocol, no behaviour of a
+vendor."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and requests; `cached_tokens` (read from a cache) and `cache_write_tokens` (written to one) are parts of
-    `input_tokens`, `reasoning_tokens` of `output_tokens`."""
+    """Tokens and requests; `cached_tokens` (read from a cache) and `cache_write_tokens` (written to
+    one) are parts of `input_tokens`, `reasoning_tokens` of `output_tokens`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -30,7 +31,8 @@ class Usage:
 
     @classmethod
     def of_unanswered(cls, request: LLMRequest) -> Usage:
-        """What a request that was sent and not answered has used at least, estimated by the length of its texts."""
+        """What a request that was sent and not answered has used at least, estimated by the length
+        of its texts."""
         return cls(input_tokens=estimate_tokens(request), requests=1)
 
     @property
@@ -71,8 +73,9 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where in a run a structured call is made. `cycle` is the TTL cycle it is charged to (0: the free profile call),
-    `sequence` the number of its first event, `attempt` 0 for the call itself and 1, 2 for its repairs."""
+    """Where in a run a structured call is made. `cycle` is the TTL cycle it is charged to (0: the
+    free profile call), `sequence` the number of its first event, `attempt` 0 for the call itself
+    and 1, 2 for its repairs."""
 
     pass_number: int = 0
     phase: str = ""
@@ -93,7 +96,8 @@ def current_site() -> CallSite:
 
 @contextmanager
 def at_site(site: CallSite) -> Iterator[None]:
-    """Make calls in this block at `site`. So a component needs no more arguments than its interface has."""
+    """Make calls in this block at `site`. So a component needs no more arguments than its interface
+    has."""
     token = _site.set(site)
     try:
         yield
@@ -103,9 +107,9 @@ def at_site(site: CallSite) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """One structured request. `sample` tells apart several answers to the same request. `schema_prompt` tells the
-    schema in words, for a server that does not take it. `variables` are what the messages were rendered from, for an
-    adapter without a model. None of them is sent."""
+    """One structured request. `sample` tells apart several answers to the same request.
+    `schema_prompt` tells the schema in words, for a server that does not take it. `variables` are
+    what the messages were rendered from, for an adapter without a model. None of them is sent."""
 
     call: CallName
     messages: tuple[Message, ...]
@@ -127,8 +131,9 @@ def estimate_tokens(request: LLMRequest) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """A model's answer. `synthetic`: no model was called. `endpoint` is the configured provider that answered, where
-    there are several. `usage_reported` is False where `usage` is an estimate, or empty."""
+    """A model's answer. `synthetic`: no model was called. `endpoint` is the configured provider
+    that answered, where there are several. `usage_reported` is False where `usage` is an estimate,
+    or empty."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
@@ -145,10 +150,12 @@ class LLMAdapter(Protocol):
     """Anything that answers an `LLMRequest`; called from many threads at once."""
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request; blocks until the answer is there. Raises `aeon.domain.errors.LLMError`."""
+        """Answer one request; blocks until the answer is there. Raises
+        `aeon.domain.errors.LLMError`."""
         ...
 
 
-# Of fields alone: `dataclasses.astuple` copies their values, and these are added up with every call.
+# Of fields alone: `dataclasses.astuple` copies their values, and these are added up with every
+# call.
 _COUNTS = attrgetter(*(each.name for each in fields(Usage)))
 _PARAMETERS = attrgetter(*(each.name for each in fields(Parameters)))

@@ -25,7 +25,8 @@ SIMULATED_LINE = "[SIMULATED: no model was called]"
 
 
 class TokenUsage(Value):
-    """Tokens and requests; `cost` in the currency of the prices (US dollars, unless configured), None if not known."""
+    """Tokens and requests; `cost` in the currency of the prices (US dollars, unless configured),
+    None if not known."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -38,8 +39,8 @@ class TokenUsage(Value):
 
 
 class UsageReport(Value):
-    """Usage of a run; `unpriced` and `unreported` are the models for which the cost, or all that was used, is
-    unknown."""
+    """Usage of a run; `unpriced` and `unreported` are the models for which the cost, or all that
+    was used, is unknown."""
 
     total: TokenUsage = TokenUsage()
     by_call: dict[str, TokenUsage] = Field(default_factory=dict)
@@ -59,7 +60,8 @@ class TTLReport(Value):
 
 
 class Timings(Value):
-    """When a run began and ended (ISO 8601, UTC), and its seconds in all, by call name and by phase."""
+    """When a run began and ended (ISO 8601, UTC), and its seconds in all, by call name and by
+    phase."""
 
     start_time: str
     end_time: str
@@ -69,7 +71,8 @@ class Timings(Value):
 
 
 class ProviderReport(Value):
-    """Who answered, and how many requests each endpoint; `findings` is what its servers do not do as they should."""
+    """Who answered, and how many requests each endpoint; `findings` is what its servers do not do
+    as they should."""
 
     kind: str
     base_url: Address | None = None
@@ -89,7 +92,8 @@ class Hashes(Value):
 
 
 class Saved(Value):
-    """What was not asked again, since it had been answered before; `cost` is None where it is not known."""
+    """What was not asked again, since it had been answered before; `cost` is None where it is not
+    known."""
 
     model_calls: int = 0
     tool_calls: int = 0
@@ -101,8 +105,9 @@ class Saved(Value):
 
 
 class ParentRun(Value):
-    """What a run was answered from: another run's directory, a store or a cassette (`path`). `differing` counts the
-    answers of a replay whose request was not the recorded one (`store.match=order`)."""
+    """What a run was answered from: another run's directory, a store or a cassette (`path`).
+    `differing` counts the answers of a replay whose request was not the recorded one
+    (`store.match=order`)."""
 
     path: str
     run_id: str | None = None
@@ -111,9 +116,10 @@ class ParentRun(Value):
 
 
 class Degradation(Value):
-    """Something that a run did without. `tool_missing`: the tool that `step` names was not registered, and the model
-    did the step, or it failed for that; `server_down`: an MCP server did not start; `review_lost`: a review, or an
-    assessment, could not be had. `remedy` says what a person can do, `overrides` what to type for it, if anything."""
+    """Something that a run did without. `tool_missing`: the tool that `step` names was not
+    registered, and the model did the step, or it failed for that; `server_down`: an MCP server did
+    not start; `review_lost`: a review, or an assessment, could not be had. `remedy` says what a
+    person can do, `overrides` what to type for it, if anything."""
 
     kind: Literal["tool_missing", "server_down", "review_lost"]
     step: str | None = None
@@ -123,20 +129,22 @@ class Degradation(Value):
 
 
 class Overrun(Value):
-    """By how much the calls that were under way overran the cap that ended a run: tokens, seconds, or cost."""
+    """By how much the calls that were under way overran the cap that ended a run: tokens, seconds,
+    or cost."""
 
     cap: float
     used: float
 
 
 class RunResult(Value):
-    """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores` are those of the
-    latest pass that a model assessed, `assessed_pass`; `reason_codes` and `explanation` are of the last evaluation.
-    `degraded` is what the run did without, `steps_left` the state of each step that is not complete, by its id;
-    `unusable_steps` are those that failed since a model's answer could not be used, `unusable_calls` the names of all
-    calls with such answers: resumed, a run that did not end well asks for these again;
-    `overrun` is None unless the cap in `termination_reason` was exceeded.
-    `self_judged`: a model that did the work also judged it."""
+    """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores`
+    are those of the latest pass that a model assessed, `assessed_pass`; `reason_codes` and
+    `explanation` are of the last evaluation. `degraded` is what the run did without, `steps_left`
+    the state of each step that is not complete, by its id; `unusable_steps` are those that failed
+    since a model's answer could not be used, `unusable_calls` the names of all calls with such
+    answers: resumed, a run that did not end well asks for these again; `overrun` is None unless the
+    cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also judged
+    it."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str
@@ -184,8 +192,8 @@ class RunResult(Value):
         yield "answer", shorten(self.answer, _SHOWN, placeholder="...")
 
     def to_frame(self) -> Frame:
-        """A frame of pandas with one row: the run in figures, to be put below those of others. `history.to_frame()` has
-        its passes and steps. Raises ConfigError without pandas."""
+        """A frame of pandas with one row: the run in figures, to be put below those of others.
+        `history.to_frame()` has its passes and steps. Raises ConfigError without pandas."""
         told = {"run_id", "synthetic", "task", "termination_reason", "converged", "passes"}
         scores = self.scores or ConvergenceScores()
         row = self.model_dump(include=told) | {
@@ -216,7 +224,8 @@ class RunResult(Value):
 
     @property
     def exit_status(self) -> int:
-        """0 converged (core mode: every step complete), 1 failed, 3 finished without convergence, 130 interrupted."""
+        """0 converged (core mode: every step complete), 1 failed, 3 finished without convergence,
+        130 interrupted."""
         if self.converged or self.termination_reason == "completed":
             return 0
         return {"failed": 1, "interrupted": 130}.get(self.termination_reason, 3)

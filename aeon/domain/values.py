@@ -1,5 +1,5 @@
-"""The base of every domain value, frozen and closed to unknown fields; addresses, and tables of values, as they may be
-shown."""
+"""The base of every domain value, frozen and closed to unknown fields; addresses, and tables of
+values, as they may be shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 def show_address(address: str) -> str:
-    """An address as it may be shown and written down: without a user, and without its query, where a key may be."""
+    """An address as it may be shown and written down: without a user, and without its query, where
+    a key may be."""
     try:
         url = urlsplit(address)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -40,7 +41,8 @@ def show_address(address: str) -> str:
 
 
 LOOPBACK = ("127.0.0.1", "::1")
-"""Where `localhost` and the names below it are. They are looked up nowhere: an answer could lead off this machine."""
+"""Where `localhost` and the names below it are. They are looked up nowhere: an answer could lead
+off this machine."""
 
 
 def is_loopback_name(host: str) -> bool:
@@ -61,13 +63,15 @@ def is_loopback(address: str) -> bool:
 class Value(BaseModel):
     """An immutable value. A transition returns a new one (`model_copy(update=...)`)."""
 
-    # Deferred: a process needs few of the validators and serializers that all models would make when imported.
+    # Deferred: a process needs few of the validators and serializers that all models would make
+    # when imported.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class OwnObject(Value):
-    """Something of a person's own: `factory` is `package.module:object` or a registered name, called with `options` as
-    keyword arguments. Written as the factory alone where there are no options."""
+    """Something of a person's own: `factory` is `package.module:object` or a registered name,
+    called with `options` as keyword arguments. Written as the factory alone where there are no
+    options."""
 
     factory: str
     options: dict[str, JsonValue] = Field(default_factory=dict)
@@ -97,12 +101,13 @@ Address = Annotated[str, PlainSerializer(show_address, when_used="json")]
 class FromOthers:
     """Whether a settings field may come from what anybody may have made.
 
-    From the head of a cassette it is `taken`, as it decides what is asked; `unneeded` in a replay; `held`, as it
-    starts, imports, reads or writes something. A field without a mark has that of the field around it; the outermost,
-    and paths, are `held`. `options` are those of a group that may be chosen nevertheless; None: all.
+    From the head of a cassette it is `taken`, as it decides what is asked; `unneeded` in a replay;
+    `held`, as it starts, imports, reads or writes something. A field without a mark has that of the
+    field around it; the outermost, and paths, are `held`. `options` are those of a group that may
+    be chosen nevertheless; None: all.
 
-    A `row` of a dataset may set only a field that is marked itself: to any value, or to one that is at most the
-    configured one (`lower`), or the value of the field of this name beside it."""
+    A `row` of a dataset may set only a field that is marked itself: to any value, or to one that is
+    at most the configured one (`lower`), or the value of the field of this name beside it."""
 
     rule: Literal["taken", "unneeded", "held"]
     options: frozenset[str] | None = frozenset()
@@ -111,8 +116,8 @@ class FromOthers:
 
 @dataclass(frozen=True, slots=True)
 class CodeMark:
-    """Marks a settings field that names what is imported or started. Whatever the field around it says, its keys are
-    never taken from others, and no row sets them."""
+    """Marks a settings field that names what is imported or started. Whatever the field around it
+    says, its keys are never taken from others, and no row sets them."""
 
 
 T = TypeVar("T")
@@ -153,7 +158,8 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def as_html(rows: Sequence[Row]) -> str:
-    """Rows as an HTML table; texts are escaped, and cannot turn the direction of what stands beside them."""
+    """Rows as an HTML table; texts are escaped, and cannot turn the direction of what stands beside
+    them."""
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in rows[0])
     lines = ("".join(map(_html_cell, row.values())) for row in rows)
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

@@ -18,7 +18,8 @@ class _Answer(NamedTuple):
 
 
 class AnswerCollector:
-    """What model, supervisor and tools answered in a run; of a request its answer alone, since prompts grow with it."""
+    """What model, supervisor and tools answered in a run; of a request its answer alone, since
+    prompts grow with it."""
 
     def __init__(self) -> None:
         self._answers: list[_Answer] = []

@@ -18,8 +18,9 @@ def cycles(
     invoker: ToolInvoker,
     arguments: Callable[[], Mapping[str, Any]],
 ) -> int:
-    """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid, else 1.
-    `arguments` gives them with their references resolved; where it raises PlanError no model is asked about them."""
+    """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and
+    valid, else 1. `arguments` gives them with their references resolved; where it raises PlanError
+    no model is asked about them."""
     if step.tool is None or step.arguments is None or registry.get(step.tool) is None:
         return 1
     try:
@@ -30,7 +31,8 @@ def cycles(
 
 
 def forecast(plan: Plan, cost: Callable[[PlanStep], int], *, core: bool) -> int:
-    """About how many LLM cycles a plan takes, given what each step does; in core mode nothing comes on top. Repairs,
-    and what a refined plan adds, are not foreseen. Raises PlanError when the dependencies form a cycle."""
+    """About how many LLM cycles a plan takes, given what each step does; in core mode nothing comes
+    on top. Repairs, and what a refined plan adds, are not foreseen. Raises PlanError when the
+    dependencies form a cycle."""
     by_model = sum(cost(step) for step in plan.steps)
     return by_model if core else count_expected_calls(plan) - len(plan.steps) + by_model

@@ -1,4 +1,5 @@
-"""The outcome of carrying out a step: the step, its result, advice for a person, and the value for later steps."""
+"""The outcome of carrying out a step: the step, its result, advice for a person, and the value for
+later steps."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ Remarks = tuple[tuple[AdvisoryKind, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A step after its work, what came of it, and remarks for a person as (kind, words). `error` is the model call's
-    that the step failed with."""
+    """A step after its work, what came of it, and remarks for a person as (kind, words). `error` is
+    the model call's that the step failed with."""
 
     step: PlanStep
     result: StepResult
@@ -29,7 +30,8 @@ class Worked:
 
     @property
     def remembered(self) -> Any:
-        """What memory keeps of its output: the text; of one that was cut its beginning, and how much is missing."""
+        """What memory keeps of its output: the text; of one that was cut its beginning, and how
+        much is missing."""
         tool = _tool_result(self.result)
         if tool is None or not tool.cut or self.result.step_output is None:
             return self.result.step_output
@@ -42,8 +44,8 @@ class Worked:
 
 
 def read_output(result: StepResult) -> Any:
-    """The value that a reference to a step stands for: its tool's output, else its text (Sprint 1, FR-056). A tool's
-    output that was cut can no longer be read as a value: `CutOutput`."""
+    """The value that a reference to a step stands for: its tool's output, else its text (Sprint 1,
+    FR-056). A tool's output that was cut can no longer be read as a value: `CutOutput`."""
     tool = _tool_result(result)
     if tool is None:
         return result.step_output
@@ -88,8 +90,8 @@ def complete_with(step: PlanStep, text: str, tool: ToolResult | None = None) -> 
 def fail_with(
     step: PlanStep, message: str, *, tool: ToolResult | None = None, error: AeonError | None = None
 ) -> Worked:
-    """A step that failed; the run goes on, the error visible to what comes after, unless the provider is down
-    (FR-054)."""
+    """A step that failed; the run goes on, the error visible to what comes after, unless the
+    provider is down (FR-054)."""
     given = tool.model_dump(mode="json") if tool else None
     result = StepResult(step_id=step.step_id, error=message, tool_result=given)
     return Worked(

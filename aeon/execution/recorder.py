@@ -1,4 +1,5 @@
-"""The pass that is under way, until it becomes an `ExecutionPass` of the history. A container: it decides nothing."""
+"""The pass that is under way, until it becomes an `ExecutionPass` of the history. A container: it
+decides nothing."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ class OpenPhase:
 
 @dataclass
 class OpenPass:
-    """A pass under way. `before` is the run at its start, `plan` the plan that it made; a `brief` one, of core mode, is
-    recorded with the steps that it carried out alone."""
+    """A pass under way. `before` is the run at its start, `plan` the plan that it made; a `brief`
+    one, of core mode, is recorded with the steps that it carried out alone."""
 
     number: int
     before: RunState

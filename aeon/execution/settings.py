@@ -11,7 +11,8 @@ from aeon.domain.values import Value
 
 
 class ExecutionSettings(Value):
-    """`execution`: how many steps run at once, how many a plan has, what running work gets when a run is ended."""
+    """`execution`: how many steps run at once, how many a plan has, what running work gets when a
+    run is ended."""
 
     max_parallel: int = Field(default=8, ge=1, le=512)
     max_steps: int = Field(default=100, ge=1)
@@ -19,8 +20,8 @@ class ExecutionSettings(Value):
 
 
 class AnswerSettings(Value):
-    """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is what `schema_file`, written
-    `answer.schema`, holds; filled in when the settings are validated."""
+    """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is what
+    `schema_file`, written `answer.schema`, holds; filled in when the settings are validated."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -1,4 +1,5 @@
-"""One step carried out at its place in a run, and what that leaves of it, whatever ended the run meanwhile."""
+"""One step carried out at its place in a run, and what that leaves of it, whatever ended the run
+meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from aeon.plan.transitions import abandon_step
 
 
 class Executed(NamedTuple):
-    """A step after its execution, `worked` None when it was abandoned; `ended_by` must end the run."""
+    """A step after its execution, `worked` None when it was abandoned; `ended_by` must end the
+    run."""
 
     step: PlanStep
     worked: Worked | None = None
@@ -29,7 +31,8 @@ class StepExecutor:
         self.emit = emit
 
     def carry_out(self, step: PlanStep, site: CallSite, situation: Situation) -> Executed:
-        """A step, charged and numbered, after its execution; abandoned when something ended the run meanwhile."""
+        """A step, charged and numbered, after its execution; abandoned when something ended the run
+        meanwhile."""
         with at_site(site):
             try:
                 worked = self.worker.work(step, situation)

@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class Workers:
-    """At most `size` daemon threads, started when needed: work that is abandoned must not keep the process alive."""
+    """At most `size` daemon threads, started when needed: work that is abandoned must not keep the
+    process alive."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -56,8 +57,8 @@ def as_done(
     grace_seconds: float,
     poll_seconds: float = 0.25,
 ) -> Iterator[Future[T]]:
-    """Each future when it is done. Once `stopping`, those not started are cancelled, and those still running after
-    `grace_seconds` are left out."""
+    """Each future when it is done. Once `stopping`, those not started are cancelled, and those
+    still running after `grace_seconds` are left out."""
     pending = set(futures)
     deadline = None
     done: SimpleQueue[Future[T]] = SimpleQueue()

@@ -1,5 +1,5 @@
-"""One step, carried out the way it asks for: by a tool, by the model, or, when its tool is missing, repaired or by
-the model (Sprint 1, FR-056 to FR-062). No meaning is judged here (FR-092)."""
+"""One step, carried out the way it asks for: by a tool, by the model, or, when its tool is missing,
+repaired or by the model (Sprint 1, FR-056 to FR-062). No meaning is judged here (FR-092)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ _AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002). `free`: no cycle was
-    paid for it, so that no model may be asked. `memory` is what memory held at its dispatch."""
+    """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002).
+    `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held at
+    its dispatch."""
 
     plan: Plan
     results: Mapping[str, StepResult] = field(default_factory=dict)
@@ -51,9 +52,10 @@ class Situation:
 
 
 class StepWorker:
-    """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of that schema. With
-    `inputs`, for plans that a person wrote, `${...}` in tool arguments are references. With `needs_tools`, a step whose
-    tool is not registered fails (`tools.missing=fail`)."""
+    """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of
+    that schema. With `inputs`, for plans that a person wrote, `${...}` in tool arguments are
+    references. With `needs_tools`, a step whose tool is not registered fails
+    (`tools.missing=fail`)."""
 
     def __init__(
         self,
@@ -93,15 +95,15 @@ class StepWorker:
         return bool(self._registry.names())
 
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
-        """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
-        else 1."""
+        """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given
+        and valid, else 1."""
         return cycles(
             step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results)
         )
 
     def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step id, what is wrong),
-        in plan order (FR-058)."""
+        """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step
+        id, what is wrong), in plan order (FR-058)."""
         for step in plan.steps:
             if step.status == "pending" and (missing := self._describe_missing(step)):
                 yield step.step_id, missing
@@ -113,8 +115,8 @@ class StepWorker:
         return "" if step.agent else "The step names neither a tool nor agent: llm"
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
-        """Carry out a step; whatever fails, fails the step. Raises what must end the run: LimitReached, StopRequested,
-        StoreMiss, StoreFailed."""
+        """Carry out a step; whatever fails, fails the step. Raises what must end the run:
+        LimitReached, StopRequested, StoreMiss, StoreFailed."""
         is_there = step.tool is not None and self._registry.get(step.tool) is not None
         if is_there or situation.free:
             return self._use_tool(step, situation)

@@ -1,4 +1,5 @@
-"""pydantic's errors about a document in its author's words: where, what is wrong, and what is allowed."""
+"""pydantic's errors about a document in its author's words: where, what is wrong, and what is
+allowed."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def explain(
     model: type[pydantic.BaseModel],
     other_spellings: Mapping[str, str] | None = None,
 ) -> Iterator[Mistake]:
-    """A mistake for each error of `model` in a value; `other_spellings` maps keys that people write to those meant."""
+    """A mistake for each error of `model` in a value; `other_spellings` maps keys that people write
+    to those meant."""
     for details in error.errors(include_url=False):
         # Of a list that is long enough each item is reported.
         if details["type"] != "too_short" or not details["input"]:
@@ -108,7 +110,8 @@ def _unknown_key(given: str, allowed: Collection[str], other_spellings: Mapping[
 
 
 def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
-    """The part of pydantic's location that is in the document; it names members of unions, and keys, too."""
+    """The part of pydantic's location that is in the document; it names members of unions, and
+    keys, too."""
     place: Place = ()
     for part in location:
         in_list = isinstance(value, list) and isinstance(part, int) and part < len(value)

@@ -1,4 +1,5 @@
-"""YAML read fast, by libyaml's parser, nested within bounds: on what is nested too deeply it ends the process."""
+"""YAML read fast, by libyaml's parser, nested within bounds: on what is nested too deeply it ends
+the process."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _Fast: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class FastLoader(_Fast):  # type: ignore[misc]
-    """libyaml's loader, ten times as fast as PyYAML's own. Raises YAMLError for more than MAX_DEPTH levels."""
+    """libyaml's loader, ten times as fast as PyYAML's own. Raises YAMLError for more than MAX_DEPTH
+    levels."""
 
     _depth = 0
 
@@ -29,8 +31,8 @@ class FastLoader(_Fast):  # type: ignore[misc]
 
 
 def refuse_excess(text: str) -> None:
-    """Raise YAMLError for a text of more than MAX_DEPTH levels or MAX_VALUES values, aliases followed, and for none
-    that is YAML: most readers would run out of memory, or never be done."""
+    """Raise YAMLError for a text of more than MAX_DEPTH levels or MAX_VALUES values, aliases
+    followed, and for none that is YAML: most readers would run out of memory, or never be done."""
     node = yaml.compose(text, Loader=FastLoader)
     if node is not None:
         _count_values(node, {}, MAX_VALUES)
@@ -51,7 +53,8 @@ def _count_values(node: yaml.Node, known: dict[int, int], most: int) -> int:
 
 
 def read_yaml(path: Path) -> Any:
-    """The values of a YAML file, without positions. Raises OSError, and ValueError for what is no YAML."""
+    """The values of a YAML file, without positions. Raises OSError, and ValueError for what is no
+    YAML."""
     try:
         return yaml.load(path.read_bytes(), Loader=FastLoader)
     except (yaml.YAMLError, RecursionError) as error:

@@ -1,4 +1,5 @@
-"""The tags between which prompts show data: each is named after its data, so that no data can name it."""
+"""The tags between which prompts show data: each is named after its data, so that no data can name
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _OPENING = re.compile(r"<([A-Za-z_][A-Za-z0-9_-]*)-([a-z2-7]{12})( [^>\n]*)?>\n"
 
 
 def name_fence(label: str, text: str) -> str:
-    """The name of the tags around a text: `label-CODE`. CODE is twelve letters of the text's SHA-256."""
+    """The name of the tags around a text: `label-CODE`. CODE is twelve letters of the text's
+    SHA-256."""
     return f"{label}-{_code_of(text)}"
 
 
@@ -25,7 +27,8 @@ def without_codes(prompt: str) -> str:
 
 
 def change_fenced(prompt: str, change: Callable[[str], str]) -> str:
-    """The prompt with `change` of all its texts, and with the tags that fences of the changed texts have."""
+    """The prompt with `change` of all its texts, and with the tags that fences of the changed texts
+    have."""
     parts = []
     place = 0
     while opening := _OPENING.search(prompt, place):
@@ -48,10 +51,12 @@ def _code_of(text: str) -> str:
     content = text.encode("utf-8", "surrogatepass")
     while True:
         bits = int.from_bytes(sha256(content).digest()[:8], "big")
-        # Base 32, two letters at a time: base64.b32encode takes ten times as long, and each prompt has many texts.
+        # Base 32, two letters at a time: base64.b32encode takes ten times as long, and each prompt
+        # has many texts.
         letters = "".join([_PAIRS[bits >> shift & 1023] for shift in _SHIFTS])
         code = letters[:_CODE_LETTERS]
-        # Somebody may have searched for a text that names its own code; the next one they do not know.
+        # Somebody may have searched for a text that names its own code; the next one they do not
+        # know.
         if code not in text:
             return code
         content += b"."

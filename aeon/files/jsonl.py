@@ -1,4 +1,5 @@
-"""JSON Lines: a file of one JSON object a line, as a journal with each line on disk before the next thing happens."""
+"""JSON Lines: a file of one JSON object a line, as a journal with each line on disk before the next
+thing happens."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ def encode_line(value: Mapping[str, Any]) -> bytes:
 
 
 class JsonLines:
-    """Appends JSON objects to a file, a line each, written through at once, from any thread; after `close` they are
-    dropped. Raises ArtefactError when the file cannot be opened."""
+    """Appends JSON objects to a file, a line each, written through at once, from any thread; after
+    `close` they are dropped. Raises ArtefactError when the file cannot be opened."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -37,7 +38,8 @@ class JsonLines:
             flock(self._file, LOCK_EX | LOCK_NB)
 
     def write(self, value: dict[str, Any]) -> None:
-        """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is in the file."""
+        """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is
+        in the file."""
         line = mask(encode_json(value, compact=True)) + b"\n"
         with self._lock:
             if self._file.closed:
@@ -60,15 +62,16 @@ class JsonLines:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a journal, in the order they were written; a last line cut off by a crash is left out. Raises
-    OSError for a file that cannot be read, ValueError for another line that is not JSON."""
+    """The objects of a journal, in the order they were written; a last line cut off by a crash is
+    left out. Raises OSError for a file that cannot be read, ValueError for another line that is not
+    JSON."""
     lines = Path(path).read_bytes().split(b"\n")
     yield from map(decode_line, lines[:-1])
 
 
 def decode_line(line: bytes) -> Any:
-    """The value of a line, by a decoder that is three times as fast as the standard one, which has lone surrogates left
-    to read. Raises ValueError for what is not JSON."""
+    """The value of a line, by a decoder that is three times as fast as the standard one, which has
+    lone surrogates left to read. Raises ValueError for what is not JSON."""
     from pydantic_core import from_json  # not for the files that a start reads
 
     try:

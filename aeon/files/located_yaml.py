@@ -1,4 +1,5 @@
-"""YAML and JSON files with the position of each value, so that a message about a value can name its line."""
+"""YAML and JSON files with the position of each value, so that a message about a value can name its
+line."""
 
 from __future__ import annotations
 
@@ -70,8 +71,9 @@ class _TooMuch(yaml.MarkedYAMLError):
 
 
 class _CoreSchema:
-    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers. What is
-    too much of is refused as soon as it is read, since reading on is what takes long."""
+    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf`
+    numbers. What is too much of is refused as soon as it is read, since reading on is what takes
+    long."""
 
     longest: LongestList | None = None
     _top_key = ""
@@ -79,7 +81,8 @@ class _CoreSchema:
     _read = 0
 
     def descend_resolver(self, parent: yaml.Node | None, index: Any) -> None:
-        """Count the next key or value. Raises YAMLError when there are too many, or it is nested too deeply."""
+        """Count the next key or value. Raises YAMLError when there are too many, or it is nested
+        too deeply."""
         super().descend_resolver(parent, index)  # type: ignore[misc]
         self._level += 1
         self._read += 1
@@ -132,9 +135,10 @@ for _loader in (_PositionLoader, _FastPositionLoader):
 
 
 class LocatedYaml:
-    """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError, naming file and line;
-    also for a key that stands twice, more than `MAX_CHARACTERS`, `MAX_VALUES` values or `MAX_DEPTH` levels, and a list
-    that is longer than `longest` says. `data` is what is in the file, where that has been read already."""
+    """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError,
+    naming file and line; also for a key that stands twice, more than `MAX_CHARACTERS`, `MAX_VALUES`
+    values or `MAX_DEPTH` levels, and a list that is longer than `longest` says. `data` is what is
+    in the file, where that has been read already."""
 
     def __init__(
         self, path: Path, data: bytes | None = None, longest: LongestList | None = None
@@ -185,7 +189,8 @@ class LocatedYaml:
             raise UnreadableFile(self.path, problem, position, hint=_HINT) from error
 
     def _compose(self, text: str) -> tuple[Any, yaml.Node | None]:
-        """A loader and the node of the whole text, read anew for what is wrong with what the fast loader refuses."""
+        """A loader and the node of the whole text, read anew for what is wrong with what the fast
+        loader refuses."""
         loader: Any = _FastPositionLoader(text)
         loader.longest = self._longest
         try:
@@ -207,7 +212,8 @@ class LocatedYaml:
         return node
 
     def _locate(self, node: yaml.Node, place: Place) -> None:
-        """Note the positions of a node and its parts, aliases followed; an alias of what is around it is too deep."""
+        """Note the positions of a node and its parts, aliases followed; an alias of what is around
+        it is too deep."""
         position = _position(node)
         if len(place) > MAX_DEPTH:
             raise UnreadableFile(self.path, TOO_DEEP, position)

@@ -1,5 +1,5 @@
-"""Files that were read, and looked at, before they are used: from then on they are what they were, whatever becomes of
-them on the disk."""
+"""Files that were read, and looked at, before they are used: from then on they are what they were,
+whatever becomes of them on the disk."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ UNTRUSTED_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The `files` of a folder, by their names below it. Of `folders`, absolute, nothing else is read. With `open_to`,
-    nothing else at all is read as configuration or imported, but below the folders and files that it names."""
+    """The `files` of a folder, by their names below it. Of `folders`, absolute, nothing else is
+    read. With `open_to`, nothing else at all is read as configuration or imported, but below the
+    folders and files that it names."""
 
     root: Path
     files: Mapping[str, bytes]
@@ -58,8 +59,8 @@ def find_closed_folder() -> Pinned | None:
 
 
 def read_file(path: Path, within: Path | None = None) -> bytes:
-    """What is in a file of configuration, looked for as one `within` a folder. Raises OSError; ConfigError for a file
-    that is none of those that were pinned, where only those are read."""
+    """What is in a file of configuration, looked for as one `within` a folder. Raises OSError;
+    ConfigError for a file that is none of those that were pinned, where only those are read."""
     place = Path(os.path.normpath(path.absolute()))
     for pinned in _pinned.values():
         data = pinned.files.get(pinned.name_of(place))
@@ -75,7 +76,8 @@ def read_file(path: Path, within: Path | None = None) -> bytes:
 
 
 def read_named(path: Path) -> bytes:
-    """What is in a file that a person or a configuration names: as it was pinned, else as it is. Raises OSError."""
+    """What is in a file that a person or a configuration names: as it was pinned, else as it is.
+    Raises OSError."""
     place = Path(os.path.normpath(path.expanduser().absolute()))
     for pinned in _pinned.values():
         data = pinned.files.get(pinned.name_of(place))
@@ -85,7 +87,8 @@ def read_named(path: Path) -> bytes:
 
 
 def check_program(command: Iterable[str], directory: Path) -> None:
-    """Raise ConfigError when a file of a closed folder that a command names is not as it was pinned."""
+    """Raise ConfigError when a file of a closed folder that a command names is not as it was
+    pinned."""
     pinned = find_closed_folder()
     if pinned is None:
         return
@@ -104,8 +107,8 @@ def split_words(text: str) -> list[str]:
 
 
 def words_as_files(texts: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
-    """The files, absolute, that words of texts name from a folder, as they are or as Python modules; but for data that
-    programs write."""
+    """The files, absolute, that words of texts name from a folder, as they are or as Python
+    modules; but for data that programs write."""
     places = tuple(folders)
     for word in dict.fromkeys(word for text in texts for word in split_words(text)):
         stem = word.replace(".", "/")

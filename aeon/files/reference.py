@@ -1,5 +1,5 @@
-"""Objects of a person's own: named in the configuration as `package.module:object`, or by the name under which an
-installed package registers them (an entry point)."""
+"""Objects of a person's own: named in the configuration as `package.module:object`, or by the name
+under which an installed package registers them (an entry point)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
 
 
 def load_object(key: str, reference: str, kind: str, group: str = "") -> Any:
-    """Import what `reference` names: `package.module:object`, the working directory being searched last, or a name that
-    an installed package registers under `group`. `key` and the `kind` that is wanted are for the message. Raises
-    ConfigError for another form, and for what is not there or cannot be imported."""
+    """Import what `reference` names: `package.module:object`, the working directory being searched
+    last, or a name that an installed package registers under `group`. `key` and the `kind` that is
+    wanted are for the message. Raises ConfigError for another form, and for what is not there or
+    cannot be imported."""
     named = f"{key}={reference}"
     module, _, path = reference.partition(":")
     if group and module and not path and ":" not in reference:
         return _load_registered(named, reference, kind, group)
     if not module or not path:
         raise ConfigError(f"{named}: write package.module:{kind}")
-    # A console script does not see the folder it is started in, and that is where a person's own modules are.
+    # A console script does not see the folder it is started in, and that is where a person's own
+    # modules are.
     if "" not in sys.path:
         search_for_modules(Path.cwd())
     return _import_attribute(named, module, path)
@@ -46,8 +48,8 @@ def call_factory(
     hint: str = "",
     passes: tuple[type[AeonError], ...] = (),
 ) -> Any:
-    """What a person's own factory makes of the arguments and options. `named` is its key and reference. Raises
-    ConfigError for whatever goes wrong in it, but for errors of `passes`."""
+    """What a person's own factory makes of the arguments and options. `named` is its key and
+    reference. Raises ConfigError for whatever goes wrong in it, but for errors of `passes`."""
     if not callable(factory):
         raise ConfigError(
             f"{named}: it is of type {type(factory).__name__}, which cannot be called", hint=hint
@@ -64,8 +66,8 @@ def call_factory(
 
 @cache
 def find_registered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """What installed packages register under a group, by name. A folder in which the program was started registers
-    nothing: it may be a stranger's."""
+    """What installed packages register under a group, by name. A folder in which the program was
+    started registers nothing: it may be a stranger's."""
     from importlib.metadata import distributions  # takes time, and few programs use it
 
     here = Path.cwd().resolve()
@@ -79,8 +81,8 @@ def find_registered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def load_entry(named: str, entries: tuple[EntryPoint, ...]) -> Any:
-    """Import what an installed package registers. Raises ConfigError when it cannot be imported, and where several
-    packages register different things under one name."""
+    """Import what an installed package registers. Raises ConfigError when it cannot be imported,
+    and where several packages register different things under one name."""
     if len({entry.value for entry in entries}) > 1:
         several = ", ".join(f"{_package_of(entry)} ({entry.value})" for entry in entries)
         raise ConfigError(f"{named}: several packages register this name: {several}")
@@ -89,7 +91,8 @@ def load_entry(named: str, entries: tuple[EntryPoint, ...]) -> Any:
 
 
 def search_for_modules(folder: Path) -> None:
-    """Put a folder last in `sys.path`, unless just some of its files are trusted. Nothing else changes that list."""
+    """Put a folder last in `sys.path`, unless just some of its files are trusted. Nothing else
+    changes that list."""
     if not search_trusted_modules(folder) and str(folder) not in sys.path:
         sys.path.append(str(folder))
 

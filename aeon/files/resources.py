@@ -1,4 +1,5 @@
-"""Where the packaged configuration, prompts and schemas are, in a checkout and in an installed wheel alike."""
+"""Where the packaged configuration, prompts and schemas are, in a checkout and in an installed
+wheel alike."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def resource_root() -> Path:
 
 
 def list_pages() -> dict[str, Path]:
-    """The pages of the documentation by the names that `aeon docs` takes: README and pages by their own, decisions by
-    their numbers."""
+    """The pages of the documentation by the names that `aeon docs` takes: README and pages by their
+    own, decisions by their numbers."""
     root = resource_root()
     pages = {path.stem: path for path in sorted((root / "docs").glob("*.md"))}
     decisions = {path.name[:4]: path for path in sorted((root / "docs" / "decisions").glob("*.md"))}
@@ -33,8 +34,8 @@ def list_pages() -> dict[str, Path]:
 
 
 def find_meant(folder: Path, name: str, is_usable: Callable[[Path], bool]) -> Path | None:
-    """The folder that was probably meant by one that holds nothing of use: `name` in it, the folder around it, or
-    `name` beside it, whichever is usable first; None when none is."""
+    """The folder that was probably meant by one that holds nothing of use: `name` in it, the folder
+    around it, or `name` beside it, whichever is usable first; None when none is."""
     around = Path(os.path.normpath(folder / ".."))
     places = (folder / name, around, around / name)
     return next((place for place in places if place.is_dir() and is_usable(place)), None)

@@ -1,4 +1,5 @@
-"""The forms that a secret may have in a text, and the values that are masked in all files of a run."""
+"""The forms that a secret may have in a text, and the values that are masked in all files of a
+run."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
 
 
 def secret_forms(value: str) -> set[str]:
-    """The value as it is, in JSON, in JSON inside that, in a URL, and in base64 wherever it begins."""
+    """The value as it is, in JSON, in JSON inside that, in a URL, and in base64 wherever it
+    begins."""
     forms = {value}
     for _ in range(2):
         forms |= {
@@ -36,7 +38,8 @@ def secret_forms(value: str) -> set[str]:
 
 
 def _base64_forms(value: bytes) -> Iterator[str]:
-    """The value alone, and what is the same of it wherever it begins in a longer text: a character is 6 bits."""
+    """The value alone, and what is the same of it wherever it begins in a longer text: a character
+    is 6 bits."""
     for encode in (b64encode, urlsafe_b64encode):
         yield encode(value).decode()
         for before in range(3):
@@ -47,8 +50,8 @@ def _base64_forms(value: bytes) -> Iterator[str]:
 
 
 def mask_value(name: str, value: str) -> None:
-    """Have files name a variable in place of its value from now on, whatever form the value has. Paths that there are
-    are not masked: files name them to be found."""
+    """Have files name a variable in place of its value from now on, whatever form the value has.
+    Paths that there are are not masked: files name them to be found."""
     if len(value) < LEAST_LENGTH or _is_path(value):
         return
     in_html = escape(value)

@@ -1,4 +1,5 @@
-"""The rows of JSON Lines, CSV and Parquet files, read one by one, and rows written as CSV or Parquet."""
+"""The rows of JSON Lines, CSV and Parquet files, read one by one, and rows written as CSV or
+Parquet."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ _AT_ONCE = 1000
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """What each row of a file holds, with its line; in place of a row that cannot be read, a ValueError that says why.
-    Raises ConfigError for a file that cannot be read."""
+    """What each row of a file holds, with its line; in place of a row that cannot be read, a
+    ValueError that says why. Raises ConfigError for a file that cannot be read."""
     read = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}.get(
         path.suffix.lower(), _read_json_lines
     )
@@ -66,7 +67,8 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError for a name that stands twice: readers differ in which of the two they take."""
+    """An object. Raises ValueError for a name that stands twice: readers differ in which of the two
+    they take."""
     made: dict[str, Any] = {}
     for name, value in pairs:
         if name in made:
@@ -133,8 +135,8 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
-    """The columns of texts, and how many rows may be unpacked at once. Raises ConfigError for a column that unpacks to
-    much more than is in the file."""
+    """The columns of texts, and how many rows may be unpacked at once. Raises ConfigError for a
+    column that unpacks to much more than is in the file."""
     columns = [
         metadata.row_group(group).column(number)
         for group in range(metadata.num_row_groups)
@@ -160,7 +162,8 @@ def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
 
 
 def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of batches, unpacked one after the other. Raises ConfigError for a cell that is too long."""
+    """The rows of batches, unpacked one after the other. Raises ConfigError for a cell that is too
+    long."""
     for batch in batches:
         for row in range(batch.num_rows):
             given = batch.slice(row, 1).to_pylist(maps_as_pydicts="strict")[0]
@@ -182,8 +185,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as CSV in UTF-8, with a header. A text that a spreadsheet would take for a formula begins with an
-    apostrophe, which shows it as it is."""
+    """Write rows as CSV in UTF-8, with a header. A text that a spreadsheet would take for a formula
+    begins with an apostrophe, which shows it as it is."""
     text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
     writer = csv.DictWriter(text, list(columns))
     writer.writeheader()
@@ -198,7 +201,8 @@ def _as_text(value: Any) -> Any:
 def write_parquet(
     file: BinaryIO, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Write rows as Parquet; `columns` name each column's type. Raises ConfigError without the extra."""
+    """Write rows as Parquet; `columns` name each column's type. Raises ConfigError without the
+    extra."""
     pyarrow, parquet = _parquet()
     schema = pyarrow.schema(
         [(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()]

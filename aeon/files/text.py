@@ -1,4 +1,5 @@
-"""Text and JSON in files: UTF-8 without lone surrogates, nesting within bounds, files that can be written."""
+"""Text and JSON in files: UTF-8 without lone surrogates, nesting within bounds, files that can be
+written."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def format_place(place: Place) -> str:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself is."""
+    """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself
+    is."""
     level = [value]
     depth = -1
     while level and depth < MAX_DEPTH:
@@ -45,21 +47,23 @@ def is_too_deep(value: Any) -> bool:
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file that its owner alone may read, with the folder it stands in, unless they are there. Raises
-    OSError."""
+    """Make an empty file that its owner alone may read, with the folder it stands in, unless they
+    are there. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def create_like_folder(path: str, flags: int) -> int:
-    """Open a file, for `open(..., opener=...)`: one that is made may be read by whom its folder may be read by."""
+    """Open a file, for `open(..., opener=...)`: one that is made may be read by whom its folder may
+    be read by."""
     folder = os.stat(os.path.dirname(path) or ".")  # noqa: PTH116, PTH120
     return os.open(path, flags, folder.st_mode & 0o666)
 
 
 def load_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError, for one that is nested too deeply for a reader too."""
+    """The value of a JSON text. Raises ValueError, for one that is nested too deeply for a reader
+    too."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -67,7 +71,8 @@ def load_json(text: str | bytes) -> Any:
 
 
 def read_regular_file(path: Path, most: int) -> bytes:
-    """What is in a file, at most one byte more than `most`. Raises OSError, for a link, a pipe or a device too."""
+    """What is in a file, at most one byte more than `most`. Raises OSError, for a link, a pipe or a
+    device too."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -76,7 +81,8 @@ def read_regular_file(path: Path, most: int) -> bytes:
 
 
 def decode_utf8(data: bytes, name: str) -> str:
-    """The bytes as UTF-8, nothing stripped or translated. TaskTextError names the offset of the first bad byte."""
+    """The bytes as UTF-8, nothing stripped or translated. TaskTextError names the offset of the
+    first bad byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -87,7 +93,8 @@ def decode_utf8(data: bytes, name: str) -> str:
 
 
 def require_unicode(text: str, name: str) -> str:
-    """The text, if it can be written as UTF-8. Raises TaskTextError for what is no text or holds a lone surrogate."""
+    """The text, if it can be written as UTF-8. Raises TaskTextError for what is no text or holds a
+    lone surrogate."""
     if not isinstance(text, str):
         raise TaskTextError(f"{name} is no text but of the type {type(text).__name__}")
     try:
@@ -99,15 +106,17 @@ def require_unicode(text: str, name: str) -> str:
 
 
 def encode_json(value: Any, *, indent: int | None = None, compact: bool = False) -> bytes:
-    """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as its escape.
+    """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as
+    its escape.
 
-    `compact` leaves out the spaces of a text on one line, which takes a third of the time. Raises ValueError for a
-    number that JSON does not have.
+    `compact` leaves out the spaces of a text on one line, which takes a third of the time. Raises
+    ValueError for a number that JSON does not have.
     """
     if indent is not None or compact:
         from pydantic_core import PydanticSerializationError, to_json  # not for what a start reads
 
-        # Several times as fast as the standard encoder, which says what is wrong with what this one refuses.
+        # Several times as fast as the standard encoder, which says what is wrong with what this one
+        # refuses.
         with suppress(PydanticSerializationError):
             data = to_json(value, indent=indent)
             if b"NaN" not in data and b"Infinity" not in data:

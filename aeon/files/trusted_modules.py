@@ -1,4 +1,5 @@
-"""Modules of a folder of which just some files are trusted: imported from the bytes that were looked at, or refused."""
+"""Modules of a folder of which just some files are trusted: imported from the bytes that were
+looked at, or refused."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from aeon.files.pinned import find_closed_folder
 
 
 def search_trusted_modules(folder: Path) -> bool:
-    """Search the pinned files of the closed folder that a folder is in, last of all; False when it is in none."""
+    """Search the pinned files of the closed folder that a folder is in, last of all; False when it
+    is in none."""
     pinned = find_closed_folder()
     if pinned is None or not folder.resolve().is_relative_to(pinned.root):
         return False

@@ -10,5 +10,6 @@ class TTLExpired(Exception):
 
 
 def batch_size(remaining: int, assessment_cycles: int = 1) -> int:
-    """How many LLM steps a batch may start, so that its evaluation can still be paid out of the `remaining` cycles."""
+    """How many LLM steps a batch may start, so that its evaluation can still be paid out of the
+    `remaining` cycles."""
     return max(1, remaining - EVALUATION_CYCLES - (assessment_cycles - 1))

@@ -2,7 +2,8 @@
 
 
 class RunControl:
-    """A switch that may be thrown from any thread or signal handler; the run ends at its next safe boundary."""
+    """A switch that may be thrown from any thread or signal handler; the run ends at its next safe
+    boundary."""
 
     stop_requested = False
     reason = ""

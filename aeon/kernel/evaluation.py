@@ -1,4 +1,5 @@
-"""What the model judges of a run: the task's profile, from which the budget follows, its plan, and each pass."""
+"""What the model judges of a run: the task's profile, from which the budget follows, its plan, and
+each pass."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ class Evaluation:
         return min(cap for cap in caps if cap is not None)
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
-        """Phase A: the profile, or the default one, and its allocation. The only call that costs no cycle."""
+        """Phase A: the profile, or the default one, and its allocation. The only call that costs no
+        cycle."""
         run = self.run
         failure = ""
         default = self.options.default_profile
@@ -101,8 +103,8 @@ class Evaluation:
     def evaluate(
         self, this: OpenPass, phase: OpenPhase, *, is_reviewed: bool
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
-        """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`; a pass whose
-        evaluation is not affordable is not complete."""
+        """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`; a
+        pass whose evaluation is not affordable is not complete."""
         run = self.run
         report = None
         assessment = None
@@ -134,8 +136,8 @@ class Evaluation:
     def _ask(
         self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1
     ) -> T | None:
-        """An evaluating call's value; None when it is not affordable or not available. Raises its error when too many
-        running were not available."""
+        """An evaluating call's value; None when it is not affordable or not available. Raises its
+        error when too many running were not available."""
         run = self.run
         if not run.affordable(cycles):
             phase.outcome = "abandoned"
@@ -156,7 +158,8 @@ class Evaluation:
         report: SemanticValidationReport | None,
         assessment: ConvergenceAssessment,
     ) -> None:
-        """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act (FR-094)."""
+        """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act
+        (FR-094)."""
         run = self.run
         before = run.state.profile
         issues = list(report.issues) if report else []

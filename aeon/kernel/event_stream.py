@@ -11,8 +11,9 @@ from aeon.domain.request import CallSite
 
 
 class EventStream:
-    """Numbers a run's events and hands each to its subscribers, one at a time, in the caller's thread. These must be
-    quick, and their exceptions end the run: others belong behind `aeon.observability.sinks.QueuedObserver`."""
+    """Numbers a run's events and hands each to its subscribers, one at a time, in the caller's
+    thread. These must be quick, and their exceptions end the run: others belong behind
+    `aeon.observability.sinks.QueuedObserver`."""
 
     def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:
         self.subscribers = list(subscribers)

@@ -31,12 +31,13 @@ class Batches:
         self.worker = executor.worker
 
     def runnable(self, plan: Plan) -> Sequence[PlanStep]:
-        """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
+        """The steps that may start now: all that are ready, or in core mode the next one, whatever
+        came before it."""
         return find_pending_steps(plan)[:1] if self._core else ready_steps(plan)
 
     def carry_out(self, this: OpenPass) -> None:
-        """The batch of a pass, from its charge to its records; what a stop leaves unfinished is abandoned (FR-064).
-        Raises what must end the run."""
+        """The batch of a pass, from its charge to its records; what a stop leaves unfinished is
+        abandoned (FR-064). Raises what must end the run."""
         run = self._run
         executor = self.executor
         batch = self._start()

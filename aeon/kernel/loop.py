@@ -5,7 +5,8 @@
     C  execute -> evaluate -> decide -> refine, pass after pass
     D  profile anew, at the end of a pass, when all signals say that the first profile was wrong
 
-Every decision about what happens next is made here, from the model's signals, thresholds and the budget (FR-088)."""
+Every decision about what happens next is made here, from the model's signals, thresholds and the
+budget (FR-088)."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ class Loop:
 
     @property
     def is_small(self) -> bool:
-        """Whether the task needs no planner: no plan was given, and its profile is that of a small task."""
+        """Whether the task needs no planner: no plan was given, and its profile is that of a small
+        task."""
         options = self._options
         profile = self._run.state.profile
         if options.mode != "auto" or options.plan or profile is None:
@@ -126,7 +128,8 @@ class Loop:
         raise AssertionError("unreachable")
 
     def _execution_pass(self, number: int) -> TerminationReason | None:
-        """Make one pass; the reason to end the run after it: a spent budget comes before all but convergence."""
+        """Make one pass; the reason to end the run after it: a spent budget comes before all but
+        convergence."""
         run = self._run
         with self._pass(number) as this:
             with run.phase("C", "EXECUTE" if number == 1 else "RE_EXECUTE"):
@@ -149,7 +152,8 @@ class Loop:
         return None if run.affordable() else "ttl_expired"
 
     def _has_answer(self) -> bool:
-        # An answer of a given schema needs its final step, else converged ends the run even with steps pending.
+        # An answer of a given schema needs its final step, else converged ends the run even with
+        # steps pending.
         if not self._options.requires_final_step:
             return True
         return all(step.status == "complete" for step in final_steps(self._run.plan))

@@ -26,8 +26,9 @@ from aeon.refinement.refiner import Refiner
 
 @dataclass(eq=False, repr=False)
 class Orchestrator:
-    """Runs tasks, one at a time, with five components; one instance for each run that is to overlap with another. What
-    is not given is made: an executor of LLM steps, a refiner, a memory of the process."""
+    """Runs tasks, one at a time, with five components; one instance for each run that is to overlap
+    with another. What is not given is made: an executor of LLM steps, a refiner, a memory of the
+    process."""
 
     llm: LLMAdapter
     convergence_engine: Engine
@@ -55,13 +56,14 @@ class Orchestrator:
     def run(
         self, task: str, context: dict[str, Any] | None = None, run_id: str | None = None
     ) -> Outcome:
-        """Run a task to its end, whatever end that is; errors of the model's side become the outcome's `error`."""
+        """Run a task to its end, whatever end that is; errors of the model's side become the
+        outcome's `error`."""
         self._loop = self._make_loop()
         return self._loop.run(task, context, run_id or uuid.uuid4().hex)
 
     def plan(self, task: str, context: dict[str, Any] | None = None) -> Plan:
-        """Phases A and B alone: the reviewed and refined plan. Raises TTLExpired, LimitReached, StopRequested and what
-        the model's side raises."""
+        """Phases A and B alone: the reviewed and refined plan. Raises TTLExpired, LimitReached,
+        StopRequested and what the model's side raises."""
         self._loop = self._make_loop()
         return self._loop.plan(task, context)
 

@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 
 class OpenRun:
-    """What the parts of one run share. Changed by the kernel's thread alone; `state` may be read from any."""
+    """What the parts of one run share. Changed by the kernel's thread alone; `state` may be read
+    from any."""
 
     def __init__(
         self,
@@ -89,7 +90,8 @@ class OpenRun:
             self.stream.emit(events.AdvisoryRaised(advisory=advisory))
 
     def take(self, refined: RefinementOutcome) -> None:
-        """Go on with the plan of a refinement; what it left to a person is not refined again (FR-065)."""
+        """Go on with the plan of a refinement; what it left to a person is not refined again
+        (FR-065)."""
         self.attempts = refined.attempts
         self.refinement_error = refined.error
         self.update(**refined.changes_of(self.state))
@@ -101,7 +103,8 @@ class OpenRun:
                 self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
 
     def call(self, name: CallName, ask: Callable[[], T], *, cycles: int = 1) -> T:
-        """One structured call: charged, numbered, announced, made in a thread of the pool and waited for."""
+        """One structured call: charged, numbered, announced, made in a thread of the pool and
+        waited for."""
         self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)
@@ -127,8 +130,8 @@ class OpenRun:
         return self._max_seconds is not None and self.watch.seconds >= self._max_seconds
 
     def charge(self, cycles: int, step_id: str | None = None) -> CallSite:
-        """The numbered place of the next dispatch, which costs so many `cycles`: the only place where a run is charged.
-        Raises TTLExpired when they are not affordable."""
+        """The numbered place of the next dispatch, which costs so many `cycles`: the only place
+        where a run is charged. Raises TTLExpired when they are not affordable."""
         if not self.affordable(cycles):
             raise TTLExpired
         self.update(ttl_used=self.state.ttl_used + cycles)
@@ -152,7 +155,8 @@ class OpenRun:
 
     @contextmanager
     def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
-        """A pass, recorded however it ends; one that is not completed cuts off the steps that were running."""
+        """A pass, recorded however it ends; one that is not completed cuts off the steps that were
+        running."""
         self._pass = this = OpenPass(number, self.state, brief)
         self.update(pass_number=number)
         left = self.state.ttl_remaining
@@ -170,7 +174,8 @@ class OpenRun:
 
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
-        """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves as abandoned."""
+        """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves
+        as abandoned."""
         number = self.state.pass_number
         watch = Stopwatch()
         note = OpenPhase()

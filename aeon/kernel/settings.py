@@ -20,8 +20,8 @@ ONE_STEP = "Do the whole task, and give the complete answer to it."
 
 
 class ModeSettings(Value):
-    """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive, but a task profiled as
-    `small` gets a plan of the one step that `one_step` describes."""
+    """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive,
+    but a task profiled as `small` gets a plan of the one step that `one_step` describes."""
 
     kind: OfRow[Mode] = "adaptive"
     one_step: str = Field(default=ONE_STEP, min_length=1)
@@ -30,10 +30,11 @@ class ModeSettings(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL; `least_after_update` is how
-    many cycles a changed profile leaves at least. `default_profile` is used when none could be inferred. `plan` is run
-    instead of a generated one. `requires_final_step`: the answer must be one step's output. `answer_mark` is put before
-    every answer."""
+    """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL;
+    `least_after_update` is how many cycles a changed profile leaves at least. `default_profile` is
+    used when none could be inferred. `plan` is run instead of a generated one.
+    `requires_final_step`: the answer must be one step's output. `answer_mark` is put before every
+    answer."""
 
     mode: Mode = "adaptive"
     one_step: str = ONE_STEP

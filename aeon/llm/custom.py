@@ -1,4 +1,5 @@
-"""A person's own adapter: `provider=custom provider.adapter=module:Class`, or an object given in Python."""
+"""A person's own adapter: `provider=custom provider.adapter=module:Class`, or an object given in
+Python."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ SHARED = (
 
 
 class CustomAdapter:
-    """Asks an adapter that was not written here, and holds it to the interface. Raises what the adapter raises of
-    Aeon's errors, and ProviderError for all else and for what is no LLMResponse."""
+    """Asks an adapter that was not written here, and holds it to the interface. Raises what the
+    adapter raises of Aeon's errors, and ProviderError for all else and for what is no
+    LLMResponse."""
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
         self._inner = inner
@@ -71,8 +73,8 @@ class CustomAdapter:
 
 
 def load_adapter(settings: CustomProvider) -> CustomAdapter:
-    """The adapter of the class that the settings name. Raises ConfigError for a class that is missing, is no adapter,
-    or cannot be made with `provider.options`."""
+    """The adapter of the class that the settings name. Raises ConfigError for a class that is
+    missing, is no adapter, or cannot be made with `provider.options`."""
     if not settings.adapter:
         raise ConfigError(
             f"{KEY}: provider=custom names no adapter",
@@ -93,9 +95,10 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
 
 
 def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomProvider:
-    """The settings of an adapter that was given in Python; the retries, rates and prices of `provider` hold for it.
-    Its model's name is that of `provider=custom`, its own `model`, or its class. Raises ConfigError for an object that
-    is no adapter, and where the configuration names one."""
+    """The settings of an adapter that was given in Python; the retries, rates and prices of
+    `provider` hold for it. Its model's name is that of `provider=custom`, its own `model`, or its
+    class. Raises ConfigError for an object that is no adapter, and where the configuration names
+    one."""
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"
     _check(f"adapter={name}", adapter, "an object")

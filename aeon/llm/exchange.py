@@ -35,7 +35,8 @@ from aeon.schema.validators import (
 T = TypeVar("T")
 MAX_ERRORS = 20
 MOST_CHARACTERS = 4_000_000
-"""Characters of an answer that is read: far above what a model writes, far below what stops a program."""
+"""Characters of an answer that is read: far above what a model writes, far below what stops a
+program."""
 MOST_ENTRIES = 1_000
 """Issues, and questions, that one answer may have."""
 _TOLD = ("model", "text", "usage", "synthetic", "response_id", "endpoint", "usage_reported")
@@ -60,7 +61,8 @@ class Answered(Generic[T]):
 
 @contextmanager
 def locate_errors(place: str) -> Iterator[None]:
-    """Turn pydantic's errors in this block into an InvalidAnswer, below `place`, a JSON pointer into the answer."""
+    """Turn pydantic's errors in this block into an InvalidAnswer, below `place`, a JSON pointer
+    into the answer."""
     try:
         yield
     except pydantic.ValidationError as error:
@@ -70,8 +72,9 @@ def locate_errors(place: str) -> Iterator[None]:
 
 
 def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T]) -> T:
-    """The value in a model's text. Raises InvalidAnswer with the errors of the JSON, else the schema, else `parse`
-    (its InvalidAnswer, pydantic errors and ValueError): the first 20, and how many more."""
+    """The value in a model's text. Raises InvalidAnswer with the errors of the JSON, else the
+    schema, else `parse` (its InvalidAnswer, pydantic errors and ValueError): the first 20, and how
+    many more."""
     try:
         value = extract_json(text, validator.is_valid)
         if violations := find_errors(validator, value):
@@ -95,9 +98,10 @@ def exchange(
     *,
     emit: events.Emit = events.ignore,
 ) -> Answered[T]:
-    """Send a request and check its answer: a value, or the errors. Emits CallAnswered, or CallFailed and raises what
-    the adapter raised (ComponentFailed for what is no error of Aeon's); Truncated, Filtered and EmptyAnswer for an
-    answer without text, Oversized for one of more than MOST_CHARACTERS."""
+    """Send a request and check its answer: a value, or the errors. Emits CallAnswered, or
+    CallFailed and raises what the adapter raised (ComponentFailed for what is no error of Aeon's);
+    Truncated, Filtered and EmptyAnswer for an answer without text, Oversized for one of more than
+    MOST_CHARACTERS."""
     start = perf_counter()
     call: dict[str, Any] = {"site": request.site, "call": request.call, "role": request.role}
     try:

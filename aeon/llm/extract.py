@@ -29,7 +29,8 @@ Accepts = Callable[[Any], bool]
 
 
 class ExtractError(ValueError):
-    """There is no usable JSON in the text. `position` is the offset in characters where reading failed."""
+    """There is no usable JSON in the text. `position` is the offset in characters where reading
+    failed."""
 
     def __init__(self, message: str, position: int = 0) -> None:
         super().__init__(message)
@@ -38,10 +39,10 @@ class ExtractError(ValueError):
 
 
 def extract_json(text: str, accepts: Accepts | None = None) -> Any:
-    """The JSON value in a model's text: the text itself, or, after its reasoning, in code fences, prose, a tool call.
-    Of several the first that `accepts` says yes to, as it is or as a call's arguments; else, if nothing is broken, the
-    first object, the first array. What stands in a code fence comes before what stands in prose. Raises ExtractError
-    with the position (FR-029)."""
+    """The JSON value in a model's text: the text itself, or, after its reasoning, in code fences,
+    prose, a tool call. Of several the first that `accepts` says yes to, as it is or as a call's
+    arguments; else, if nothing is broken, the first object, the first array. What stands in a code
+    fence comes before what stands in prose. Raises ExtractError with the position (FR-029)."""
     text = text.removeprefix("\ufeff")
     values: list[Any] = []
     errors: list[ExtractError] = []
@@ -73,7 +74,8 @@ def read_json(text: str) -> Any:
 
 
 def read_bare(text: str) -> Any:
-    """The value that a text is, reasoning before it aside: what constrained decoding gives. Raises ExtractError."""
+    """The value that a text is, reasoning before it aside: what constrained decoding gives. Raises
+    ExtractError."""
     try:
         return read_json(text)
     except ExtractError:
@@ -81,8 +83,8 @@ def read_bare(text: str) -> Any:
 
 
 def text_of(message: Mapping[str, Any], name: str = "") -> str:
-    """The text of a chat message: its content, or, where there is no JSON in that, the arguments of its tool call; of
-    the one called `name` if there are several."""
+    """The text of a chat message: its content, or, where there is no JSON in that, the arguments of
+    its tool call; of the one called `name` if there are several."""
     content = _content_text(message.get("content") or "")
     functions = _list_functions(message)
     if not functions:
@@ -151,7 +153,8 @@ def _answer_start(text: str) -> int:
 
 
 def _find_values(text: str, begin: int) -> tuple[list[Any], list[ExtractError]]:
-    """The objects and arrays of a text, objects and what is fenced first, and what is wrong with the broken ones."""
+    """The objects and arrays of a text, objects and what is fenced first, and what is wrong with
+    the broken ones."""
     errors: list[ExtractError] = []
     ranked: list[tuple[bool, bool, Any]] = []
     fences = [fence.span(1) for fence in _FENCED.finditer(text, begin)]

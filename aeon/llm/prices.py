@@ -1,7 +1,8 @@
 """What tokens cost: the one place that turns usage into money.
 
-`provider.prices` wins; for a model that it does not name, the prices that genai-prices knows for an endpoint's address
-(in US dollars; nothing is fetched). Whatever has neither is unpriced: its cost is None, which is not zero.
+`provider.prices` wins; for a model that it does not name, the prices that genai-prices knows for an
+endpoint's address (in US dollars; nothing is fetched). Whatever has neither is unpriced: its cost
+is None, which is not zero.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ AnyEndpoint = ProviderSettings | FallbackSettings
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The prices at one endpoint: those of `configured`, see `price_of`, else those published for a base URL `address`.
-    `model` is the one of calls that name none, `factor` what a batch costs of the price."""
+    """The prices at one endpoint: those of `configured`, see `price_of`, else those published for a
+    base URL `address`. `model` is the one of calls that name none, `factor` what a batch costs of
+    the price."""
 
     configured: Mapping[str, Price] | None = None
     address: str | None = None
@@ -46,7 +48,8 @@ class PriceList:
         return self.cost(Usage(input_tokens=1), model) is not None
 
     def cost(self, usage: Usage, *models: str) -> float | None:
-        """What usage costs, at the price of the first of `models` that has one; None without, unless it is nothing."""
+        """What usage costs, at the price of the first of `models` that has one; None without,
+        unless it is nothing."""
         if not usage.total_tokens:
             return 0.0
         for model in filter(None, models):
@@ -69,8 +72,9 @@ class PriceBook:
     def cost(
         self, usage: Usage, *, endpoint: str = "", answered: str = "", asked: str = ""
     ) -> float | None:
-        """What the usage of one request costs; None if neither the model that answered nor the one asked has a price.
-        `asked`, what the call names, counts at the first endpoint only: another is asked for its own model."""
+        """What the usage of one request costs; None if neither the model that answered nor the one
+        asked has a price. `asked`, what the call names, counts at the first endpoint only: another
+        is asked for its own model."""
         prices = self._lists.get(endpoint, self.first)
         return prices.cost(
             usage, answered, asked if asked and prices is self.first else prices.model
@@ -84,7 +88,8 @@ class PriceBook:
         )
 
     def find_missing(self, models: Iterable[str]) -> list[str]:
-        """Which of the models that may be called have no price: those named, and each endpoint's own."""
+        """Which of the models that may be called have no price: those named, and each endpoint's
+        own."""
         named = {model for model in models if not self.first.knows(model)}
         return sorted(
             named
@@ -93,7 +98,8 @@ class PriceBook:
 
 
 def price_list(settings: AnyEndpoint) -> PriceList:
-    """The prices of one endpoint; only one with an address that is not this machine's has published ones."""
+    """The prices of one endpoint; only one with an address that is not this machine's has published
+    ones."""
     if settings.kind == "simulated":  # nothing is paid, but for what is to be tried out
         return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
     if not isinstance(settings, EndpointSettings):
@@ -111,7 +117,8 @@ def price_book(settings: ProviderSettings) -> PriceBook:
 
 
 def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
-    """A provider and its fallbacks, in the order they are asked; a second one of a name is `NAME-2`."""
+    """A provider and its fallbacks, in the order they are asked; a second one of a name is
+    `NAME-2`."""
     found: dict[str, AnyEndpoint] = {}
     for endpoint in (
         settings,
@@ -127,7 +134,8 @@ def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The configured price of a model: its own, of the name it is a dated version of, or of the longest `START*`."""
+    """The configured price of a model: its own, of the name it is a dated version of, or of the
+    longest `START*`."""
     own = [
         name for name in prices if model.startswith(name) and _VERSION.fullmatch(model[len(name) :])
     ]
@@ -147,14 +155,16 @@ def cost(usage: Usage, price: Price) -> float:
 
 
 def _cache_tokens(usage: Usage) -> tuple[int, int]:
-    """The input tokens that were read from a cache, and those written to one; together never more than the input."""
+    """The input tokens that were read from a cache, and those written to one; together never more
+    than the input."""
     read = min(usage.cached_tokens, usage.input_tokens)
     return read, min(usage.cache_write_tokens, usage.input_tokens - read)
 
 
 @lru_cache(maxsize=1024)
 def compute_published_cost(usage: Usage, model: str, address: str) -> float | None:
-    """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none."""
+    """What the usage of one request costs by the published prices of an address, in US dollars;
+    None if it has none."""
     import genai_prices
 
     read, written = _cache_tokens(usage)
@@ -173,8 +183,8 @@ def compute_published_cost(usage: Usage, model: str, address: str) -> float | No
 def check_prices(
     prices: PriceBook, max_cost: float | None, models: Iterable[str] = (), of: str = "limits"
 ) -> None:
-    """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own, without a price;
-    `of` is the cap's group."""
+    """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own,
+    without a price; `of` is the cap's group."""
     if max_cost is not None and (names := prices.find_missing(models)):
         raise ConfigError(
             f"{of}.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",

@@ -1,4 +1,5 @@
-"""What an adapter may offer beside `complete` (`close()`, `model`, `synthetic`, findings), and know of its attempt."""
+"""What an adapter may offer beside `complete` (`close()`, `model`, `synthetic`, findings), and know
+of its attempt."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class SyntheticAdapter(Protocol):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """Something found out about a model at an endpoint that a person should know: about which ability, and in words."""
+    """Something found out about a model at an endpoint that a person should know: about which
+    ability, and in words."""
 
     endpoint: str
     model: str
@@ -62,10 +64,12 @@ class LearningAdapter(Protocol):
         """Those findings that no adapter of this process has returned here before."""
 
     def beliefs(self) -> dict[str, Any]:
-        """What is believed of the server where it is not what was configured, as JSON values; empty if nothing is."""
+        """What is believed of the server where it is not what was configured, as JSON values; empty
+        if nothing is."""
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
-        """Believe what another process has found out of this server. Raises ValueError for what cannot be read."""
+        """Believe what another process has found out of this server. Raises ValueError for what
+        cannot be read."""
 
 
 @runtime_checkable
@@ -83,4 +87,5 @@ SECONDS_BEFORE: ContextVar[float] = ContextVar("seconds_before", default=0.0)
 """The seconds that earlier attempts of the call that is being made have taken."""
 
 CALL_HEADERS: ContextVar[Mapping[str, str]] = ContextVar("call_headers", default={})  # noqa: B039 - never changed
-"""Headers, plain ASCII, that go with the requests of the call that is being made, as the trace that it belongs to."""
+"""Headers, plain ASCII, that go with the requests of the call that is being made, as the trace that
+it belongs to."""

@@ -13,7 +13,8 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 class GenerationSettings(Value):
-    """`roles.*` and `reasoning.*`: what overrides the provider's own model and parameters; None leaves them alone."""
+    """`roles.*` and `reasoning.*`: what overrides the provider's own model and parameters; None
+    leaves them alone."""
 
     model: OfRow[str | None] = None
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -36,7 +37,8 @@ class RoleSettings(Value):
 
 
 class ReasoningSettings(Value):
-    """`reasoning`: what each reasoning mode sets (FR-030). A role's own setting wins over the mode's."""
+    """`reasoning`: what each reasoning mode sets (FR-030). A role's own setting wins over the
+    mode's."""
 
     shallow: GenerationSettings = GenerationSettings.model_construct()
     balanced: GenerationSettings = GenerationSettings.model_construct()

@@ -1,6 +1,7 @@
 """What the model must return for each call: the schema files, their wire form, their validators.
 
-What a person's file asks for beyond the packaged one is asked of the model and dropped before it is read.
+What a person's file asks for beyond the packaged one is asked of the model and dropped before it is
+read.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from aeon.schema.validators import SchemaValidator, check_schema, compile_schema
 
 Schema = Mapping[str, Any]
 
-# The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments have the tool's own.
+# The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments
+# have the tool's own.
 CALLS: tuple[CallName, ...] = tuple(
     call for call in get_args(CallName) if call not in ("repair", "tool_arguments")
 )
@@ -53,16 +55,18 @@ _PASSED_ON: Mapping[SchemaName, Sequence[tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class WireSchema:
-    """A schema as it goes to the provider, and whether it is within the strict subset. Not to be changed."""
+    """A schema as it goes to the provider, and whether it is within the strict subset. Not to be
+    changed."""
 
     schema: dict[str, Any]
     strict: bool
 
 
 class SchemaLibrary:
-    """The schema files with their wire forms and validators, each made once; thread-safe. `directory` is `schemas.dir`,
-    `levels` what properties of the task's profile may be, `dimensions` the schemas of properties
-    that the profile has beside those of its file. Raises SchemaFileError, with its place, for what is no schema."""
+    """The schema files with their wire forms and validators, each made once; thread-safe.
+    `directory` is `schemas.dir`, `levels` what properties of the task's profile may be,
+    `dimensions` the schemas of properties that the profile has beside those of its file. Raises
+    SchemaFileError, with its place, for what is no schema."""
 
     def __init__(
         self,
@@ -94,9 +98,10 @@ class SchemaLibrary:
         answer_schema: Schema | None = None,
         absent: Collection[str] = (),
     ) -> WireSchema:
-        """The schema as sent. `tools` are the only names a property `tool` may take beside null, None leaves it open;
-        `criteria` those of `convergence`'s `criteria`. `answer_schema` takes the place of a step's `step_output`, or is
-        the whole for `tool_arguments`. `absent` NAMEs are left out of enums, and properties "only with NAME"."""
+        """The schema as sent. `tools` are the only names a property `tool` may take beside null,
+        None leaves it open; `criteria` those of `convergence`'s `criteria`. `answer_schema` takes
+        the place of a step's `step_output`, or is the whole for `tool_arguments`. `absent` NAMEs
+        are left out of enums, and properties "only with NAME"."""
         key = (
             call,
             None if tools is None else tuple(tools),
@@ -128,8 +133,9 @@ class SchemaLibrary:
     def local(
         self, call: SchemaName, answer_schema: Schema | None = None, absent: Collection[str] = ()
     ) -> SchemaValidator:
-        """The validator of the file's own form, with `answer_schema` as in `wire()`. What only a person's file asks for
-        may be missing or anything; what is there only with something absent may be missing."""
+        """The validator of the file's own form, with `answer_schema` as in `wire()`. What only a
+        person's file asks for may be missing or anything; what is there only with something absent
+        may be missing."""
         if call == "tool_arguments" and answer_schema is not None:
             return compile_schema(answer_schema, _TOOLS_SCHEMA)
         key = (call, _key(answer_schema), frozenset(absent))
@@ -148,7 +154,8 @@ class SchemaLibrary:
         return drop_extras(answer, self._load_packaged(call)) if call in self._own else answer
 
     def files(self, call: SchemaName) -> dict[str, Path]:
-        """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
+        """The file the schema of a call comes from, as `schema`; nothing for `repair` and
+        `tool_arguments`."""
         return (
             {"schema": self._own.get(call) or _find_packaged_schema(call)} if call in NAMES else {}
         )
@@ -158,8 +165,9 @@ class SchemaLibrary:
         return digest_of_files({call: self.files(call)["schema"] for call in NAMES})
 
     def check(self) -> None:
-        """Load every file of the person's folder. Raises SchemaFileError for the first that is outside the strict
-        subset, or has not all the properties of the packaged one in the same types, each place named."""
+        """Load every file of the person's folder. Raises SchemaFileError for the first that is
+        outside the strict subset, or has not all the properties of the packaged one in the same
+        types, each place named."""
         for call, path in self._own.items():
             schema = strip_header(self._document(call))
             packaged = self._load_packaged(call)
@@ -230,7 +238,8 @@ def load_packaged_schemas() -> SchemaLibrary:
 
 
 def read_schema(path: Path) -> dict[str, Any]:
-    """A file with the schema of an object, checked: Draft 2020-12, each reference within it; else SchemaFileError."""
+    """A file with the schema of an object, checked: Draft 2020-12, each reference within it; else
+    SchemaFileError."""
     try:
         schema = json.loads(read_file(path).decode("utf-8"))
     except json.JSONDecodeError as error:
@@ -275,5 +284,6 @@ def _allow(schema: dict[str, Any], values: Iterable[Any]) -> dict[str, Any]:
 
 
 def _key(schema: Schema | None) -> str | None:
-    # The order of properties is the order a model writes them in, so it is part of what the schema is.
+    # The order of properties is the order a model writes them in, so it is part of what the schema
+    # is.
     return None if schema is None else json.dumps(schema)

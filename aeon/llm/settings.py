@@ -18,8 +18,9 @@ StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
 
 
 class RetrySettings(Value):
-    """Retrying a failed request: exponential backoff in seconds, with jitter. A wait that the server itself asks for is
-    no attempt, as long as those of a call are at most `max_wait_seconds`."""
+    """Retrying a failed request: exponential backoff in seconds, with jitter. A wait that the
+    server itself asks for is no attempt, as long as those of a call are at most
+    `max_wait_seconds`."""
 
     attempts: int = Field(default=3, ge=1, le=10)
     initial_seconds: float = Field(default=1.0, ge=0)
@@ -34,7 +35,8 @@ class RetrySettings(Value):
 
     @property
     def seconds_of_attempts(self) -> float:
-        """The seconds that a call needs at most to use up its attempts at a server that fails at once."""
+        """The seconds that a call needs at most to use up its attempts at a server that fails at
+        once."""
         return sum(self.backoff(number, self.jitter_seconds) for number in range(self.attempts - 1))
 
 
@@ -44,8 +46,8 @@ SIMULATED_RETRY = RetrySettings(
 
 
 class Price(Value):
-    """Money per million tokens, in one currency of the person's choice. `cached` is of those read from a cache,
-    `cache_write` of those written to one; None: as `input`."""
+    """Money per million tokens, in one currency of the person's choice. `cached` is of those read
+    from a cache, `cache_write` of those written to one; None: as `input`."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -54,14 +56,16 @@ class Price(Value):
 
 
 class BreakerSettings(Value):
-    """Cooling down after `failures` failed attempts in a row, for `open_seconds`; then one request tries it."""
+    """Cooling down after `failures` failed attempts in a row, for `open_seconds`; then one request
+    tries it."""
 
     failures: int = Field(default=5, ge=1)
     open_seconds: float = Field(default=30.0, gt=0)
 
 
 class _Provider(Value):
-    """What every provider has; `shapes_answers` are the keys, beside the model's, that its answers depend on."""
+    """What every provider has; `shapes_answers` are the keys, beside the model's, that its answers
+    depend on."""
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
     retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
@@ -89,7 +93,8 @@ class _Provider(Value):
 
 
 class _Limited(_Provider):
-    """A provider that takes only so much: requests under way at once, fewer while it answers 429, and in any minute."""
+    """A provider that takes only so much: requests under way at once, fewer while it answers 429,
+    and in any minute."""
 
     max_concurrency: Unneeded[int] = Field(default=128, ge=1)
     requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
@@ -102,8 +107,8 @@ PatienceSeconds = Unneeded[Annotated[float, Field(ge=0)]]
 
 
 class SimulatedProvider(_Provider):
-    """`provider=simulated`: no model at all; schema-valid answers, made up from `seed` or scripted by the YAML file
-    `scenario`, each after `latency_seconds`."""
+    """`provider=simulated`: no model at all; schema-valid answers, made up from `seed` or scripted
+    by the YAML file `scenario`, each after `latency_seconds`."""
 
     shapes_answers = ("seed", "scenario")
     kind: Taken[Literal["simulated"]] = "simulated"
@@ -115,9 +120,9 @@ class SimulatedProvider(_Provider):
 
 
 class LocalProvider(_Provider):
-    """`provider=local`: a GGUF model in this process, the file `model_path` or `filename` of the hub's `repo_id`.
-    `n_ctx` is in tokens, for prompt and answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all
-    of them, `n_threads` None what llama.cpp finds best."""
+    """`provider=local`: a GGUF model in this process, the file `model_path` or `filename` of the
+    hub's `repo_id`. `n_ctx` is in tokens, for prompt and answer together; 0 is what the model was
+    trained with. `n_gpu_layers` -1 is all of them, `n_threads` None what llama.cpp finds best."""
 
     shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
     kind: Taken[Literal["local"]] = "local"
@@ -154,8 +159,9 @@ NO_NAME = "custom"  # the model's name for a person's adapter, until the adapter
 
 
 class CustomProvider(_Limited):
-    """`provider=custom`: a person's own adapter, the class `package.module:Class` called with `options`. `model` is the
-    name that requests carry and answers are stored under; the reference, unless given."""
+    """`provider=custom`: a person's own adapter, the class `package.module:Class` called with
+    `options`. `model` is the name that requests carry and answers are stored under; the reference,
+    unless given."""
 
     shapes_answers = ("options",)
     kind: Taken[Literal["custom"]] = "custom"
@@ -173,9 +179,9 @@ class CustomProvider(_Limited):
 
 
 class ModelRule(Value):
-    """`provider.models`: what the models take whose name, behind its last slash, begins with a match of `match`.
-    `temperature` without_effort: taken where the effort is none or unset. `efforts`: those that are taken, None: not
-    known."""
+    """`provider.models`: what the models take whose name, behind its last slash, begins with a
+    match of `match`. `temperature` without_effort: taken where the effort is none or unset.
+    `efforts`: those that are taken, None: not known."""
 
     match: Annotated[re.Pattern[str], PlainSerializer(lambda match: match.pattern)]
     temperature: Literal["taken", "left_out", "without_effort"] = "taken"
@@ -183,10 +189,10 @@ class ModelRule(Value):
 
 
 class EndpointSettings(_Limited):
-    """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret headers are named by
-    environment variable. `structured_output` auto finds out what the server can do, `stream` auto streams once an
-    answer was cut off, `max_tokens_parameter` None tries both names. `batch` sends requests in batches
-    (`aeon.llm.openai.batches`)."""
+    """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret
+    headers are named by environment variable. `structured_output` auto finds out what the server
+    can do, `stream` auto streams once an answer was cut off, `max_tokens_parameter` None tries both
+    names. `batch` sends requests in batches (`aeon.llm.openai.batches`)."""
 
     shapes_answers = ("extra_body",)
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
@@ -217,7 +223,8 @@ class EndpointSettings(_Limited):
     batch_cancel: Unneeded[bool] = False
 
     def address(self, environ: Mapping[str, str]) -> str | None:
-        """The address in force: `base_url`, else what the environment has under `base_url_env`; None if neither."""
+        """The address in force: `base_url`, else what the environment has under `base_url_env`;
+        None if neither."""
         return self.base_url or environ.get(self.base_url_env or "", "").strip() or None
 
     def needs_key(self, environ: Mapping[str, str]) -> bool:
@@ -237,7 +244,8 @@ FallbackSettings = Annotated[OpenAIFallback | LocalProvider, Field(discriminator
 
 
 class ChainSettings(EndpointSettings):
-    """An endpoint with others behind it; a configuration names them by file, see `aeon.config.compose.compose`."""
+    """An endpoint with others behind it; a configuration names them by file, see
+    `aeon.config.compose.compose`."""
 
     fallbacks: Unneeded[tuple[FallbackSettings, ...]] = ()
     patience_seconds: PatienceSeconds = 60.0
@@ -250,7 +258,8 @@ class OpenAIProvider(ChainSettings):
 
 
 class AutoProvider(ChainSettings):
-    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else simulated; the keys of both."""
+    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else simulated; the
+    keys of both."""
 
     kind: Taken[Literal["auto"]] = "auto"
     seed: Taken[int] = Field(default=0, ge=0)
@@ -265,7 +274,8 @@ ProviderSettings = Annotated[
 
 
 class PromptSettings(Value):
-    """`prompts`: a prompt set, a folder of sets of one's own, how many steps of the plan a step is shown at most."""
+    """`prompts`: a prompt set, a folder of sets of one's own, how many steps of the plan a step is
+    shown at most."""
 
     set: Taken[str] = "default"
     dir: Path | None = None
@@ -273,8 +283,8 @@ class PromptSettings(Value):
 
 
 class SchemaSettings(Value):
-    """`schemas`: a folder of schema files that is looked in before the packaged one, and how often an answer that does
-    not match its schema is given back to be repaired (FR-050)."""
+    """`schemas`: a folder of schema files that is looked in before the packaged one, and how often
+    an answer that does not match its schema is given back to be repaired (FR-050)."""
 
     dir: Path | None = None
     repair_attempts: Taken[int] = Field(default=2, ge=0, le=10)

@@ -1,4 +1,5 @@
-"""How much one rendering of a prompt template may work out: steps, seconds and characters, each with its cap."""
+"""How much one rendering of a prompt template may work out: steps, seconds and characters, each
+with its cap."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from jinja2.visitor import NodeTransformer
 MOST_CHARACTERS = 20_000_000
 """Characters of a prompt, and of what a template may make on the way to one."""
 MOST_STEPS = 1_000_000
-"""Turns of loops, items handed to filters, and calls in one rendering; a call counts as STEPS_OF_A_CALL."""
+"""Turns of loops, items handed to filters, and calls in one rendering; a call counts as
+STEPS_OF_A_CALL."""
 STEPS_OF_A_CALL = 10
 MOST_SECONDS = 60.0
 _LONG_LOOP = 1_000
@@ -43,7 +45,8 @@ def begin_rendering() -> None:
 
 
 def add_steps(steps: int) -> None:
-    """Count steps of this rendering. Raises TooMuchWork for more than MOST_STEPS, and after MOST_SECONDS."""
+    """Count steps of this rendering. Raises TooMuchWork for more than MOST_STEPS, and after
+    MOST_SECONDS."""
     total = _work.steps = _work.steps + steps
     if total > MOST_STEPS:
         raise TooMuchWork(f"its loops, calls and filters take more than {MOST_STEPS:,} steps")
@@ -69,7 +72,8 @@ def check_method(method: Any, arguments: tuple[Any, ...]) -> None:
 
 
 class CountedWork(NodeTransformer):
-    """Changes a template's tree so that its loops and filters count their steps, and `~` checks what it makes."""
+    """Changes a template's tree so that its loops and filters count their steps, and `~` checks
+    what it makes."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
         """A loop over what is counted."""
@@ -184,4 +188,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "replace": _replace,
     "slice": _of_limited_number(do_slice),
 }
-"""Filters of Jinja that could make texts of any length, each with its cap, and those that `CountedWork` puts in."""
+"""Filters of Jinja that could make texts of any length, each with its cap, and those that
+`CountedWork` puts in."""

@@ -1,5 +1,5 @@
-"""What may be seen of a request while it is under way. It is for a person who looks on: no event tells it, nothing of
-it is stored, and no result depends on it."""
+"""What may be seen of a request while it is under way. It is for a person who looks on: no event
+tells it, nothing of it is stored, and no result depends on it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, LLMResponse
 
 WAITS = "aeon.waits"
-"""The logger of what all runs of a process wait for, as it changes: batches under way, endpoints that are down."""
+"""The logger of what all runs of a process wait for, as it changes: batches under way, endpoints
+that are down."""
 _SECONDS_OF_A_PIECE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request waits for its turn at an endpoint, about so many seconds yet, or for what `text` says."""
+    """A request waits for its turn at an endpoint, about so many seconds yet, or for what `text`
+    says."""
 
     site: CallSite
     call: str
@@ -28,7 +30,8 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next piece of an answer. The first of an attempt says so (`begins`): all before it is void."""
+    """The next piece of an answer. The first of an attempt says so (`begins`): all before it is
+    void."""
 
     site: CallSite
     call: str
@@ -38,8 +41,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Who looks on: `tell` is called in the thread of the request and must return at once; `stream` asks for the text
-    of answers as it comes, where a provider streams."""
+    """Who looks on: `tell` is called in the thread of the request and must return at once; `stream`
+    asks for the text of answers as it comes, where a provider streams."""
 
     tell: Callable[[Waiting | Piece], None]
     stream: bool = False
@@ -72,7 +75,8 @@ class Watched:
 
 
 def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
-    """What is to be called with each piece of an answer to a request that is now sent; None where nobody looks on."""
+    """What is to be called with each piece of an answer to a request that is now sent; None where
+    nobody looks on."""
     if (watcher := WATCHER.get()) is None or not watcher.stream:
         return None
     see = watcher.see

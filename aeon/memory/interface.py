@@ -9,7 +9,8 @@ STEPS = "step/"
 
 
 class Memory(Protocol):
-    """A thread-safe key/value store. Any method may raise; the kernel records the failure and goes on."""
+    """A thread-safe key/value store. Any method may raise; the kernel records the failure and goes
+    on."""
 
     def write(self, key: str, value: Any) -> None:
         """Store a JSON value under a key, instead of the value before."""

@@ -13,8 +13,8 @@ MAX_CHARACTERS = 8000
 
 
 class InMemory:
-    """A dictionary behind a lock. Values are stored as JSON, so that nobody changes what another wrote or read; writing
-    a value that JSON does not have raises TypeError or ValueError."""
+    """A dictionary behind a lock. Values are stored as JSON, so that nobody changes what another
+    wrote or read; writing a value that JSON does not have raises TypeError or ValueError."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
@@ -42,8 +42,9 @@ class InMemory:
 
 
 class RunMemory(InMemory):
-    """A memory as one run sees it: its contents when the run began (`held`), but results of steps, and what the run
-    writes itself. Writes go to `memory`, too; its error is raised after the run has the value."""
+    """A memory as one run sees it: its contents when the run began (`held`), but results of steps,
+    and what the run writes itself. Writes go to `memory`, too; its error is raised after the run
+    has the value."""
 
     def __init__(self, memory: Memory | None = None, held: Mapping[str, Any] | None = None) -> None:
         super().__init__()
@@ -63,7 +64,8 @@ class RunMemory(InMemory):
 
 
 class GuardedMemory:
-    """A memory whose failures are given to `report`, each text once, and not raised: they must not fail a run."""
+    """A memory whose failures are given to `report`, each text once, and not raised: they must not
+    fail a run."""
 
     def __init__(self, memory: Memory, report: Callable[[str], None]) -> None:
         self._memory = memory
@@ -98,8 +100,9 @@ class GuardedMemory:
 
 
 class ShownMemory:
-    """The entries of a memory as prompts show them, at most `max_characters` of keys and values as JSON; but not the
-    results of steps, which reach prompts as outputs and context. `read` gives all entries."""
+    """The entries of a memory as prompts show them, at most `max_characters` of keys and values as
+    JSON; but not the results of steps, which reach prompts as outputs and context. `read` gives all
+    entries."""
 
     def __init__(
         self, read: Callable[[], Mapping[str, Any]] = dict, max_characters: int = MAX_CHARACTERS
@@ -112,7 +115,8 @@ class ShownMemory:
         return _without_steps(self._read())
 
     def variables(self, entries: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The prompt variables `memory` and `memory_left_out`, of the entries given or else of those there are now."""
+        """The prompt variables `memory` and `memory_left_out`, of the entries given or else of
+        those there are now."""
         shown = _without_steps(self._read() if entries is None else entries)
         kept, left_out = cut_entries(shown, self._max_characters)
         return {"memory": kept, "memory_left_out": left_out}
@@ -121,8 +125,9 @@ class ShownMemory:
 def cut_entries(
     entries: Mapping[str, Any], max_characters: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """The entries, sorted by key, as far as the characters allow, and how many are left out. The first that does not
-    fit is cut, its value as text, with the number of characters that are missing."""
+    """The entries, sorted by key, as far as the characters allow, and how many are left out. The
+    first that does not fit is cut, its value as text, with the number of characters that are
+    missing."""
     kept: list[dict[str, Any]] = []
     left = max_characters
     for key, value in sorted(entries.items()):

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 class MemorySettings(Value):
-    """`memory`: where the memory of runs is stored. `in_memory` lasts as long as the run; `sqlite` is the file `path`,
-    of which `namespace` is the part that runs share; None gives each run one of its own. `entries` are written at the
-    start of a run, those of `entries_file` too; prompts show `max_characters` of keys and values as JSON."""
+    """`memory`: where the memory of runs is stored. `in_memory` lasts as long as the run; `sqlite`
+    is the file `path`, of which `namespace` is the part that runs share; None gives each run one of
+    its own. `entries` are written at the start of a run, those of `entries_file` too; prompts show
+    `max_characters` of keys and values as JSON."""
 
     kind: Literal["in_memory", "sqlite"] = "in_memory"
     path: Path | None = None
@@ -56,7 +57,8 @@ def key_problem(key: str) -> str:
 
 
 def open_memory(settings: MemorySettings, run_id: str = "") -> InMemory | SqliteMemory:
-    """The memory of one run; `run_id` is its namespace when the settings name none. Raises ConfigError."""
+    """The memory of one run; `run_id` is its namespace when the settings name none. Raises
+    ConfigError."""
     if settings.kind == "in_memory" or settings.path is None:
         return InMemory()
     import sqlite3  # a run with memory of its own needs no file

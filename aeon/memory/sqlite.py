@@ -19,8 +19,8 @@ CREATE TABLE IF NOT EXISTS memory (
 
 
 class SqliteMemory:
-    """Keys and JSON values in an SQLite file, apart by `namespace`; thread-safe, and safe between processes. Opening
-    and every method raise sqlite3.Error or OSError."""
+    """Keys and JSON values in an SQLite file, apart by `namespace`; thread-safe, and safe between
+    processes. Opening and every method raise sqlite3.Error or OSError."""
 
     def __init__(self, path: Path, namespace: str = "") -> None:
         make_private(path)

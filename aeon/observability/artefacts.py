@@ -1,4 +1,5 @@
-"""A result as files: `result.json`, `history.json` and `answer.md`, each there whole or not at all."""
+"""A result as files: `result.json`, `history.json` and `answer.md`, each there whole or not at
+all."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _FILES_OF_A_RUN = 10
 
 
 def allow_files(runs: int) -> None:
-    """Have the files of so many runs open at once, as far as the system lets this process; most allow few unless
-    asked."""
+    """Have the files of so many runs open at once, as far as the system lets this process; most
+    allow few unless asked."""
     count = _FILES_OF_A_RUN * runs + 256
     with suppress(ImportError, OSError, ValueError):
         import resource  # not on every system
@@ -43,8 +44,9 @@ def allow_files(runs: int) -> None:
 def create_directory(
     directory: Path, fill: Callable[[Path], None], *, private: bool = False
 ) -> None:
-    """Make a directory that has in it what `fill` puts there from the moment that it is there, its owner's alone if it
-    is `private`; one that is there already is filled as it is. Raises OSError, and what `fill` raises."""
+    """Make a directory that has in it what `fill` puts there from the moment that it is there, its
+    owner's alone if it is `private`; one that is there already is filled as it is. Raises OSError,
+    and what `fill` raises."""
     if directory.is_dir():
         fill(directory)
         return
@@ -59,8 +61,8 @@ def create_directory(
 
 
 def write(result: RunResult, directory: Path) -> None:
-    """Write a result into a directory that is there; each file is replaced whole, or left as it was. Raises
-    ArtefactError, which holds the result, for the first that cannot be written."""
+    """Write a result into a directory that is there; each file is replaced whole, or left as it
+    was. Raises ArtefactError, which holds the result, for the first that cannot be written."""
     answer = (
         result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
     )
@@ -83,7 +85,8 @@ def write_json(value: dict[str, Any]) -> bytes:
 
 
 def load(directory: Path | str) -> RunResult:
-    """The result of a finished run, of its directory, equal to the one that `write` was given. Raises ArtefactError."""
+    """The result of a finished run, of its directory, equal to the one that `write` was given.
+    Raises ArtefactError."""
     path = Path(directory).expanduser() / RESULT
     if not path.exists():
         cut_off = f"It is going on, or was cut off; then: `aeon resume={directory}`"
@@ -100,7 +103,8 @@ def load(directory: Path | str) -> RunResult:
 
 
 def read_history(path: Path | str) -> ExecutionHistory:
-    """The history of a run: of a `history.json`, or of the directory it is in. Raises ArtefactError."""
+    """The history of a run: of a `history.json`, or of the directory it is in. Raises
+    ArtefactError."""
     path = Path(path)
     path = path / HISTORY if path.is_dir() else path
     with _explain_errors(path, "a history"):
@@ -124,7 +128,8 @@ def _explain_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def replace_file(path: Path, data: bytes, *hint: str) -> None:
-    """Put a whole file in the place of another: masked, written beside it, on disk, renamed. Raises ArtefactError."""
+    """Put a whole file in the place of another: masked, written beside it, on disk, renamed. Raises
+    ArtefactError."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with as_artefact_error(path, *hint):
         try:

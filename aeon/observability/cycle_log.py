@@ -1,5 +1,5 @@
-"""`cycles.jsonl`: each cycle of a run, with its plan, raw answers, repairs and tool calls (Sprint 1 FR-037 to
-FR-039)."""
+"""`cycles.jsonl`: each cycle of a run, with its plan, raw answers, repairs and tool calls (Sprint 1
+FR-037 to FR-039)."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ _BATCH = "batch"  # what the plan of several cycles at once is written as
 _ABANDONED = "Abandoned"
 _REPAIR = "repair"
 WHOLE_BELOW = 50
-"""With fewer steps than this a plan is written whole by default: `jq .plan_state` answers on every line."""
+"""With fewer steps than this a plan is written whole by default: `jq .plan_state` answers on every
+line."""
 
 
 class CycleError(Value):
-    """An error of a cycle: the request it struck (`repair`, or the cycle's own call), its class and its message.
+    """An error of a cycle: the request it struck (`repair`, or the cycle's own call), its class and
+    its message.
 
-    `transient`: it was tried again. `StepError`: what the step itself was found to have, such as a missing tool or one
-    that failed (FR-055).
+    `transient`: it was tried again. `StepError`: what the step itself was found to have, such as a
+    missing tool or one that failed (FR-055).
     """
 
     call: str
@@ -50,7 +52,8 @@ class CycleError(Value):
 
 
 class SupervisorAction(Value):
-    """A repair: the errors of the answer it began with, what each of its attempts gave, and how it ended."""
+    """A repair: the errors of the answer it began with, what each of its attempts gave, and how it
+    ended."""
 
     action: Literal["repair"] = "repair"
     call: str
@@ -62,9 +65,10 @@ class SupervisorAction(Value):
 class CycleRecord(Value):
     """One line of `cycles.jsonl`: one LLM cycle, a tool step that needed none, or a batch .
 
-    `step_number` is the line's number in order of dispatch, `cycle` the TTL cycle, `sequence` that of its events in
-    `events.jsonl`; `docs/artefacts.md` says what each field means. A line whose `call` is `batch` is no cycle: it holds
-    the plan of the steps that are dispatched together, and is written before any of them can end.
+    `step_number` is the line's number in order of dispatch, `cycle` the TTL cycle, `sequence` that
+    of its events in `events.jsonl`; `docs/artefacts.md` says what each field means. A line whose
+    `call` is `batch` is no cycle: it holds the plan of the steps that are dispatched together, and
+    is written before any of them can end.
     """
 
     format: Literal["aeon.cycle/1"] = "aeon.cycle/1"
@@ -102,7 +106,8 @@ class _OpenCycle:
     events: list[e.Event] = field(default_factory=list)
 
     def record(self, run_id: str, end_time: str, *, abandoned: bool = False) -> CycleRecord:
-        """The cycle's line, as it stands now; with the error `Abandoned` where it is left unfinished."""
+        """The cycle's line, as it stands now; with the error `Abandoned` where it is left
+        unfinished."""
         site = self.started.site
         call = self.started.call
         answers = self._select(e.CallAnswered)
@@ -180,7 +185,8 @@ def _find_last_text(answers: Sequence[e.CallAnswered]) -> str | None:
 
 
 def _make_errors(event: e.Event, call: str, lasting: Sequence[CycleError]) -> Iterator[CycleError]:
-    """The errors of an event of a cycle that `call` began; what is among the `lasting` is not repeated."""
+    """The errors of an event of a cycle that `call` began; what is among the `lasting` is not
+    repeated."""
     match event:
         case e.CallFailed():
             yield CycleError(call=event.call, type=event.error, message=event.message)
@@ -199,10 +205,11 @@ def _make_errors(event: e.Event, call: str, lasting: Sequence[CycleError]) -> It
 
 
 class CycleLog(Journal):
-    """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039). Once closed, the file
-    has its lines in the order of `step_number`; so sorted they depend on the run's answers alone. A plan that is not
-    written whole (`form`) and that several cycles share gets a line of its own before theirs, since any of them may end
-    first: wherever the file ends, every line can be rebuilt."""
+    """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039).
+    Once closed, the file has its lines in the order of `step_number`; so sorted they depend on the
+    run's answers alone. A plan that is not written whole (`form`) and that several cycles share
+    gets a line of its own before theirs, since any of them may end first: wherever the file ends,
+    every line can be rebuilt."""
 
     def __init__(
         self, path: Path, warn: Callable[[str], None], form: PlanStateForm = "auto"
@@ -297,8 +304,9 @@ class CycleLog(Journal):
         return self._dispatched
 
     def _write_shared_plan(self, event: e.CycleStarted, time: str) -> None:
-        """Write the plan of a cycle that is dispatched while others are running, unless the file has it already. The
-        first of these has not written its line yet: its plan and its number are written now."""
+        """Write the plan of a cycle that is dispatched while others are running, unless the file
+        has it already. The first of these has not written its line yet: its plan and its number are
+        written now."""
         first = self._carrier
         self._carrier = None
         if first is not None and first.plan_state is not None:
@@ -328,8 +336,8 @@ class CycleLog(Journal):
 
 
 def with_whole_plans(lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The lines of the cycles of a `cycles.jsonl`, in the order of their numbers, each with its whole plan. Raises
-    LookupError for a line whose plan builds on one that is missing."""
+    """The lines of the cycles of a `cycles.jsonl`, in the order of their numbers, each with its
+    whole plan. Raises LookupError for a line whose plan builds on one that is missing."""
     plans: dict[int, Plan | None] = {}
     for line in sorted(lines, key=itemgetter("step_number")):
         state = line["plan_state"]
@@ -352,9 +360,10 @@ def _describe_missing(field: str, number: int, base: int) -> str:
 
 
 def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
-    """The whole plan that the LLM cycle of that number (`cycle`) was dispatched with; None if there was no plan yet.
-    `lines` are the objects of a `cycles.jsonl`, in any order (`aeon.files.jsonl.read_lines`). Raises LookupError when
-    there is no such cycle, or a line its plan builds on is missing."""
+    """The whole plan that the LLM cycle of that number (`cycle`) was dispatched with; None if there
+    was no plan yet. `lines` are the objects of a `cycles.jsonl`, in any order
+    (`aeon.files.jsonl.read_lines`). Raises LookupError when there is no such cycle, or a line its
+    plan builds on is missing."""
     return _rebuild(lines, "cycle", cycle)
 
 

@@ -53,8 +53,9 @@ LINE_FIELDS = {
 
 
 def event_line(recorded: Recorded, run_id: str) -> dict[str, Any]:
-    """An event of a run as the JSON object of its line. A step's `incoming_context`, which repeats the outputs of other
-    steps, is null, so that the lines of a run grow with the run and not with its square."""
+    """An event of a run as the JSON object of its line. A step's `incoming_context`, which repeats
+    the outputs of other steps, is null, so that the lines of a run grow with the run and not with
+    its square."""
     event = recorded.event
     line: dict[str, Any] = {
         "sequence": recorded.sequence,
@@ -85,8 +86,8 @@ def _drop_contexts(value: Any) -> None:
 
 
 class Journal:
-    """A file of lines that never fails a run: after the first error nothing more is written, and `warn` is called.
-    Raises ArtefactError when the file cannot be opened."""
+    """A file of lines that never fails a run: after the first error nothing more is written, and
+    `warn` is called. Raises ArtefactError when the file cannot be opened."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._lines = JsonLines(path)
@@ -108,8 +109,8 @@ class Journal:
 
 
 class EventLog(Journal):
-    """A subscriber that writes each event as it happens, without prompts, answers and repeated plans. Sorted by
-    (`sequence`, `part`) the lines of a run depend on its answers alone."""
+    """A subscriber that writes each event as it happens, without prompts, answers and repeated
+    plans. Sorted by (`sequence`, `part`) the lines of a run depend on its answers alone."""
 
     _run_id = ""
 

@@ -25,7 +25,8 @@ from aeon.llm.settings import Price
 
 
 class Booked(NamedTuple):
-    """What is kept of a request: neither its prompt nor its answer, which together grow faster than a run."""
+    """What is kept of a request: neither its prompt nor its answer, which together grow faster than
+    a run."""
 
     call: str
     role: str
@@ -39,8 +40,9 @@ class Booked(NamedTuple):
 
 
 class Ledger:
-    """A subscriber that totals the usage of a run, in whatever order parallel calls end. `prices` are a book, or prices
-    by model; `seconds_by_phase` is the time by `clock`, which never goes back, over all passes."""
+    """A subscriber that totals the usage of a run, in whatever order parallel calls end. `prices`
+    are a book, or prices by model; `seconds_by_phase` is the time by `clock`, which never goes
+    back, over all passes."""
 
     def __init__(
         self,
@@ -100,8 +102,9 @@ class Ledger:
         )
 
     def usage(self) -> UsageReport:
-        """Tokens, requests and cost so far. A cost is None, never zero, where a model that used tokens has no price, or
-        its usage was not reported; the model of a request that failed without an answer is `unknown`."""
+        """Tokens, requests and cost so far. A cost is None, never zero, where a model that used
+        tokens has no price, or its usage was not reported; the model of a request that failed
+        without an answer is `unknown`."""
         return UsageReport(
             total=_total(self._requests),
             by_call=self._group(attrgetter("call")),

@@ -1,5 +1,6 @@
-"""Traces of a run, by the names that OpenTelemetry gives generative AI: spans for the run, its passes, its planning,
-evaluation and steps, calls and tools. docs/decisions/0030 says why they are made as the run goes on."""
+"""Traces of a run, by the names that OpenTelemetry gives generative AI: spans for the run, its
+passes, its planning, evaluation and steps, calls and tools. docs/decisions/0030 says why they are
+made as the run goes on."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def _harmless(method: _Method) -> _Method:
 
 @contextmanager
 def open_tracing(warn: Callable[[str], None]) -> Iterator[tuple[Tracing, ...]]:
-    """What traces a run; nothing under OTEL_SDK_DISABLED. Raises ConfigError for an exporter that cannot be made."""
+    """What traces a run; nothing under OTEL_SDK_DISABLED. Raises ConfigError for an exporter that
+    cannot be made."""
     with open_telemetry(warn) as telemetry:
         tracing = Tracing(telemetry, warn) if telemetry else None
         failure: Error | None = ABANDONED
@@ -70,8 +72,8 @@ def open_tracing(warn: Callable[[str], None]) -> Iterator[tuple[Tracing, ...]]:
 
 
 class Tracing:
-    """A subscriber that opens and ends spans as the run goes on, and a tracer of its calls. It hands them over to
-    threads that send them, and is done at once."""
+    """A subscriber that opens and ends spans as the run goes on, and a tracer of its calls. It
+    hands them over to threads that send them, and is done at once."""
 
     def __init__(self, telemetry: Telemetry, warn: Callable[[str], None]) -> None:
         self.lock = threading.RLock()
@@ -231,7 +233,8 @@ class Tracing:
 
     @_harmless
     def start_call(self, request: LLMRequest, provider: ProviderSettings) -> TracedCall | None:
-        """Open the span of a request, current in this thread; a repair is linked to what it repairs."""
+        """Open the span of a request, current in this thread; a repair is linked to what it
+        repairs."""
         site = request.site
         call = TracedCall(self._telemetry, request, provider, self._parent(site.step_id))
         if site.attempt and site.sequence in self._latest:
@@ -267,8 +270,8 @@ class Tracing:
         self._thought = self._pass = self._run = None
 
     def _parent(self, step_id: str | None = None) -> Context | None:
-        """Whose a new span is: the step's, the planning's or evaluation's, which have a span from their first call on,
-        the pass's, or the run's."""
+        """Whose a new span is: the step's, the planning's or evaluation's, which have a span from
+        their first call on, the pass's, or the run's."""
         above = self._pass or self._run
         if step_id in self._steps and self._pass:
             return set_span_in_context(self._steps[step_id], self._pass.context)
@@ -324,7 +327,8 @@ def _shorten(message: str) -> str:
 
 
 def _evaluations(assessment: ConvergenceAssessment) -> Iterator[dict[str, Any]]:
-    """The verdict, each score and each criterion, labelled `pass` or `fail`; else why there is none."""
+    """The verdict, each score and each criterion, labelled `pass` or `fail`; else why there is
+    none."""
     if not assessment.evaluated:
         yield {"gen_ai.evaluation.name": "convergence", "error.type": assessment.reason_codes[0]}
         return

@@ -1,4 +1,5 @@
-"""What sends traces, metrics and events, as the standard `OTEL_*` variables say, and the spans of a call to a model."""
+"""What sends traces, metrics and events, as the standard `OTEL_*` variables say, and the spans of a
+call to a model."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ _TOKENS = {
 
 
 class Telemetry:
-    """What spans, metrics and events are made with. Where nobody takes events (`has_events`), they go with the span."""
+    """What spans, metrics and events are made with. Where nobody takes events (`has_events`), they
+    go with the span."""
 
     def __init__(
         self,
@@ -64,7 +66,8 @@ class Telemetry:
         self.handler = TelemetryHandler(tracers, meters, loggers, None, name, version)
         self.tracer = tracers.get_tracer(name, version)
         self._logger = loggers.get_logger(name, version) if has_events else None
-        # Of the conventions since that version of util-genai, which has one histogram of tokens, without their parts.
+        # Of the conventions since that version of util-genai, which has one histogram of tokens,
+        # without their parts.
         meter = meters.get_meter(name, version)
         prefix = "gen_ai.client.inference"
         bounds = [0.01 * 2**number for number in range(14)]
@@ -96,7 +99,8 @@ class Telemetry:
 
 
 class TracedCall:
-    """A request to a model. The span of its attempt under way is current in the thread that makes it."""
+    """A request to a model. The span of its attempt under way is current in the thread that makes
+    it."""
 
     def __init__(
         self,
@@ -148,7 +152,8 @@ class TracedCall:
         CALL_HEADERS.set(headers)
 
     def retry(self, event: RetryScheduled) -> None:
-        """End the attempt under way, which has failed; begin the next, which waits first and is linked to it."""
+        """End the attempt under way, which has failed; begin the next, which waits first and is
+        linked to it."""
         kind, _, message = event.error.partition(": ")
         before = self.span.get_span_context()
         self._fail(Error(message, kind), Usage())
@@ -228,8 +233,9 @@ class _Problems(logging.Handler):
 
 @contextmanager
 def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
-    """The providers that the program has set up, else some for this run alone, which have FLUSH_SECONDS at its end to
-    send what is left; None under OTEL_SDK_DISABLED. Raises ConfigError for an exporter that cannot be made."""
+    """The providers that the program has set up, else some for this run alone, which have
+    FLUSH_SECONDS at its end to send what is left; None under OTEL_SDK_DISABLED. Raises ConfigError
+    for an exporter that cannot be made."""
     theirs = trace.get_tracer_provider()
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         yield None
@@ -291,7 +297,8 @@ def _shut_down(*ends: Callable[[], object]) -> bool:
 
 
 def _make_exporters(signal: str) -> list[Any]:
-    """The exporters that `OTEL_<SIGNAL>_EXPORTER` names, made from their own variables; OTLP where it names none."""
+    """The exporters that `OTEL_<SIGNAL>_EXPORTER` names, made from their own variables; OTLP where
+    it names none."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     made = []
     protocols = (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

@@ -1,5 +1,5 @@
-"""A plan as its difference from an earlier one, so that a file with a plan a line grows with the changes alone; and
-`history.json`, in which a plan is written once and then what changed of it.
+"""A plan as its difference from an earlier one, so that a file with a plan a line grows with the
+changes alone; and `history.json`, in which a plan is written once and then what changed of it.
 
 The step numbers (`step_index`, `total_steps`) follow from the order and stand in no difference.
 """
@@ -22,7 +22,8 @@ _HEADS = ("goal", "task", "questions", "subplans")
 
 
 class OrderChange(Value):
-    """A change of the steps' order: from position `start` (0-based) `removed` ids give way to `inserted`."""
+    """A change of the steps' order: from position `start` (0-based) `removed` ids give way to
+    `inserted`."""
 
     start: int = Field(ge=0)
     removed: int = Field(ge=0)
@@ -30,14 +31,16 @@ class OrderChange(Value):
 
 
 class StepDifference(Value):
-    """The fields of one step that changed, with their new values; of a new step, those that are not their defaults."""
+    """The fields of one step that changed, with their new values; of a new step, those that are not
+    their defaults."""
 
     step_id: str
     fields: dict[str, Any]
 
 
 class StepsDifference(Value):
-    """The steps of a plan as their difference from earlier ones; a step that is not named is as it was there."""
+    """The steps of a plan as their difference from earlier ones; a step that is not named is as it
+    was there."""
 
     kind: Literal["delta"] = "delta"
     order: OrderChange | None = None
@@ -54,8 +57,8 @@ class PlanChange(StepsDifference):
 
 
 class PlanDifference(PlanChange):
-    """A plan as its difference from the one of the line whose `step_number` is `base`, which stands above it in the
-    file; what is null or not named is as it was there."""
+    """A plan as its difference from the one of the line whose `step_number` is `base`, which stands
+    above it in the file; what is null or not named is as it was there."""
 
     base: int
 
@@ -71,7 +74,8 @@ PlanState = PlanSnapshot | PlanDifference
 
 
 def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
-    """A plan as what it changes of the one of line `base`, by its number; whole when there is none to build on."""
+    """A plan as what it changes of the one of line `base`, by its number; whole when there is none
+    to build on."""
     if base is None:
         return PlanSnapshot(plan=plan)
     number, before = base
@@ -120,8 +124,8 @@ def apply_change(plan: Plan, change: PlanChange) -> Plan:
 
 
 def apply_steps(steps: tuple[PlanStep, ...], change: StepsDifference) -> tuple[PlanStep, ...]:
-    """The steps that a difference makes of earlier ones; those that it does not name are shared. Raises pydantic's
-    ValidationError or LookupError for a difference that is none."""
+    """The steps that a difference makes of earlier ones; those that it does not name are shared.
+    Raises pydantic's ValidationError or LookupError for a difference that is none."""
     known = {step.step_id: step for step in steps}
     for each in change.steps:
         old = known.get(each.step_id)
@@ -173,8 +177,9 @@ def history_document(history: ExecutionHistory) -> dict[str, Any]:
 
 
 def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as values. Raises
-    pydantic's ValidationError, LookupError or TypeError for a document that no history was written to."""
+    """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as
+    values. Raises pydantic's ValidationError, LookupError or TypeError for a document that no
+    history was written to."""
     base: Plan | None = None
     passes = []
     for written in document["passes"]:

@@ -10,7 +10,8 @@ from aeon.domain.values import StartsCode, Value
 
 
 class SinkSettings(Value):
-    """A sink of one's own: `sink` is `package.module:object`, called with `options` as keyword arguments.
+    """A sink of one's own: `sink` is `package.module:object`, called with `options` as keyword
+    arguments.
 
     Written `NAME: package.module:object` where there are no options.
     """
@@ -30,11 +31,11 @@ PlanStateForm = Literal["auto", "full", "delta"]
 class ObservabilitySettings(Value):
     """`observability`: where a run's events go, beside its result.
 
-    `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM cycle with the
-    plan, the raw answer and its repairs; `plan_state` says whether each of its lines has
-    the whole plan; `report` is `report.html`, the page of the run; `otel` sends traces and
-    metrics, as the `OTEL_*` variables say. `sinks` are one's own, by name. No result depends on these four, so they
-    are in no artefact and no hash.
+    `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM
+    cycle with the plan, the raw answer and its repairs; `plan_state` says whether each of its lines
+    has the whole plan; `report` is `report.html`, the page of the run; `otel` sends traces and
+    metrics, as the `OTEL_*` variables say. `sinks` are one's own, by name. No result depends on
+    these four, so they are in no artefact and no hash.
     """
 
     events: bool = True

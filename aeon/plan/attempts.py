@@ -1,4 +1,5 @@
-"""Limits on how often a plan, and each fragment of it, is refined (FR-003, FR-065, FR-066). Pure functions."""
+"""Limits on how often a plan, and each fragment of it, is refined (FR-003, FR-065, FR-066). Pure
+functions."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total
 
 
 class RefinementAttempts(Value):
-    """The number of refinements, by fragment and in all, and how often each contradiction was `left_alone`."""
+    """The number of refinements, by fragment and in all, and how often each contradiction was
+    `left_alone`."""
 
     by_fragment: Mapping[str, int] = Field(default_factory=dict)
     total: int = Field(default=0, ge=0)
@@ -24,7 +26,8 @@ class RefinementAttempts(Value):
 
 
 class Admission(Value):
-    """The actions that may be tried, those that may not, and the fragments whose limit refused one (FR-065)."""
+    """The actions that may be tried, those that may not, and the fragments whose limit refused one
+    (FR-065)."""
 
     admitted: tuple[RefinementAction, ...] = ()
     refused: tuple[RefusedAction, ...] = ()
@@ -78,11 +81,11 @@ def leave_alone(
     issues: Sequence[ValidationIssue],
     actions: Sequence[RefinementAction],
     settings: RefinementSettings,
-    *,
     is_last: bool = False,
 ) -> tuple[RefinementAttempts, tuple[ValidationIssue, ...]]:
-    """The counts after a refinement, and the contradictions that have now been left alone too often (FR-065). The count
-    of one that is gone, or acted upon, starts again. `is_last`: the run cannot go on, so that once is enough."""
+    """The counts after a refinement, and the contradictions that have now been left alone too often
+    (FR-065). The count of one that is gone, or acted upon, starts again. `is_last`: the run cannot
+    go on, so that once is enough."""
     alone = _find_left_alone(issues, actions)
     counts = {fragment: attempts.left_alone.get(fragment, 0) + 1 for fragment in alone}
     enough = 1 if is_last else settings.max_attempts_per_fragment

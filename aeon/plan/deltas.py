@@ -1,5 +1,5 @@
-"""Applies the refinement actions that can be applied, refuses the others (FR-009, FR-010, FR-069, FR-070, FR-083).
-Actions may refer to steps that later ones add; `ACTIONS` says what each may do."""
+"""Applies the refinement actions that can be applied, refuses the others (FR-009, FR-010, FR-069,
+FR-070, FR-083). Actions may refer to steps that later ones add; `ACTIONS` says what each may do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
 
 
 class DeltaResult(Value):
-    """A plan after a refinement, and what changed in plan order, steps that are gone last (FR-073)."""
+    """A plan after a refinement, and what changed in plan order, steps that are gone last
+    (FR-073)."""
 
     plan: Plan
     accepted: tuple[RefinementAction, ...] = ()
@@ -26,7 +27,8 @@ class DeltaResult(Value):
     changes: tuple[StepChange, ...] = ()
 
     def find_changed_steps(self, action: RefinementAction) -> frozenset[str]:
-        """The ids of the steps that an action is about: its target, its new step, the steps of its subplan."""
+        """The ids of the steps that an action is about: its target, its new step, the steps of its
+        subplan."""
         about = {action.fragment, *(step.step_id for step in action.new_steps)}
         if action.rule.decomposes:
             about |= {
@@ -44,9 +46,10 @@ def apply_actions(
     max_nesting_depth: int = 5,
     one_final_step: bool = False,
 ) -> DeltaResult:
-    """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083);
-    what makes the plan too long, empty or, with `one_final_step`, takes that step away, is refused last first.
-    `subplans` are by target. An unchanged plan is returned itself. Raises PlanError when the plan has a cycle."""
+    """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069,
+    FR-070, FR-083); what makes the plan too long, empty or, with `one_final_step`, takes that step
+    away, is refused last first. `subplans` are by target. An unchanged plan is returned itself.
+    Raises PlanError when the plan has a cycle."""
 
     def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:
         return Draft(plan, chosen, subplans, max_nesting_depth)
@@ -111,7 +114,8 @@ def _find_last_too_many(
     max_steps: int,
     one_final_step: bool,
 ) -> dict[int, str]:
-    """The last action of those that empty the plan, make it too long, or take its one final step away."""
+    """The last action of those that empty the plan, make it too long, or take its one final step
+    away."""
     last_first = list(accepted)[::-1]
     if not draft.steps:
         emptying = next(number for number in last_first if accepted[number].rule.retires)
@@ -156,7 +160,8 @@ def _is_growing(action: RefinementAction, draft: Draft) -> bool:
 def _rebuild_plan(
     plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]
 ) -> Plan:
-    """The plan of a draft; the subplan of a step that is gone is that of the step its substeps were handed to."""
+    """The plan of a draft; the subplan of a step that is gone is that of the step its substeps were
+    handed to."""
     steps = renumber_steps(topological(draft.result()))
     if [id(step) for step in steps] == [id(step) for step in plan.steps]:
         return plan

@@ -26,7 +26,8 @@ def is_changeable(step: PlanStep) -> bool:
 
 
 def substep_id(parent_id: str, given: str) -> str:
-    """The id of a subplan's step in the plan: `parent.sub`, whether it was given with the prefix or without."""
+    """The id of a subplan's step in the plan: `parent.sub`, whether it was given with the prefix or
+    without."""
     return given if given.startswith(f"{parent_id}.") else f"{parent_id}.{given}"
 
 
@@ -40,10 +41,11 @@ def kind_of(action: RefinementAction) -> ActionType:
 
 
 class Draft:
-    """The steps with every action worked in that cannot be objected to; `refused` says why the others cannot.
+    """The steps with every action worked in that cannot be objected to; `refused` says why the
+    others cannot.
 
-    `heirs` stand in for steps that are gone, `handed_over` says which step has their substeps. `held` is what executed
-    steps depend on, `declared` what actions say."""
+    `heirs` stand in for steps that are gone, `handed_over` says which step has their substeps.
+    `held` is what executed steps depend on, `declared` what actions say."""
 
     def __init__(
         self,
@@ -86,7 +88,8 @@ class Draft:
         return step_id
 
     def _object_to(self, action: RefinementAction) -> str | None:
-        """The reason to refuse an action, by ids and status alone; references to other steps are not checked."""
+        """The reason to refuse an action, by ids and status alone; references to other steps are
+        not checked."""
         rule = ACTIONS[kind_of(action)]
         if rule.needs_target:
             reason = self._object_to_target(action)
@@ -167,7 +170,8 @@ class Draft:
         self._change(target.step_id, status="invalid", errors=errors)
 
     def _settle(self) -> None:
-        """Let parents wait for their substeps, and pending dependents let go of what was taken away."""
+        """Let parents wait for their substeps, and pending dependents let go of what was taken
+        away."""
         for step in self.steps.values():
             parent = step.parent_step_id
             if parent in self.rewritten and parent in self.steps and step.status in _HELPFUL:
@@ -199,7 +203,8 @@ class Draft:
                 self._change(step_id, replaced_by=new.step_id)
 
     def _decompose(self, number: int, action: RefinementAction) -> None:
-        """Insert the steps of a subplan before the target, which then depends on all of them (FR-009)."""
+        """Insert the steps of a subplan before the target, which then depends on all of them
+        (FR-009)."""
         parent_id = action.fragment
         target = self.steps[parent_id]
         subplan = self._subplans[parent_id]

@@ -51,7 +51,8 @@ class RecursivePlanner:
             cls.refine = None  # type: ignore[assignment,method-assign]  # what proposes is the `refine_plan` of one's own
 
     def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
-        """Make the initial plan of a task, in one model call (FR-086). Raises LLMError and ValidationError."""
+        """Make the initial plan of a task, in one model call (FR-086). Raises LLMError and
+        ValidationError."""
         one_final_step = self._answer_schema is not None
 
         def parse(answer: Mapping[str, Any]) -> Plan:
@@ -88,8 +89,9 @@ class RecursivePlanner:
         *,
         assessment: ConvergenceAssessment | None = None,
     ) -> Refinement:
-        """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069). An answer that leaves
-        out an issue of the binding severity or more is repaired once. Raises LLMError and ValidationError."""
+        """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069).
+        An answer that leaves out an issue of the binding severity or more is repaired once. Raises
+        LLMError and ValidationError."""
         variables = {
             **_situation(current_plan),
             "executed_step_ids": list(executed_step_ids),
@@ -121,7 +123,8 @@ class RecursivePlanner:
     def create_subplan(
         self, parent_step: PlanStep, parent_plan: Plan, current_depth: int
     ) -> Subplan:
-        """Decompose a step, in one model call (FR-009). Raises PlanError, LLMError and ValidationError."""
+        """Decompose a step, in one model call (FR-009). Raises PlanError, LLMError and
+        ValidationError."""
         if current_depth > self.max_nesting_depth:
             raise PlanError(
                 f"step {parent_step.step_id!r} cannot be decomposed: level {current_depth} is deeper than allowed",
@@ -148,7 +151,8 @@ class RecursivePlanner:
         parse: Callable[[Mapping[str, Any]], T],
         absent: Sequence[str] = (),
     ) -> T:
-        """One call; `absent`, as are tools where there are none, and subplans where they may not nest."""
+        """One call; `absent`, as are tools where there are none, and subplans where they may not
+        nest."""
         tools = self._registry.names()
         decomposing = (
             ()

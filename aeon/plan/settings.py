@@ -11,9 +11,9 @@ from aeon.domain.values import Value
 
 
 class RefinementSettings(Value):
-    """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083). `reject_severity`: an
-    issue of it at a changed step, or at a dependent, refuses the change. `binding_severity`: an issue of it must be
-    answered, by a change or by a reason (FR-086)."""
+    """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083).
+    `reject_severity`: an issue of it at a changed step, or at a dependent, refuses the change.
+    `binding_severity`: an issue of it must be answered, by a change or by a reason (FR-086)."""
 
     when: Literal["triggered", "always"] = "triggered"
     max_attempts_per_fragment: int = Field(default=3, ge=1)

@@ -12,13 +12,15 @@ from aeon.domain.values import Value
 
 MAX_NESTING_DEPTH = 5
 MOST_TIMES_TOO_LARGE = 10
-"""Plans of more than this many times `execution.max_steps` are refused without a look at their steps."""
+"""Plans of more than this many times `execution.max_steps` are refused without a look at their
+steps."""
 _CYCLES_SHOWN = 10
 _MAX_ID = 200
 
 
 class StructuralFinding(Value):
-    """One structural fault; `pointer` is a JSON pointer, `step_id` None when it is about the whole plan."""
+    """One structural fault; `pointer` is a JSON pointer, `step_id` None when it is about the whole
+    plan."""
 
     pointer: str
     step_id: str | None
@@ -33,7 +35,8 @@ def check_steps(
     tool_names: Collection[str] | None = None,
     max_nesting_depth: int = MAX_NESTING_DEPTH,
 ) -> tuple[StructuralFinding, ...]:
-    """Find all structural faults of the steps, in step order; tools are checked only when `tool_names` is given."""
+    """Find all structural faults of the steps, in step order; tools are checked only when
+    `tool_names` is given."""
     if not steps:
         return (_whole("the plan has no steps: give at least one"),)
     found: list[StructuralFinding] = []

@@ -55,13 +55,15 @@ def abandon_step(step: PlanStep) -> PlanStep:
 
 
 def cut_off(plan: Plan) -> Plan:
-    """The plan of a pass that a budget or a stop ended: steps that ran or could have run are marked incomplete."""
+    """The plan of a pass that a budget or a stop ended: steps that ran or could have run are marked
+    incomplete."""
     running = (step for step in plan.steps if step.status == "running")
     return plan.with_steps(*(abandon_step(step) for step in (*running, *ready_steps(plan))))
 
 
 def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
-    """The plan with these steps marked for a person; ids that it does not have are ignored (FR-065)."""
+    """The plan with these steps marked for a person; ids that it does not have are ignored
+    (FR-065)."""
     left = [
         step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention
     ]
@@ -71,7 +73,8 @@ def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A part of the context of a step. `unfinished` is a step left to a person, its output so far and why."""
+    """A part of the context of a step. `unfinished` is a step left to a person, its output so far
+    and why."""
 
     kind: Literal["output", "handoff", "error", "unfinished"]
     step_id: str

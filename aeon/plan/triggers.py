@@ -1,4 +1,5 @@
-"""Reasons to refine a plan, collected from issues, steps and assessments. No meaning is judged here."""
+"""Reasons to refine a plan, collected from issues, steps and assessments. No meaning is judged
+here."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ WHOLE = "the whole"
 
 
 class Trigger(Value):
-    """One reason to refine: its kind, what it is about (a step, an issue or a criterion), and details."""
+    """One reason to refine: its kind, what it is about (a step, an issue or a criterion), and
+    details."""
 
     kind: TriggerKind
     about: str
@@ -41,7 +43,8 @@ def fragment_of(issue: ValidationIssue) -> str:
 
 
 def is_contradiction(issue: ValidationIssue) -> bool:
-    """Whether an issue is a CRITICAL contradiction, by the type and the severity that the model gave it."""
+    """Whether an issue is a CRITICAL contradiction, by the type and the severity that the model
+    gave it."""
     return (issue.type, issue.severity) == ("consistency", "CRITICAL")
 
 
@@ -63,8 +66,8 @@ def find_unanswered(
     declined: Sequence[DeclinedIssue] = (),
     binding: Severity = "HIGH",
 ) -> tuple[str, ...]:
-    """The ids of the issues of severity `binding` or more that no action answers, and that are not declined
-    (FR-086)."""
+    """The ids of the issues of severity `binding` or more that no action answers, and that are not
+    declined (FR-086)."""
     answered = {issue_id for action in actions for issue_id in action.answers} | {
         each.issue_id for each in declined
     }
@@ -85,7 +88,8 @@ def issue_triggers(
 def step_triggers(
     plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()
 ) -> tuple[Trigger, ...]:
-    """A trigger for each BLOCKED, failed or, once (`raised`), invalid step that was not replaced (FR-093)."""
+    """A trigger for each BLOCKED, failed or, once (`raised`), invalid step that was not replaced
+    (FR-093)."""
     found = []
     for step in plan.steps:
         if step.status not in ("failed", "invalid") or step.replaced_by is not None:
@@ -106,7 +110,8 @@ def _make_step_trigger(step: PlanStep) -> Trigger:
 
 
 def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:
-    """A trigger for each reason code of an assessment that did not converge, when only its codes are known."""
+    """A trigger for each reason code of an assessment that did not converge, when only its codes
+    are known."""
     found = []
     for code in codes:
         other: TriggerKind = "blocking_issue" if is_own_code(code) else "unmet_criterion"
@@ -121,7 +126,8 @@ def pass_triggers(
     closed: Collection[str] = (),
     raised: Collection[str] = (),
 ) -> tuple[Trigger, ...]:
-    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person (`closed`, FR-065)."""
+    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person
+    (`closed`, FR-065)."""
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:
         return tuple(found)

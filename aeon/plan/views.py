@@ -93,7 +93,8 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
 
 
 def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
-    """The prompt variables that show a worker the plan around its own step, at most `most` steps in each."""
+    """The prompt variables that show a worker the plan around its own step, at most `most` steps in
+    each."""
     near = _nearest_steps(plan.steps, own, most)
     live_steps = [step for step in plan.steps if is_live(step)]
     is_same = len(live_steps) == len(plan.steps)
@@ -107,7 +108,8 @@ def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
 
 
 def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[PlanStep]:
-    """At most `most` of the steps, in order: what `own` depends on and what depends on it, then those next to it."""
+    """At most `most` of the steps, in order: what `own` depends on and what depends on it, then
+    those next to it."""
 
     def distance(step: PlanStep) -> tuple[bool, int]:
         is_linked = step.step_id in own.dependencies or own.step_id in step.dependencies
@@ -117,8 +119,9 @@ def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[
 
 
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of steps, each with the state and users of its step. Those that were carried out come first, by
-    layer, so that earlier ones stay in place; those that belong to no step come last."""
+    """The outputs of steps, each with the state and users of its step. Those that were carried out
+    come first, by layer, so that earlier ones stay in place; those that belong to no step come
+    last."""
     known = by_id(steps)
     layer: dict[str, int] = {}
     for step in steps:
@@ -166,7 +169,8 @@ def step_key(step_id: str, part: str) -> str:
 
 
 def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The present answer: its steps, whether their outputs are shown elsewhere, and the pending and BLOCKED steps."""
+    """The present answer: its steps, whether their outputs are shown elsewhere, and the pending and
+    BLOCKED steps."""
     steps = [step.step_id for step in answer_steps(plan)]
     return {
         "text": answer_text(plan),

@@ -1,4 +1,5 @@
-"""Parses the model's answers about plans into values: `tool: null` becomes `agent: llm`, JSON text is parsed."""
+"""Parses the model's answers about plans into values: `tool: null` becomes `agent: llm`, JSON text
+is parsed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ MAX_ACTIONS = 300
 def parse_plan(
     answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool
 ) -> Plan:
-    """Parse a plan and sort its steps. Raises InvalidAnswer, naming every structural fault (Sprint 1 FR-010)."""
+    """Parse a plan and sort its steps. Raises InvalidAnswer, naming every structural fault (Sprint
+    1 FR-010)."""
     # What else is wrong with a plan that is far too large would be too much to find.
     require_few(len(answer["steps"]), "/steps", "steps", MOST_TIMES_TOO_LARGE * max_steps)
     steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]

@@ -1,5 +1,5 @@
-"""The components of a run by their published interfaces; abilities beyond these are protocols of their own. What a
-component returns is checked where it is called (`aeon.supervisor.contract`)."""
+"""The components of a run by their published interfaces; abilities beyond these are protocols of
+their own. What a component returns is checked where it is called (`aeon.supervisor.contract`)."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ ASSESS = Contract("convergence engine", "assess", ConvergenceAssessment)
 def generate_plan(
     planner: Planner, task: str, context: dict[str, Any] | None, **limits: Any
 ) -> Plan:
-    """The plan that a planner makes of a task. Raises ComponentFailed for one whose steps are no graph, or break the
-    `limits` of `check_steps`, and what the planner raises."""
+    """The plan that a planner makes of a task. Raises ComponentFailed for one whose steps are no
+    graph, or break the `limits` of `check_steps`, and what the planner raises."""
     plan: Plan = GENERATE_PLAN.call(planner, task, context)
     if findings := check_steps(plan.steps, **limits):
         name = f"planner: {type(planner).__name__}.generate_plan"

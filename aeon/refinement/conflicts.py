@@ -1,4 +1,5 @@
-"""Conflicts between what a review proposed and what a refinement did (FR-079), found by comparing the two."""
+"""Conflicts between what a review proposed and what a refinement did (FR-079), found by comparing
+the two."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _WORDED = ("description", "handoff_to_next")
 def find_conflicts(
     record: RefinementRecord, issues: Sequence[ValidationIssue]
 ) -> Iterator[tuple[RefinementAction, ValidationIssue]]:
-    """The accepted actions that act otherwise than the proposed repair of an issue: the planner says so, or both are
-    about one step and differ."""
+    """The accepted actions that act otherwise than the proposed repair of an issue: the planner
+    says so, or both are about one step and differ."""
     repairs = [(issue, issue.proposed_repair) for issue in issues if issue.proposed_repair]
     changed = {change.step_id: change for change in record.changes}
     for action in record.accepted:
@@ -31,7 +32,8 @@ def find_conflicts(
 
 
 def _differs(repair: ProposedRepair, action: RefinementAction, change: StepChange | None) -> bool:
-    """Whether a repair of a step names another action than was taken, or other values of the step's fields."""
+    """Whether a repair of a step names another action than was taken, or other values of the step's
+    fields."""
     named = repair.action.strip().upper()
     if named in ACTIONS and named not in (action.action_type, kind_of(action)):
         return True

@@ -34,7 +34,8 @@ class Budget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """Why a plan is refined. `closed` are the fragments left to a person; `is_clean`: a review found nothing."""
+    """Why a plan is refined. `closed` are the fragments left to a person; `is_clean`: a review
+    found nothing."""
 
     issues: Sequence[ValidationIssue] = ()
     triggers: Sequence[Trigger] = ()
@@ -54,9 +55,10 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class RefinementOutcome:
-    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067). `handed_over` are the
-    fragments that a person must look at from now on, `conflicts` the contradictions, `error` is why it could not be had
-    or used: the model's failure, no judgement of what it proposed."""
+    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067).
+    `handed_over` are the fragments that a person must look at from now on, `conflicts` the
+    contradictions, `error` is why it could not be had or used: the model's failure, no judgement of
+    what it proposed."""
 
     plan: Plan
     attempts: RefinementAttempts

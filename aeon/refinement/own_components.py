@@ -1,4 +1,5 @@
-"""Components of a person's own: named by `components.NAME` or given in Python, held to the published interfaces."""
+"""Components of a person's own: named by `components.NAME` or given in Python, held to the
+published interfaces."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ INTERFACES: Mapping[str, type] = {
 
 
 class GivenComponents(TypedDict, total=False):
-    """The components that a program may give: each a component that all runs share, or what makes one for each run."""
+    """The components that a program may give: each a component that all runs share, or what makes
+    one for each run."""
 
     planner: Planner | Callable[..., Planner] | None
     validator: Validator | Callable[..., Validator] | None
@@ -43,7 +45,8 @@ _PAGE = "`aeon docs components` has examples."
 
 @dataclass(frozen=True, slots=True)
 class OwnComponent:
-    """A component of a person's own. `factory` makes one for each run; `instance` is one that all runs share."""
+    """A component of a person's own. `factory` makes one for each run; `instance` is one that all
+    runs share."""
 
     named: str
     interface: type
@@ -52,8 +55,9 @@ class OwnComponent:
     instance: object = None
 
     def make(self, offered: Mapping[str, object]) -> Any:
-        """The component of one run; its factory is given what it names of what is offered, and its options. Raises
-        ConfigError for one that cannot be made, or lacks a method of its interface."""
+        """The component of one run; its factory is given what it names of what is offered, and its
+        options. Raises ConfigError for one that cannot be made, or lacks a method of its
+        interface."""
         if self.factory is None:
             return self.instance
         taken = _parameters_of(self.factory)
@@ -88,8 +92,9 @@ def describe_given(given: Mapping[str, object]) -> dict[str, OwnObject]:
 def load_components(
     configured: Mapping[str, OwnObject], given: Mapping[str, object]
 ) -> OwnComponents:
-    """Those that are configured, imported, and those that were `given` in Python instead: a component, or a class or
-    function that makes one for each run. Raises ConfigError for what cannot be imported, called, or lacks a method."""
+    """Those that are configured, imported, and those that were `given` in Python instead: a
+    component, or a class or function that makes one for each run. Raises ConfigError for what
+    cannot be imported, called, or lacks a method."""
     imported = {
         name: _load_configured(name, own) for name, own in configured.items() if name not in given
     }
@@ -125,8 +130,8 @@ def _take_given(name: str, given: object) -> OwnComponent:
 
 
 def check_interface(named: str, component: object, interface: type) -> None:
-    """Raise ConfigError for a component that lacks a method of the published interface, or whose method does not take
-    its arguments."""
+    """Raise ConfigError for a component that lacks a method of the published interface, or whose
+    method does not take its arguments."""
     for name, published in vars(interface).items():
         if name.startswith("_") or not inspect.isfunction(published):
             continue

@@ -1,5 +1,5 @@
-"""Refinement: ask for changes, let through what is sound, validate it, apply it (FR-004, FR-013, FR-049, FR-067,
-FR-079).
+"""Refinement: ask for changes, let through what is sound, validate it, apply it (FR-004, FR-013,
+FR-049, FR-067, FR-079).
 
     propose     the planner, with the issues as constraints
     admit       attempt limits, per fragment and in all
@@ -68,7 +68,8 @@ class _Screened:
 
 
 class Refiner:
-    """Refines plans. `ask` puts a question to the person; `one_final_step` holds the plan to a single final step."""
+    """Refines plans. `ask` puts a question to the person; `one_final_step` holds the plan to a
+    single final step."""
 
     def __init__(
         self,
@@ -103,8 +104,8 @@ class Refiner:
         return bool(triggers) or self._settings.when == "always"
 
     def asks_model(self, plan: Plan, occasion: Occasion) -> bool:
-        """Whether the planner needs a model: not for a plan of one step whose review found nothing, where nobody could
-        answer a question."""
+        """Whether the planner needs a model: not for a plan of one step whose review found nothing,
+        where nobody could answer a question."""
         nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
         return not nothing_to_do or self._settings.when == "always" or self._proposer is None
 
@@ -120,25 +121,39 @@ class Refiner:
         except UNUSABLE as error:
             go_on_without(error)
             return _without(plan, attempts, error)
+        return self._apply_proposal(plan, proposal, occasion, attempts, budget, model_asked=asks)
+
+    def _apply_proposal(
+        self,
+        plan: Plan,
+        proposal: Refinement,
+        occasion: Occasion,
+        attempts: RefinementAttempts,
+        budget: Budget,
+        *,
+        model_asked: bool,
+    ) -> RefinementOutcome:
         admission = counting.admit(proposal.actions, attempts, self._settings)
         screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
         report, rejected = self._review(plan, draft, budget, screened.errors)
         gone = [refusal.action for refusal in rejected]
-        final = self._apply(
-            plan, [each for each in draft.accepted if each not in gone], screened.subplans
-        )
+        sound = [action for action in draft.accepted if action not in gone]
+        final = self._apply(plan, sound, screened.subplans)
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
         refined = leave_to_person(_with_questions(final.plan, questions), handed_over)
         alone = open_issues(occasion.issues, occasion.closed)
-        is_last = is_stuck(plan, refined)
-        tried = admission.attempts
         attempts, conflicts = counting.leave_alone(
-            tried, alone, proposal.actions, self._settings, is_last=is_last
+            admission.attempts, alone, proposal.actions, self._settings, is_stuck(plan, refined)
         )
         refined = leave_to_person(refined, [fragment_of(issue) for issue in conflicts])
+        supervisor = SupervisorAssessment(
+            blocking=is_stuck(plan, refined),
+            issues=tuple(each.reason for each in refused),
+            repairs=final.accepted,
+        )
         record = RefinementRecord(
             triggers=tuple(str(trigger) for trigger in occasion.triggers),
             accepted=final.accepted,
@@ -149,28 +164,19 @@ class Refiner:
             declined=proposal.declined,
             unanswered=proposal.unanswered,
             fragment_report=report,
-            supervisor=SupervisorAssessment(
-                blocking=is_stuck(plan, refined),
-                issues=tuple(each.reason for each in refused),
-                repairs=final.accepted,
-            ),
-            model_asked=asks,
+            supervisor=supervisor,
+            model_asked=model_asked,
         )
-        return RefinementOutcome(
-            refined,
-            attempts,
-            record,
-            _make_remarks(record, occasion.issues),
-            handed_over,
-            conflicts,
-            next(iter(screened.errors), None),
-        )
+        remarks = _make_remarks(record, occasion.issues)
+        error = next(iter(screened.errors), None)
+        return RefinementOutcome(refined, attempts, record, remarks, handed_over, conflicts, error)
 
     def give_up(
         self, plan: Plan, triggers: Sequence[Trigger], attempts: RefinementAttempts
     ) -> RefinementOutcome:
-        """The plan at the limit of a run's refinements: its steps that are not complete are left to a person, as at the
-        limit of a fragment, so that what depends on them goes on with the best there is (FR-066)."""
+        """The plan at the limit of a run's refinements: its steps that are not complete are left to
+        a person, as at the limit of a fragment, so that what depends on them goes on with the best
+        there is (FR-066)."""
         steps = by_id(plan.steps)
         left = tuple(trigger.about for trigger in triggers if trigger.about in steps)
         return RefinementOutcome(leave_to_person(plan, left), attempts, handed_over=left)
@@ -311,9 +317,9 @@ def _select_outputs(plan: Plan, draft: DeltaResult) -> dict[str, str]:
 def _reject_actions(
     report: SemanticValidationReport, plan: Plan, draft: DeltaResult, reject_severity: Severity
 ) -> tuple[RefusedAction, ...]:
-    """The actions of a draft of a plan that an issue refuses, by the severity that the model gave it: an issue at a
-    step the action is about, or at a step that depended, or would depend, on one of those. One about no step refuses
-    all."""
+    """The actions of a draft of a plan that an issue refuses, by the severity that the model gave
+    it: an issue at a step the action is about, or at a step that depended, or would depend, on one
+    of those. One about no step refuses all."""
     grave = {i.step_id: i for i in report.issues if reaches(i.severity, reject_severity)}
     refused = []
     for action in draft.accepted:
@@ -332,8 +338,8 @@ def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
 
 
 def is_stuck(before: Plan, after: Plan) -> bool:
-    """Whether nothing changed and nothing can run. A question without an answer changes nothing, and neither does
-    leaving a step to a person."""
+    """Whether nothing changed and nothing can run. A question without an answer changes nothing,
+    and neither does leaving a step to a person."""
     is_answered = any(
         question.answer is not None for question in after.questions[len(before.questions) :]
     )

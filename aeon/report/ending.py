@@ -1,4 +1,5 @@
-"""How a run ended: the verdict, its figures, what is open, and what to type next by the reason it ended."""
+"""How a run ended: the verdict, its figures, what is open, and what to type next by the reason it
+ended."""
 
 from __future__ import annotations
 
@@ -63,8 +64,8 @@ _ONLY_SCORES = {*SCORE_CODES, "question", "for you"}
 
 
 def ending(result: RunResult, directory: Path, *, ways: bool = True) -> str:
-    """What went wrong, how the run ended and where its artefacts and its page are, what is open, and, with `ways`,
-    each command that would help."""
+    """What went wrong, how the run ended and where its artefacts and its page are, what is open,
+    and, with `ways`, each command that would help."""
     error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
     line = f"{headline(result)} {describe_spent(result)} Artefacts: {directory}"
     page = find_page(directory)
@@ -114,7 +115,8 @@ def _format_figure(value: float) -> str:
 
 
 def tone(result: RunResult) -> Literal["good", "warn", "bad"]:
-    """How an end is to be shown: `good` (green) only where the run did without nothing, `bad` where it failed."""
+    """How an end is to be shown: `good` (green) only where the run did without nothing, `bad` where
+    it failed."""
     if result.exit_status == 1:
         return "bad"
     return "good" if result.exit_status == 0 and not result.degraded else "warn"
@@ -207,7 +209,8 @@ def _describe_saved(saved: Saved) -> str:
 
 
 def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
-    """The models that have no price, and those whose server did not say what an answer used; empty without any."""
+    """The models that have no price, and those whose server did not say what an answer used; empty
+    without any."""
     unpriced = set[str]()
     unreported = set[str]()
     for usage in usages:
@@ -228,8 +231,9 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
 
 
 def open_points(result: RunResult) -> Points:
-    """What a run leaves open, as names and texts: what it did without, scores below their threshold, unmet criteria,
-    issues, steps that lack something, and the questions that only a person can answer; at most 8 of each kind."""
+    """What a run leaves open, as names and texts: what it did without, scores below their
+    threshold, unmet criteria, issues, steps that lack something, and the questions that only a
+    person can answer; at most 8 of each kind."""
     kinds = [[(_LACKS[one.kind], f"{one.message}. {one.remedy}") for one in result.degraded]]
     if result.exit_status:
         kinds += _gaps(result)
@@ -343,7 +347,8 @@ def _ways_to_accept(result: RunResult, names: set[str]) -> Iterator[_Way]:
 
 
 def ask_for_more(result: RunResult, directory: Path) -> Points:
-    """After a run that converged and leaves nothing to do, the command for a threshold above the score that it has."""
+    """After a run that converged and leaves nothing to do, the command for a threshold above the
+    score that it has."""
     if not result.converged or not result.scores or not is_resumable(result):
         return []
     completeness = result.scores.completeness_score or 0.0
@@ -355,8 +360,8 @@ def ask_for_more(result: RunResult, directory: Path) -> Points:
 
 
 def raise_limits(result: RunResult) -> list[str]:
-    """The overrides that double the limit which ended the run; a spent TTL becomes at least what the plan was expected
-    to take."""
+    """The overrides that double the limit which ended the run; a spent TTL becomes at least what
+    the plan was expected to take."""
     reason = result.termination_reason
     configuration = result.configuration
     limits = configuration["limits"]
@@ -382,14 +387,16 @@ def _raise_budget(result: RunResult) -> list[str]:
 
 
 def estimate_cycles(result: RunResult) -> int:
-    """What the plan was expected to take when it was made; a little more, where steps are tools with arguments."""
+    """What the plan was expected to take when it was made; a little more, where steps are tools
+    with arguments."""
     steps = result.history.passes[0].steps
     plan = Plan(goal="", steps=steps)
     return len(steps) if _is_core(result) else count_expected_calls(plan)
 
 
 def _base_for(result: RunResult, needed: int) -> int:
-    """The least multiple of the base, twofold or more, that gives every profile of the run so many cycles."""
+    """The least multiple of the base, twofold or more, that gives every profile of the run so many
+    cycles."""
     given = complete_table(result.configuration["ttl"])
     table = TTLTable.model_validate(given, context=OWN_LEVELS)
     profiles = [passed.taskprofile for passed in result.history.passes if passed.taskprofile]
@@ -433,12 +440,14 @@ def is_replay(result: RunResult) -> bool:
 
 
 def is_under_way(result: RunResult) -> bool:
-    """Whether the run may still be going on, or was never to go on: it has nothing to be resumed from."""
+    """Whether the run may still be going on, or was never to go on: it has nothing to be resumed
+    from."""
     return isinstance(result, PartialResult) and result.state in ("running", "plan")
 
 
 def is_resumable(result: RunResult) -> bool:
-    """Whether answers are stored and there are any: a model's, or those of tools that completed a step."""
+    """Whether answers are stored and there are any: a model's, or those of tools that completed a
+    step."""
     answered = bool(result.usage.total.requests) or any(
         step.status == "complete" for step in _steps(result)
     )

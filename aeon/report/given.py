@@ -25,7 +25,8 @@ def name_defaults(result: RunResult, keys: Collection[str]) -> str:
 
 
 def list_changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
-    """The keys of the configuration that differ from the defaults, with their values and the defaults."""
+    """The keys of the configuration that differ from the defaults, with their values and the
+    defaults."""
     kind = result.configuration["provider"]["kind"]
     default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(
         mode="json", by_alias=True

@@ -1,4 +1,5 @@
-"""A page as one HTML file: a Jinja template, a style sheet, a script allowed by its hash, and one island of JSON."""
+"""A page as one HTML file: a Jinja template, a style sheet, a script allowed by its hash, and one
+island of JSON."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ _ADDRESSES = ("https:", "http:", "mailto:", "#")
 
 
 def render_page(name: str, data: Any, **values: Any) -> bytes:
-    """The page of the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there is one, inside.
-    `data` are JSON values for the script, `values` the template's variables, each escaped. The page loads nothing and
-    sends nothing."""
+    """The page of the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there
+    is one, inside. `data` are JSON values for the script, `values` the template's variables, each
+    escaped. The page loads nothing and sends nothing."""
     look = _AS.get(name, name)
     script = _asset(f"{look}.js")
     style = _asset("page.css")
@@ -51,7 +52,8 @@ def render_part(name: str, **values: Any) -> Markup:
 
 
 def _island(data: Any) -> Markup:
-    """JSON that no text in it can end: `<` stands nowhere. The script shows its texts, so controls are escaped."""
+    """JSON that no text in it can end: `<` stands nowhere. The script shows its texts, so controls
+    are escaped."""
     text = json.dumps(without_controls(data), ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
@@ -66,7 +68,8 @@ def without_controls(data: Any) -> Any:
 
 
 class _Compiled(FileSystemBytecodeCache):
-    """Compiled templates beside them, as Python keeps its modules; where nothing can be written, none are kept."""
+    """Compiled templates beside them, as Python keeps its modules; where nothing can be written,
+    none are kept."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
@@ -89,7 +92,8 @@ def _environment() -> Environment:
 
 
 def _escape_text(value: Any) -> Any:
-    """What a page shows of a value: of text, controls as escapes; of markup, which was made here, itself."""
+    """What a page shows of a value: of text, controls as escapes; of markup, which was made here,
+    itself."""
     return escape_controls(value) if type(value) is str else value
 
 
@@ -104,8 +108,9 @@ def _hash_of(script: str) -> str:
 
 
 def render_markdown(text: str) -> Markup:
-    """A text in Markdown as HTML: HTML in it is shown as text, links lead to web and mail addresses alone, and images
-    are links. One of more than MOST_RENDERED characters is shown as it is written."""
+    """A text in Markdown as HTML: HTML in it is shown as text, links lead to web and mail addresses
+    alone, and images are links. One of more than MOST_RENDERED characters is shown as it is
+    written."""
     text = escape_controls(text)
     if len(text) > MOST_RENDERED:
         return Markup("<pre>{}</pre>").format(text)

@@ -12,9 +12,9 @@ from aeon.report.record import Call, Line, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A request, a tool call, or a wait before a request is sent again, in the order of their beginning. `key` is its
-    anchor on the page (empty for a wait), `repairs` the call whose answer it repairs;
-    times are seconds since the run began."""
+    """A request, a tool call, or a wait before a request is sent again, in the order of their
+    beginning. `key` is its anchor on the page (empty for a wait), `repairs` the call whose answer
+    it repairs; times are seconds since the run began."""
 
     key: str
     kind: str
@@ -111,8 +111,8 @@ def _seconds_since(began: datetime, line: Line) -> float:
 
 
 def find_critical(items: Sequence[Item]) -> list[Item]:
-    """The chain of items that the run waited for: the last to end, before it the last that had ended when it began,
-    and so on to the first; in order of time."""
+    """The chain of items that the run waited for: the last to end, before it the last that had
+    ended when it began, and so on to the first; in order of time."""
     chain: list[Item] = []
     horizon = float("inf")
     for item in sorted(items, key=lambda each: each.end, reverse=True):

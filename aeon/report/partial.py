@@ -50,15 +50,15 @@ _MOMENT = timedelta(microseconds=1)
 
 
 class PartialResult(RunResult):
-    """The result of a run that has none: what its journals hold. `state`: it is `running`, `cut off`, one of these two
-    (`unfinished`), or made a `plan` alone."""
+    """The result of a run that has none: what its journals hold. `state`: it is `running`, `cut
+    off`, one of these two (`unfinished`), or made a `plan` alone."""
 
     state: Literal["running", "cut off", "unfinished", "plan"]
 
 
 def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
-    """What the journals of a run tell, whose `events` these are. Raises ArtefactError where they cannot be read, or its
-    composed configuration is not there."""
+    """What the journals of a run tell, whose `events` these are. Raises ArtefactError where they
+    cannot be read, or its composed configuration is not there."""
     state = end_without_result(directory)
     origin = read_document(directory / FILE)
     try:
@@ -110,24 +110,20 @@ def _assemble(
     if origin["synthetic"]:
         run = run.model_copy(update={"answer_mark": f"{SIMULATED_LINE}\n"})
     timings = _timings(events)
+    run_id = origin["run_id"]
+    task = origin["task"]
     thresholds = {"convergence_criteria": configuration["convergence"]}
     outcome = build_outcome(
-        origin["run_id"],
-        origin["task"],
-        thresholds,
-        run,
-        "interrupted",
-        None,
-        timings.total_seconds,
+        run_id, task, thresholds, run, "interrupted", None, timings.total_seconds
     )
     assessed = latest_assessed(run.passes)
     assessment = run.assessment
     provider = origin["provider"]
     return PartialResult(
         state=state,
-        run_id=origin["run_id"],
+        run_id=run_id,
         synthetic=bool(origin["synthetic"]),
-        task=origin["task"],
+        task=task,
         answer=outcome.answer,
         converged=False,
         termination_reason="interrupted",
@@ -213,7 +209,8 @@ def _models(events: Sequence[Line]) -> dict[str, list[str]]:
 
 
 def _read_passes(events: Sequence[Line], plans: Mapping[int, Plan]) -> Iterator[ExecutionPass]:
-    """The passes, the last as far as it came; before the first, one that holds what the run began with."""
+    """The passes, the last as far as it came; before the first, one that holds what the run began
+    with."""
     starts = [place for place, line in enumerate(events) if line["event"] == "pass_started"]
     if not starts:
         yield _read_pass(0, events, None)

@@ -1,4 +1,5 @@
-"""Patterns across the passes of a run (FR-076): counts, and comparisons of the scores that the judge gave."""
+"""Patterns across the passes of a run (FR-076): counts, and comparisons of the scores that the
+judge gave."""
 
 from __future__ import annotations
 
@@ -15,9 +16,10 @@ from aeon.report.record import Call, Record
 
 
 class RefinementGain(Value):
-    """What followed one refinement. `gain` is the change of the mean of the three scores from its pass to the next
-    assessed one, `to_pass`; `tokens` are those of the refinement and of what came after it, up to that assessment. None
-    where there is no assessment before or after it, as of the refinement of pass 0, or no journal."""
+    """What followed one refinement. `gain` is the change of the mean of the three scores from its
+    pass to the next assessed one, `to_pass`; `tokens` are those of the refinement and of what came
+    after it, up to that assessment. None where there is no assessment before or after it, as of the
+    refinement of pass 0, or no journal."""
 
     pass_number: int
     to_pass: int | None = None
@@ -30,8 +32,8 @@ class RefinementGain(Value):
 
 
 class RefinedFragment(Value):
-    """A step that refinements were about: how often, in which passes, how many of the changes were refused, and whether
-    it was left to a person in the end."""
+    """A step that refinements were about: how often, in which passes, how many of the changes were
+    refused, and whether it was left to a person in the end."""
 
     step_id: str
     times: int
@@ -41,8 +43,8 @@ class RefinedFragment(Value):
 
 
 class Patterns(Value):
-    """The patterns of one run. A field is empty where the run, or what is left of it, says nothing on it; passes are
-    given by their numbers."""
+    """The patterns of one run. A field is empty where the run, or what is left of it, says nothing
+    on it; passes are given by their numbers."""
 
     assessed: tuple[scores.AssessedPass, ...] = ()
     thresholds: dict[str, float] = Field(default_factory=dict)
@@ -155,7 +157,8 @@ def _gain(
 
 
 def _tokens_between(number: int, following: int, calls: Sequence[Call]) -> int:
-    """The tokens of the refinement of a pass and of all after it, up to the assessment of the pass `following`."""
+    """The tokens of the refinement of a pass and of all after it, up to the assessment of the pass
+    `following`."""
 
     def belongs(call: Call) -> bool:
         if call.phase == "REFINE":

@@ -1,4 +1,5 @@
-"""A finished run read back from its directory: its result, its journals, and each call with its prompt and answer."""
+"""A finished run read back from its directory: its result, its journals, and each call with its
+prompt and answer."""
 
 from __future__ import annotations
 
@@ -64,11 +65,12 @@ def _nothing() -> None:
 class Call:
     """One request to a model, and what came of it.
 
-    `number` counts the requests of a run from 1, in order of dispatch. `cycle` is the LLM cycle it was charged to (0:
-    the free profile call), `attempt` 0 for the call itself and 1, 2 for its repairs. `started` is ISO 8601, UTC.
-    `request` (model, messages, schema, strict, parameters, sample; read from the store each time) and `text`, the raw
-    answer, are None where no store has them; `cost` is None without a price; `error` is the error's class for a request
-    that failed, else None.
+    `number` counts the requests of a run from 1, in order of dispatch. `cycle` is the LLM cycle it
+    was charged to (0: the free profile call), `attempt` 0 for the call itself and 1, 2 for its
+    repairs. `started` is ISO 8601, UTC. `request` (model, messages, schema, strict, parameters,
+    sample; read from the store each time) and `text`, the raw answer, are None where no store has
+    them; `cost` is None without a price; `error` is the error's class for a request that failed,
+    else None.
     """
 
     number: int
@@ -96,14 +98,16 @@ class Call:
 
     @property
     def request(self) -> Mapping[str, Any] | None:
-        """What was sent, read from the store each time: the prompts of a long run do not fit into memory together."""
+        """What was sent, read from the store each time: the prompts of a long run do not fit into
+        memory together."""
         return self.read_request()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A run as its directory tells it. `origin` is `run.json`, `overrides` what the command line changed; `events` are
-    the lines of `events.jsonl`, in order of dispatch. What was not written, or is gone, is empty."""
+    """A run as its directory tells it. `origin` is `run.json`, `overrides` what the command line
+    changed; `events` are the lines of `events.jsonl`, in order of dispatch. What was not written,
+    or is gone, is empty."""
 
     directory: Path
     result: RunResult
@@ -118,14 +122,16 @@ class Record:
         return tuple(_journal(self.directory / "cycles.jsonl", "step_number"))
 
     def to_frame(self) -> Frame:
-        """A frame of pandas with a row for each request, its tokens in columns. Raises ConfigError without pandas."""
+        """A frame of pandas with a row for each request, its tokens in columns. Raises ConfigError
+        without pandas."""
         return as_frame({**_fields(call), **asdict(call.usage)} for call in self.calls)
 
 
 def load_record(directory: Path | str, result: RunResult | None = None) -> Record:
-    """Read a run's directory; `result` is what it gave, if that is at hand. A run without one, running or cut off,
-    has what its journals tell (`PartialResult`). Raises ArtefactError for a directory that holds no run that
-    can be read; journals and stores of a run with a result that cannot be read are left out."""
+    """Read a run's directory; `result` is what it gave, if that is at hand. A run without one,
+    running or cut off, has what its journals tell (`PartialResult`). Raises ArtefactError for a
+    directory that holds no run that can be read; journals and stores of a run with a result that
+    cannot be read are left out."""
     directory = Path(directory)
     events = read_events(directory)
     result = result or _load_result(directory, events)
@@ -176,7 +182,8 @@ def _fields(call: Call) -> dict[str, Any]:
 
 
 def read_events(directory: Path) -> list[Line]:
-    """The events of a run in order of dispatch, also of one that left no result; none when they cannot be read."""
+    """The events of a run in order of dispatch, also of one that left no result; none when they
+    cannot be read."""
     return [
         line
         for line in _journal(directory / "events.jsonl", "sequence", "part")
@@ -185,7 +192,8 @@ def read_events(directory: Path) -> list[Line]:
 
 
 def _is_whole(line: Line) -> bool:
-    """Whether a line is an event with all that is read of it; a program may have been cut off, a disk be full."""
+    """Whether a line is an event with all that is read of it; a program may have been cut off, a
+    disk be full."""
     event = line.get("event")
     if not isinstance(event, str) or not _fits(line, shape := _READ.get(event, {})):
         return False
@@ -212,7 +220,8 @@ def _journal(path: Path, *order: str) -> list[Line]:
 
 
 class Requests:
-    """The requests to models in a store, which is opened for each: a record of many runs holds no files open."""
+    """The requests to models in a store, which is opened for each: a record of many runs holds no
+    files open."""
 
     def __init__(self, path: Path, backend: OwnObject) -> None:
         self._path = path
@@ -260,7 +269,8 @@ def _find_requests(directory: Path, result: RunResult) -> Requests | None:
 
 
 def _calls(events: Iterable[Line], requests: Requests | None, result: RunResult) -> Iterable[Call]:
-    """The requests among the events, each with the answer that was stored from the same place of the run."""
+    """The requests among the events, each with the answer that was stored from the same place of
+    the run."""
     stored: _StoredAnswers = defaultdict(deque)
     for place, key, text in requests.answers() if requests else ():
         stored[place].append((key, text))

@@ -1,4 +1,5 @@
-"""The runs under a folder: how each one ended, what it cost, how large it is; and removing what a run left."""
+"""The runs under a folder: how each one ended, what it cost, how large it is; and removing what a
+run left."""
 
 from __future__ import annotations
 
@@ -40,10 +41,11 @@ _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 
 
 class Listed(Value):
-    """A run as a list shows it. `ended` is its termination reason, or `running`, `cut off` (there is no result, and no
-    program writes there any more), `unfinished` (the same, where that cannot be told), `plan` (of `aeon plan`) or
-    `unreadable`, of another version as well. `cost` is None where it is not known, `bytes` what its directory holds,
-    `stands_on` the runs that it goes on with."""
+    """A run as a list shows it. `ended` is its termination reason, or `running`, `cut off` (there
+    is no result, and no program writes there any more), `unfinished` (the same, where that cannot
+    be told), `plan` (of `aeon plan`) or `unreadable`, of another version as well. `cost` is None
+    where it is not known, `bytes` what its directory holds, `stands_on` the runs that it goes on
+    with."""
 
     directory: Path
     started: AwareDatetime
@@ -71,7 +73,8 @@ class Listed(Value):
 
 
 def find_runs(folder: Path) -> list[Listed]:
-    """The runs in a folder and below it, newest first, without hidden folders, links, and rows of batches."""
+    """The runs in a folder and below it, newest first, without hidden folders, links, and rows of
+    batches."""
     return sorted(
         (_read(path) for path in _directories(folder)), key=lambda run: run.started, reverse=True
     )
@@ -179,8 +182,9 @@ def end_without_result(directory: Path) -> str:
 
 
 def remove_run(run: Listed, above: Path) -> list[Path]:
-    """Remove what a run left, then the directories that this leaves empty below `above`, and a multirun's own files
-    with its last job. Gives back what is somebody's own and stays. Raises OSError."""
+    """Remove what a run left, then the directories that this leaves empty below `above`, and a
+    multirun's own files with its last job. Gives back what is somebody's own and stays. Raises
+    OSError."""
     plan = ("plan.yaml",) if run.ended == "plan" else ()
     store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
     # A store that is no file of SQLite has this name, which else is somebody's own.

@@ -1,4 +1,5 @@
-"""Which runs of a folder a person asks for: a condition on their figures, a time, words of their task."""
+"""Which runs of a folder a person asks for: a condition on their figures, a time, words of their
+task."""
 
 from __future__ import annotations
 
@@ -28,15 +29,17 @@ _HINT = f"A condition compares {', '.join(NAMES)}: where='completeness<0.9 and e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which runs are asked for. `where` is a condition as Python writes it, `since` a date, a time, or how long ago
-    (`7d`, `12h`, `30m`), `task` words in their order that its task has, in any case; None: all of them."""
+    """Which runs are asked for. `where` is a condition as Python writes it, `since` a date, a time,
+    or how long ago (`7d`, `12h`, `30m`), `task` words in their order that its task has, in any
+    case; None: all of them."""
 
     where: str | None = None
     since: str | None = None
     task: str | None = None
 
     def select(self, runs: Iterable[Listed], now: datetime) -> list[Listed]:
-        """The runs that fit, in their order. Raises ConfigError for a condition or a time that cannot be read."""
+        """The runs that fit, in their order. Raises ConfigError for a condition or a time that
+        cannot be read."""
         fits = [
             test
             for test in (self._by_condition(), self._by_time(now), self._by_task())

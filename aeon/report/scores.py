@@ -1,4 +1,5 @@
-"""What the judge said, pass beside pass: scores, what held convergence back, plateaus, regressions, contradictions."""
+"""What the judge said, pass beside pass: scores, what held convergence back, plateaus, regressions,
+contradictions."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
 
 
 class AssessedPass(Value):
-    """A pass that was assessed: its scores by name, the criteria met or not, and the codes of what failed."""
+    """A pass that was assessed: its scores by name, the criteria met or not, and the codes of what
+    failed."""
 
     pass_number: int
     scores: dict[str, float]
@@ -27,8 +29,9 @@ class AssessedPass(Value):
 
 
 class Blocker(Value):
-    """What held convergence back, by its reason code: in which passes, and whether in the last assessment too. Of a
-    score the threshold, the best and the last value; `words` are the model's, of the last pass that it held back."""
+    """What held convergence back, by its reason code: in which passes, and whether in the last
+    assessment too. Of a score the threshold, the best and the last value; `words` are the model's,
+    of the last pass that it held back."""
 
     code: str
     kind: Literal["score", "criterion", "issue", "unavailable"]
@@ -42,8 +45,9 @@ class Blocker(Value):
 
 
 class Regression(Value):
-    """A score that fell, or a criterion (1: met, 0: not) that is not met any more, from one assessed pass to the next;
-    `refined` are the steps that refinements between the two were about."""
+    """A score that fell, or a criterion (1: met, 0: not) that is not met any more, from one
+    assessed pass to the next; `refined` are the steps that refinements between the two were
+    about."""
 
     name: str
     kind: Literal["score", "criterion"]
@@ -55,9 +59,10 @@ class Regression(Value):
 
 
 class JudgeConflict(Value):
-    """Two things that the judge said and that do not go together. `same_work`: the same answer from the same outputs of
-    steps has another score, or another word on a criterion, in the pass after. `pairs`: two of plan, steps and answer
-    (`name`) disagree in a pass whose scores all reach their thresholds; `values` is the consistency score."""
+    """Two things that the judge said and that do not go together. `same_work`: the same answer from
+    the same outputs of steps has another score, or another word on a criterion, in the pass after.
+    `pairs`: two of plan, steps and answer (`name`) disagree in a pass whose scores all reach their
+    thresholds; `values` is the consistency score."""
 
     kind: Literal["same_work", "pairs"]
     name: str
@@ -166,7 +171,8 @@ def _differences(before: AssessedPass, after: AssessedPass) -> dict[str, tuple[f
 
 
 def find_plateaus(assessed: Sequence[AssessedPass]) -> tuple[tuple[int, ...], ...]:
-    """Passes running, two at least, that differ from the first of them in no score, criterion or missed code."""
+    """Passes running, two at least, that differ from the first of them in no score, criterion or
+    missed code."""
     stretches: list[list[AssessedPass]] = []
     for each in assessed:
         first = stretches[-1][0] if stretches else None
@@ -185,7 +191,8 @@ def find_plateaus(assessed: Sequence[AssessedPass]) -> tuple[tuple[int, ...], ..
 
 
 def find_without_gain(assessed: Sequence[AssessedPass]) -> tuple[int, ...]:
-    """The passes in which, against the assessed pass before, no score rose, no criterion was met and no code went."""
+    """The passes in which, against the assessed pass before, no score rose, no criterion was met
+    and no code went."""
     return tuple(
         after.pass_number
         for before, after in pairwise(assessed)
@@ -197,7 +204,8 @@ def find_without_gain(assessed: Sequence[AssessedPass]) -> tuple[int, ...]:
 def find_regressions(
     assessed: Sequence[AssessedPass], refined: Mapping[int, Sequence[str]]
 ) -> tuple[Regression, ...]:
-    """What fell from one assessed pass to the next; `refined` has the steps that the refinement of a pass was about."""
+    """What fell from one assessed pass to the next; `refined` has the steps that the refinement of
+    a pass was about."""
     return tuple(
         Regression(
             name=name,
@@ -263,6 +271,7 @@ def _find_denied_scores(
 def _find_disagreeing_pairs(assessment: ConvergenceAssessment | None) -> Iterator[str]:
     pairs = assessment.scores.consistency_status if assessment else {}
     for name, status in pairs.items():
-        # What memory holds may be of a step that was replaced; the score is of plan, steps and answer.
+        # What memory holds may be of a step that was replaced; the score is of plan, steps and
+        # answer.
         if status.status == "inconsistent" and "memory" not in name:
             yield name

@@ -1,4 +1,5 @@
-"""What a run used, and where: tokens, seconds and money; repairs, waits, and prompts that begin as an earlier one."""
+"""What a run used, and where: tokens, seconds and money; repairs, waits, and prompts that begin as
+an earlier one."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _COUNTS = ("requests", "input_tokens", "output_tokens", "cached_tokens", "cache_
 
 
 class Spending(Value):
-    """What requests and tools took. `seconds` are theirs added up, waits for retries included: what ran side by side
-    counts twice. `cost` is None where something has no known price."""
+    """What requests and tools took. `seconds` are theirs added up, waits for retries included: what
+    ran side by side counts twice. `cost` is None where something has no known price."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -40,8 +41,8 @@ class Spending(Value):
 
 
 class RepairRate(Value):
-    """Of so many answers, those that broke their schema: `repaired` were put right, `unrecoverable` were not. `rate` is
-    the share of both, in [0, 1]."""
+    """Of so many answers, those that broke their schema: `repaired` were put right, `unrecoverable`
+    were not. `rate` is the share of both, in [0, 1]."""
 
     answers: int
     repaired: int
@@ -50,16 +51,16 @@ class RepairRate(Value):
 
 
 class RetryWait(Value):
-    """Requests that were sent again after an error of one class: how often, and the seconds in which one or more of
-    them waited; what waited side by side counts once."""
+    """Requests that were sent again after an error of one class: how often, and the seconds in
+    which one or more of them waited; what waited side by side counts once."""
 
     times: int
     seconds: float
 
 
 class PrefixShare(Value):
-    """Of the characters of prompts from pass 2 on, those that repeat the beginning of a prompt sent before in the run.
-    `share` is None where no such prompt is known."""
+    """Of the characters of prompts from pass 2 on, those that repeat the beginning of a prompt sent
+    before in the run. `share` is None where no such prompt is known."""
 
     characters: int = 0
     repeated: int = 0
@@ -67,8 +68,8 @@ class PrefixShare(Value):
 
 
 def spend(record: Record) -> dict[str, dict[Any, Spending]]:
-    """`by_pass`, `by_phase`, `by_step` (most seconds first) and `by_call` (most tokens first, with `tool` for tools).
-    Without a journal only what the result has of passes and calls."""
+    """`by_pass`, `by_phase`, `by_step` (most seconds first) and `by_call` (most tokens first, with
+    `tool` for tools). Without a journal only what the result has of passes and calls."""
     if not record.events:
         return _spend_of_result(record.result)
     charged: dict[str, defaultdict[Any, list[Spending]]] = {
@@ -126,8 +127,9 @@ def _of_usage(usage: TokenUsage, seconds: float = 0.0) -> Spending:
 
 
 def repair_rates(record: Record) -> dict[str, dict[str, RepairRate]]:
-    """`repairs_by_call` and `repairs_by_model`, the highest rate first: of the calls whose answers were repaired, and
-    of the models that gave them. Without a journal every request counts as an answer, and models are not known."""
+    """`repairs_by_call` and `repairs_by_model`, the highest rate first: of the calls whose answers
+    were repaired, and of the models that gave them. Without a journal every request counts as an
+    answer, and models are not known."""
     first = [call for call in record.calls if call.attempt == 0 and call.error is None]
     models = {(call.call, call.cycle): call.model for call in first}
     repairs = record.result.repairs
@@ -189,11 +191,12 @@ def _add_up_spans(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
-    """How much of the prompts from pass 2 on repeats the beginning of an earlier one. A prompt is its messages, one
-    after the other."""
+    """How much of the prompts from pass 2 on repeats the beginning of an earlier one. A prompt is
+    its messages, one after the other."""
     characters = 0
     repeated = 0
-    # Prompts grow and share most of their lines: each line is held once, in the order of its prompts.
+    # Prompts grow and share most of their lines: each line is held once, in the order of its
+    # prompts.
     earlier: list[list[str]] = []
     known: dict[str, str] = {}
     for call in calls:

@@ -21,7 +21,8 @@ COMPARED = (
 
 
 def steps_carried_out(record: ExecutionPass) -> Iterator[PlanStep]:
-    """The steps that a pass began with, as they were at its end, before its refinement changed them."""
+    """The steps that a pass began with, as they were at its end, before its refinement changed
+    them."""
     ended = {step.step_id: step for step in record.steps}
     for change in record.refinement.changes if record.refinement else ():
         if change.before is not None:

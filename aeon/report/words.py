@@ -1,4 +1,5 @@
-"""Text as a person sees it, on a terminal or a page: on one line, commands to type, numbers, durations, signs."""
+"""Text as a person sees it, on a terminal or a page: on one line, commands to type, numbers,
+durations, signs."""
 
 from __future__ import annotations
 
@@ -39,8 +40,9 @@ MOST_RENDERED = 200_000
 
 
 def escape_controls(text: str, *, json: bool = False) -> str:
-    """The text with escapes for what could steer a terminal, or show a text in another order than it has: C0 and C1
-    controls but tabs and line breaks, and those for the direction of writing. With `json` as JSON has them."""
+    """The text with escapes for what could steer a terminal, or show a text in another order than
+    it has: C0 and C1 controls but tabs and line breaks, and those for the direction of writing.
+    With `json` as JSON has them."""
 
     def escape(found: re.Match[str]) -> str:
         code = ord(found[0])
@@ -50,15 +52,16 @@ def escape_controls(text: str, *, json: bool = False) -> str:
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """Text on one line without control characters, so that no text can steer a terminal; at most `limit` characters."""
+    """Text on one line without control characters, so that no text can steer a terminal; at most
+    `limit` characters."""
     line = text if text.isprintable() else "".join(ch if ch.isprintable() else " " for ch in text)
     line = " ".join(line.split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def program() -> str:
-    """What to type here for this program: `python -m aeon`, or with the path of this Python where another, or none, is
-    on the PATH."""
+    """What to type here for this program: `python -m aeon`, or with the path of this Python where
+    another, or none, is on the PATH."""
     own = Path(sys.executable)
     python = shutil.which("python")
     if python and Path(python).absolute().parent == own.parent:
@@ -92,7 +95,8 @@ def command_of(arguments: Sequence[str]) -> str:
 
 
 def quote_override(argument: str) -> str:
-    """An argument with its value quoted for a shell; what cannot be printed is escaped as bash and zsh read it."""
+    """An argument with its value quoted for a shell; what cannot be printed is escaped as bash and
+    zsh read it."""
     key, equals, value = argument.partition("=")
     if not equals or shlex.quote(key) != key:
         key = ""
@@ -164,5 +168,6 @@ def is_utf(encoding: str) -> bool:
 
 
 def to_ascii(text: str) -> str:
-    """The text with each sign as an ASCII character, so that its width stays the same; other characters stay."""
+    """The text with each sign as an ASCII character, so that its width stays the same; other
+    characters stay."""
     return text.translate(_ASCII)

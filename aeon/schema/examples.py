@@ -1,5 +1,6 @@
-"""Values made from a schema: examples of what it asks for, wishes fitted to it, and values completed by it. Plain
-keywords are known; for a `pattern`, give `examples` or a `default`. What is made is valid, or refused."""
+"""Values made from a schema: examples of what it asks for, wishes fitted to it, and values
+completed by it. Plain keywords are known; for a `pattern`, give `examples` or a `default`. What is
+made is valid, or refused."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from aeon.schema.json_schema import is_type, resolve
 from aeon.schema.validators import is_valid
 from aeon.schema.visits import MOST_VISITS
 
-# Deeper than the first, lists are empty and what may be null is null; deeper than the second nothing is made.
+# Deeper than the first, lists are empty and what may be null is null; deeper than the second
+# nothing is made.
 _SPARE_DEPTH = 4
 _MAX_DEPTH = 24
 _MOST_VALUES = 1000
@@ -35,8 +37,8 @@ class NoExample(Exception):
 def make_example(
     schema: Mapping[str, Any], wish: Any = NOTHING, text: Callable[[str], str] = lambda _: "text"
 ) -> Any:
-    """A value that the schema accepts, with all that it requires, and as much of `wish` as it allows. `text` makes the
-    texts of properties by their names. Raises NoExample."""
+    """A value that the schema accepts, with all that it requires, and as much of `wish` as it
+    allows. `text` makes the texts of properties by their names. Raises NoExample."""
     if wish is not NOTHING and is_valid(schema, wish):
         return wish
     made = _Maker(schema, text).make(schema, wish)
@@ -46,8 +48,8 @@ def make_example(
 
 
 def complete_value(schema: Mapping[str, Any], given: Any, text: Callable[[str], str]) -> Any:
-    """`given`, never changed, with every required property that it lacks: null or an empty list where that is allowed,
-    else as in an example. As it is given, where none can be made."""
+    """`given`, never changed, with every required property that it lacks: null or an empty list
+    where that is allowed, else as in an example. As it is given, where none can be made."""
     try:
         return _Maker(schema, text).complete(schema, given)
     except NoExample:
@@ -159,8 +161,8 @@ class _Maker:
 
 
 def _choose_listed(flat: Mapping[str, Any], wish: Any, depth: int) -> Any:
-    """The value that a schema lists: as wished for where only these are allowed, else any example; NOTHING where it
-    lists none."""
+    """The value that a schema lists: as wished for where only these are allowed, else any example;
+    NOTHING where it lists none."""
     allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
     if wish is not NOTHING:
         # True is equal to 1, and only one of them may be listed.

@@ -1,8 +1,9 @@
-"""A person's schema file held against the packaged one of the same call: what the program reads must be in it.
+"""A person's schema file held against the packaged one of the same call: what the program reads
+must be in it.
 
-Both are walked side by side. At every place a person's schema has the same types as the packaged one, all its
-properties, and no other values where the packaged one lists them. Properties of its own are asked of the model like all
-others; what is answered there is neither checked nor read.
+Both are walked side by side. At every place a person's schema has the same types as the packaged
+one, all its properties, and no other values where the packaged one lists them. Properties of its
+own are asked of the model like all others; what is answered there is neither checked nor read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from aeon.schema.json_schema import pointer, resolve, type_of
 
 
 class _Shape:
-    """What a schema allows, all its alternatives together, references followed; `place` is that of its properties."""
+    """What a schema allows, all its alternatives together, references followed; `place` is that of
+    its properties."""
 
     def __init__(self, schema: Any, document: Mapping[str, Any], place: str = "") -> None:
         self.place = place
@@ -52,7 +54,8 @@ def _find_forms(
 
 
 def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why answers by a person's schema could not be read, each as `pointer: reason`; empty when they can."""
+    """Why answers by a person's schema could not be read, each as `pointer: reason`; empty when
+    they can."""
 
     def compare(mine: Any, theirs: Any, place: str) -> Iterator[str]:
         given = _Shape(mine, own, place)

@@ -1,4 +1,5 @@
-"""JSON Schemas as documents: their parts, references and types, and what is changed before one is sent. Pure."""
+"""JSON Schemas as documents: their parts, references and types, and what is changed before one is
+sent. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from aeon.domain.errors import SchemaFileError
 if TYPE_CHECKING:
     from referencing._core import Resolver
 
-# Where schemas stand within a schema, by keyword: under names, in a list, or alone (older drafts' keywords included).
+# Where schemas stand within a schema, by keyword: under names, in a list, or alone (older drafts'
+# keywords included).
 _MAPS = (
     "properties",
     "patternProperties",
@@ -40,7 +42,8 @@ _T = TypeVar("_T")
 
 
 def once_per_schema(work: Callable[[Any], _T]) -> Callable[[Any], _T]:
-    """Remember what a function gives for a schema, by the schema's identity: one that was given is not changed."""
+    """Remember what a function gives for a schema, by the schema's identity: one that was given is
+    not changed."""
     remembered: dict[int, tuple[Any, _T]] = {}
 
     @wraps(work)
@@ -62,7 +65,8 @@ def pointer(path: Iterable[str | int]) -> str:
 
 
 def is_type(value: Any, kind: str) -> bool:
-    """Whether a value is of a JSON Schema type; false for a name that is no type. 1.0 is an integer, true is none."""
+    """Whether a value is of a JSON Schema type; false for a name that is no type. 1.0 is an
+    integer, true is none."""
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "integer" and isinstance(value, float):
@@ -76,7 +80,8 @@ def type_of(value: Any) -> str:
 
 
 def walk(schema: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema in a schema with its JSON pointer, outermost first. Data (enum, const, default) is not entered."""
+    """Every schema in a schema with its JSON pointer, outermost first. Data (enum, const, default)
+    is not entered."""
     if not isinstance(schema, dict):
         return
     yield place, schema
@@ -112,8 +117,8 @@ def rebuild(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
 
 
 def resolve(schema: Mapping[str, Any], reference: str) -> Any:
-    """The schema that a reference leads to within this schema, by a pointer, an anchor or its `$id`; None when it leads
-    to none. Nothing is fetched."""
+    """The schema that a reference leads to within this schema, by a pointer, an anchor or its
+    `$id`; None when it leads to none. Nothing is fetched."""
     from referencing.exceptions import Unresolvable
 
     try:
@@ -135,7 +140,8 @@ def _resolver_of(schema: Mapping[str, Any]) -> Resolver[Any]:
 
 
 def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
-    """The values that a schema lists for the first property of that name, wherever it is; empty when it lists none."""
+    """The values that a schema lists for the first property of that name, wherever it is; empty
+    when it lists none."""
     for _, part in walk(schema):
         found = part.get("properties", {}).get(name)
         if isinstance(found, Mapping) and "$ref" in found:
@@ -148,9 +154,10 @@ def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
 def change_at(
     schema: dict[str, Any], path: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """A copy with `change` applied to the schema that this path of keywords and property names leads to. References on
-    the way are put in place, so that other uses of a definition stay as they are; of alternatives, all that have the
-    path are changed. Nothing changes where the path leads nowhere."""
+    """A copy with `change` applied to the schema that this path of keywords and property names
+    leads to. References on the way are put in place, so that other uses of a definition stay as
+    they are; of alternatives, all that have the path are changed. Nothing changes where the path
+    leads nowhere."""
 
     def descend(part: Any, rest: Sequence[str]) -> Any:
         if not isinstance(part, dict):
@@ -175,8 +182,9 @@ def strip_header(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
-    """The schema without properties that are there only with something absent (`"$comment": "only with NAME"`), without
-    texts of an enum that are absent themselves, and without comments on properties."""
+    """The schema without properties that are there only with something absent (`"$comment": "only
+    with NAME"`), without texts of an enum that are absent themselves, and without comments on
+    properties."""
 
     def change(part: dict[str, Any]) -> dict[str, Any]:
         if "enum" in part:
@@ -232,8 +240,9 @@ def _without_comment(form: Any) -> Any:
 
 
 def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with its root property `name` replaced by another, checked schema, whose definitions move up, renamed.
-    Null stays allowed where the property allowed it. Raises SchemaFileError when there is no such property."""
+    """The schema with its root property `name` replaced by another, checked schema, whose
+    definitions move up, renamed. Null stays allowed where the property allowed it. Raises
+    SchemaFileError when there is no such property."""
     if name not in schema.get("properties", {}):
         raise SchemaFileError(
             f"this schema has no property {name!r} that an answer's schema could take the place of"

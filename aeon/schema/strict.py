@@ -40,8 +40,9 @@ _KEYWORDS = frozenset(
 
 
 def strict_violations(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """What keeps a schema out of the strict subset, each as `pointer: reason`; empty when it qualifies. Recursive
-    schemas do not qualify here, though OpenAI takes them: servers with constrained decoding often do not."""
+    """What keeps a schema out of the strict subset, each as `pointer: reason`; empty when it
+    qualifies. Recursive schemas do not qualify here, though OpenAI takes them: servers with
+    constrained decoding often do not."""
     document = dict(schema)
     parts = list(walk(document))
     found = [("", "must be of type object")] if document.get("type") != "object" else []

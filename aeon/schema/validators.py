@@ -1,4 +1,5 @@
-"""Checked schemas, the validators made of them, each of its own draft, and what they refuse; nothing is fetched."""
+"""Checked schemas, the validators made of them, each of its own draft, and what they refuse;
+nothing is fetched."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # A schema of a call is put into another one, where only `#/...` can be followed.
 _NOT_MOVABLE = ("$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$id")
-# A pattern is matched in time linear in the text, or, where it looks around or back, in so many steps.
+# A pattern is matched in time linear in the text, or, where it looks around or back, in so many
+# steps.
 _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 ErrorKind = Literal["form", "range", "content"]
 _MAX_MESSAGE = 400
@@ -50,8 +52,9 @@ _RANGES = frozenset(
 
 
 class SchemaValidator:
-    """Checks values by one schema; made once, used from any thread. Raises ValueError for what is no schema.
-    jsonschema-rs decides, quickly and whatever the patterns; jsonschema says what is wrong with a value."""
+    """Checks values by one schema; made once, used from any thread. Raises ValueError for what is
+    no schema. jsonschema-rs decides, quickly and whatever the patterns; jsonschema says what is
+    wrong with a value."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema
@@ -61,7 +64,8 @@ class SchemaValidator:
         self._visits = Visits(schema)
 
     def is_valid(self, value: Any) -> bool:
-        """Whether the schema accepts a value; false, too, where finding out would take too many visits."""
+        """Whether the schema accepts a value; false, too, where finding out would take too many
+        visits."""
         if self._visits.are_too_many(value):
             return False
         try:
@@ -70,8 +74,8 @@ class SchemaValidator:
             return next(self.iter_errors(value), None) is None
 
     def iter_errors(self, value: Any) -> Iterator[ValidationError]:
-        """What the schema refuses, in jsonschema's words. Raises re.error for a pattern of names that Python lacks, and
-        TooManyVisits where finding the rest would take too many visits."""
+        """What the schema refuses, in jsonschema's words. Raises re.error for a pattern of names
+        that Python lacks, and TooManyVisits where finding the rest would take too many visits."""
         if self._visits.are_too_many(value):
             raise TooManyVisits
         with limit_visits(value):
@@ -122,7 +126,8 @@ def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def validator_of(schema: Mapping[str, Any]) -> SchemaValidator:
-    """The validator of a schema, made once in a process. Raises ValueError for what is no valid schema."""
+    """The validator of a schema, made once in a process. Raises ValueError for what is no valid
+    schema."""
     return _validator_of(_text_of(schema))
 
 
@@ -137,8 +142,9 @@ def _validator_of(text: str) -> SchemaValidator:
 
 
 def compile_schema(schema: Any, name: str) -> SchemaValidator:
-    """A validator of a schema that anybody wrote, of the draft that its `$schema` names, else of 2020-12. `name` says
-    whose schema it is. Raises SchemaFileError with the JSON pointer of what is wrong."""
+    """A validator of a schema that anybody wrote, of the draft that its `$schema` names, else of
+    2020-12. `name` says whose schema it is. Raises SchemaFileError with the JSON pointer of what is
+    wrong."""
     if not isinstance(schema, Mapping):
         raise SchemaFileError(f"{name}: a schema is a JSON object, not {type(schema).__name__}")
     try:
@@ -151,7 +157,8 @@ def compile_schema(schema: Any, name: str) -> SchemaValidator:
 
 
 def _find_loose_reference(schema: dict[str, Any]) -> str:
-    """The place of the first reference that leads nowhere, since jsonschema-rs does not say; empty without one."""
+    """The place of the first reference that leads nowhere, since jsonschema-rs does not say; empty
+    without one."""
     places = (
         f"{place}/$ref"
         for place, part in walk(schema)
@@ -161,7 +168,8 @@ def _find_loose_reference(schema: dict[str, Any]) -> str:
 
 
 def check_schema(schema: Any, name: str) -> None:
-    """Raise SchemaFileError, naming the JSON pointer, unless this is a self-contained Draft 2020-12 schema."""
+    """Raise SchemaFileError, naming the JSON pointer, unless this is a self-contained Draft 2020-12
+    schema."""
     compile_schema(schema, name)
     compile_schema({**schema, "$schema": _DIALECT}, name)
     for place, part in walk(dict(schema)):
@@ -181,9 +189,9 @@ def is_draft_2020(schema: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer.
-    `kind`: "form" where it is not JSON of the schema's types and names, "range" where a value is outside the schema's
-    bounds, "content" where the schema has no objection."""
+    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for
+    the whole answer. `kind`: "form" where it is not JSON of the schema's types and names, "range"
+    where a value is outside the schema's bounds, "content" where the schema has no objection."""
 
     pointer: str
     message: str
@@ -194,7 +202,8 @@ class FieldError:
 
 
 def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
-    """The kind that errors have as a whole: "form" where one is of the form, "range" where all are of ranges."""
+    """The kind that errors have as a whole: "form" where one is of the form, "range" where all are
+    of ranges."""
     kinds = {error.kind for error in errors}
     return "form" if "form" in kinds else "range" if kinds == {"range"} else "content"
 
@@ -230,8 +239,8 @@ def _order(error: ValidationError) -> tuple[list[tuple[int, str]], str]:
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:
-    """The errors inside the one alternative that is of the value's type; else the error itself. For a wrong object
-    where an object or null is allowed, these are the errors of the object."""
+    """The errors inside the one alternative that is of the value's type; else the error itself. For
+    a wrong object where an object or null is allowed, these are the errors of the object."""
     alternatives = [
         list(branch)
         for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])

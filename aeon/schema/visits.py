@@ -1,4 +1,5 @@
-"""How many schemas a check goes through: a schema whose references double is refused before it is ever used."""
+"""How many schemas a check goes through: a schema whose references double is refused before it is
+ever used."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import Any
 from aeon.schema.json_schema import resolve, walk
 
 MOST_VISITS = 10_000
-"""Schemas that one check may go through, beside `VISITS_A_VALUE` for each value in what is checked."""
+"""Schemas that one check may go through, beside `VISITS_A_VALUE` for each value in what is
+checked."""
 VISITS_A_VALUE = 20
 MOST_IN_ALL = 200_000
 """Schemas that one check may go through, however many values there are."""
@@ -32,8 +34,9 @@ class TooManyVisits(Exception):
 
 
 class Visits:
-    """Counts what checks by a schema go through. Raises ValueError, with the place, for a schema that no value could be
-    checked by in bounded time: it doubles its alternatives, or refers to itself without going into a value."""
+    """Counts what checks by a schema go through. Raises ValueError, with the place, for a schema
+    that no value could be checked by in bounded time: it doubles its alternatives, or refers to
+    itself without going into a value."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = dict(schema)
@@ -48,8 +51,9 @@ class Visits:
         self._weight = _Weights(self._find_all)(self._schema)
 
     def are_too_many(self, value: Any) -> bool:
-        """Whether to check this value would be more than MOST_VISITS visits and VISITS_A_VALUE for each value in it, or
-        more than MOST_IN_ALL; not counted where the engine is done with it at once."""
+        """Whether to check this value would be more than MOST_VISITS visits and VISITS_A_VALUE for
+        each value in it, or more than MOST_IN_ALL; not counted where the engine is done with it at
+        once."""
         values = _count_values(value)
         if self._weight * values <= _QUICK:
             return False
@@ -123,7 +127,8 @@ _budget: ContextVar[VisitBudget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def limit_visits(value: Any) -> Iterator[None]:
-    """Within it, functions made by `count_visits` raise TooManyVisits once a check of `value` has taken too many."""
+    """Within it, functions made by `count_visits` raise TooManyVisits once a check of `value` has
+    taken too many."""
     token = _budget.set(VisitBudget(_count_values(value)))
     try:
         yield
@@ -147,7 +152,8 @@ def count_visits(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
 
 
 class _Weights:
-    """How many schemas there are behind one, each as often as it is reached; infinite for one behind itself."""
+    """How many schemas there are behind one, each as often as it is reached; infinite for one
+    behind itself."""
 
     def __init__(self, find_inner: Callable[[Mapping[str, Any]], Iterator[Any]]) -> None:
         self._find_inner = find_inner
@@ -163,7 +169,8 @@ class _Weights:
 
 
 def _refuse_inner_ids(schema: dict[str, Any]) -> None:
-    """Raise ValueError for an inner schema with a name of its own, which changes what references in it mean."""
+    """Raise ValueError for an inner schema with a name of its own, which changes what references in
+    it mean."""
     own = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
     for place, part in walk(schema):
         if place and isinstance(part.get(own), str):

@@ -1,5 +1,6 @@
-"""The simulated provider: no model at all, and still an answer for every call. An answer depends on the seed and on the
-request alone, never on the wording of prompts, the order of calls or earlier answers."""
+"""The simulated provider: no model at all, and still an answer for every call. An answer depends on
+the seed and on the request alone, never on the wording of prompts, the order of calls or earlier
+answers."""
 
 from __future__ import annotations
 
@@ -41,14 +42,16 @@ _SIMULATED = Rule(simulated=True)
 
 
 class SimulatedAdapter:
-    """An LLMAdapter that makes its answers up, thread-safe. They satisfy the schema unless the scenario, or that of the
-    seed, wants otherwise. Usage is estimated. Raises ConfigError when `settings.scenario` cannot be used."""
+    """An LLMAdapter that makes its answers up, thread-safe. They satisfy the schema unless the
+    scenario, or that of the seed, wants otherwise. Usage is estimated. Raises ConfigError when
+    `settings.scenario` cannot be used."""
 
     def __init__(self, settings: SimulatedProvider) -> None:
         self.model = settings.model
         own = Scenario() if settings.scenario is None else load_scenario(settings.scenario)
         self._seed = settings.seed if own.seed is None else own.seed
-        # What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen.
+        # What a scenario does not script is calm, unless it names a seed: its author knows what
+        # else is to happen.
         is_calm = settings.scenario is not None and own.seed is None
         of_seed = Scenario() if is_calm else load_seed(self._seed)
         self._script = Script(own)
@@ -58,7 +61,8 @@ class SimulatedAdapter:
         self._latency = settings.latency_seconds if latency is None else latency
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request, after the configured latency. Raises an LLMError where scenario or seed say so."""
+        """Answer one request, after the configured latency. Raises an LLMError where scenario or
+        seed say so."""
         rule = self._script.take(request) or _SIMULATED
         latency = self._latency if rule.latency_seconds is None else rule.latency_seconds
         if rule.fail is not None:

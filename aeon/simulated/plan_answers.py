@@ -17,7 +17,8 @@ ADDED = "cross-check"
 
 
 def plan(situation: SimulatedCall) -> dict[str, Any]:
-    """A plan of three to six steps in two to four layers that ends with one step and names the task."""
+    """A plan of three to six steps in two to four layers that ends with one step and names the
+    task."""
     known = _load_shapes()
     shape = situation.draw("plan", situation.task).choice(known["shapes"])
     steps = []

@@ -1,7 +1,7 @@
-"""Scenario files: what the simulated provider answers, how it fails and how long it takes, written by a person. A
-request goes through the rules of its call from top to bottom, then through those of "*"; the first rule that fits and
-is not used up answers. When there is none, the simulated answer is given. See docs/scenarios.md for the whole
-format."""
+"""Scenario files: what the simulated provider answers, how it fails and how long it takes, written
+by a person. A request goes through the rules of its call from top to bottom, then through those of
+"*"; the first rule that fits and is not used up answers. When there is none, the simulated answer
+is given. See docs/scenarios.md for the whole format."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ Status = Annotated[int, Field(ge=400, le=599)]
 
 
 class Failure(Value):
-    """A failure of the provider: its `kind`, or the HTTP `status` that the server would have given. `retry_after`
-    (seconds) goes with a rate limit; `message` takes the place of the usual text."""
+    """A failure of the provider: its `kind`, or the HTTP `status` that the server would have given.
+    `retry_after` (seconds) goes with a rate limit; `message` takes the place of the usual text."""
 
     kind: FailureKind | None = None
     status: Status | None = None
@@ -85,7 +85,8 @@ class Failure(Value):
         return self
 
     def error(self, usage: Usage | None = None, model: str = "") -> LLMError:
-        """The error that an adapter raises for it; `usage` and `model` are those of an answer without content."""
+        """The error that an adapter raises for it; `usage` and `model` are those of an answer
+        without content."""
         status = _STATUSES.get(self.kind or "", self.status)
         message = self.message or f"simulated by the scenario: {self.kind or f'status {status}'}"
         other = errors.ServerFailed if (status or 0) >= 500 else errors.RequestRefused
@@ -99,10 +100,11 @@ ShortFailure = Annotated[Failure, BeforeValidator(_spell_out, Failure | FailureK
 
 
 class When(Value):
-    """Which requests a rule is for: everything given must hold; of a list one is enough, of `contains` all count.
-    `step_id`: the step the call is made for. `pass_number`: 0 while the plan is made. `phase`: the phase's name.
-    `attempt`: 0 for the call itself, 1 and 2 for its repairs. `is_last_step`: the step is the last of its plan.
-    `contains`: a text that stands somewhere in the prompts."""
+    """Which requests a rule is for: everything given must hold; of a list one is enough, of
+    `contains` all count. `step_id`: the step the call is made for. `pass_number`: 0 while the plan
+    is made. `phase`: the phase's name. `attempt`: 0 for the call itself, 1 and 2 for its repairs.
+    `is_last_step`: the step is the last of its plan. `contains`: a text that stands somewhere in
+    the prompts."""
 
     step_id: Texts | None = None
     pass_number: Numbers | None = None
@@ -125,9 +127,10 @@ class When(Value):
 
 
 class Rule(Value):
-    """One way to answer: an `answer` (JSON; what it lacks is filled in), a raw `text`, a failure, or `simulated: true`.
-    `times` limits how often it is used, with `when` counted for each step apart. Without it, a rule with `when` and the
-    last rule of a list have no limit, any other is used once. `latency_seconds` takes the place of the general one."""
+    """One way to answer: an `answer` (JSON; what it lacks is filled in), a raw `text`, a failure,
+    or `simulated: true`. `times` limits how often it is used, with `when` counted for each step
+    apart. Without it, a rule with `when` and the last rule of a list have no limit, any other is
+    used once. `latency_seconds` takes the place of the general one."""
 
     when: When | None = None
     times: int | None = Field(default=None, ge=1)
@@ -163,10 +166,11 @@ Rules = Annotated[
 class Behaviour(Value):
     """How a simulated model works where no rule scripts its answer.
 
-    `reviews_plan`: validation finds something in a fresh plan. `blocked_times`: how often the second step comes back
-    BLOCKED, and `on_blocked` what refinement then proposes. `malformed`: some answers need a repair.
-    `refuses_addition`: validation calls a proposed addition CRITICAL. `revises_output`: an executed step is replaced.
-    `never_enough`: scores stay low while the plan grows.
+    `reviews_plan`: validation finds something in a fresh plan. `blocked_times`: how often the
+    second step comes back BLOCKED, and `on_blocked` what refinement then proposes. `malformed`:
+    some answers need a repair. `refuses_addition`: validation calls a proposed addition CRITICAL.
+    `revises_output`: an executed step is replaced. `never_enough`: scores stay low while the plan
+    grows.
     """
 
     reviews_plan: bool = False
@@ -179,8 +183,8 @@ class Behaviour(Value):
 
 
 class Scenario(Value):
-    """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` go before those of the provider,
-    `behaviour` before that of the seed."""
+    """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` go before those of
+    the provider, `behaviour` before that of the seed."""
 
     seed: int | None = Field(default=None, ge=0)
     latency_seconds: float | None = Field(default=None, ge=0)
@@ -190,7 +194,8 @@ class Scenario(Value):
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read and check a scenario file. Raises ConfigError: file, line, what is wrong and what is allowed."""
+    """Read and check a scenario file. Raises ConfigError: file, line, what is wrong and what is
+    allowed."""
     document = LocatedYaml(path)
     hint = "See `aeon docs scenarios`."
     if not isinstance(document.value, dict):
@@ -207,14 +212,15 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def load_seed(seed: int) -> Scenario:
-    """The packaged scenario of a seed: of its last digits where these have one of their own, else of the last."""
+    """The packaged scenario of a seed: of its last digits where these have one of their own, else
+    of the last."""
     by_digits = {path.name.partition("-")[0]: path for path in SEEDS.glob("*.yaml")}
     return load_scenario(by_digits.get(str(seed % 50)) or by_digits[str(seed % 10)])
 
 
 class Script:
-    """A scenario in use, thread-safe. Uses of a rule with `when` are counted for each step id apart, so that steps that
-    run at the same time do not take each other's."""
+    """A scenario in use, thread-safe. Uses of a rule with `when` are counted for each step id
+    apart, so that steps that run at the same time do not take each other's."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -222,7 +228,8 @@ class Script:
         self._lock = threading.Lock()
 
     def take(self, request: LLMRequest) -> Rule | None:
-        """The rule for a request, one use of it counted; None when the simulated answer is to be given."""
+        """The rule for a request, one use of it counted; None when the simulated answer is to be
+        given."""
         names: tuple[CallOrAny, ...] = (request.call, "*")
         with self._lock:
             for name in names:

@@ -14,7 +14,8 @@ from aeon.simulated.scenario import Behaviour
 
 MARK = "(simulated)"
 
-# The variables that an answer may depend on. Texts that templates render, such as a step's incoming context, are none.
+# The variables that an answer may depend on. Texts that templates render, such as a step's incoming
+# context, are none.
 _FACTS = (
     "task",
     "plan",
@@ -30,13 +31,15 @@ _FACTS_OF_STEP = ("step_id", "step_index", "total_steps", "description")
 
 
 def excerpt(text: str, longest: int = 60) -> str:
-    """The beginning of a text on one line, at most `longest` characters and an ellipsis, without control characters."""
+    """The beginning of a text on one line, at most `longest` characters and an ellipsis, without
+    control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= longest else line[:longest].rstrip() + "…"
 
 
 class ShownStep:
-    """A step of the plan as a prompt shows it; `raw` is all that is shown. `is_live`: neither replaced nor invalid."""
+    """A step of the plan as a prompt shows it; `raw` is all that is shown. `is_live`: neither
+    replaced nor invalid."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
@@ -48,8 +51,8 @@ class ShownStep:
 
 
 class SimulatedCall:
-    """A request, the behaviour of the simulated model, the seed, and what the request's variables say of the work;
-    `live` are the steps that are still part of it."""
+    """A request, the behaviour of the simulated model, the seed, and what the request's variables
+    say of the work; `live` are the steps that are still part of it."""
 
     def __init__(self, request: LLMRequest, behaviour: Behaviour, seed: int) -> None:
         self.request = request

@@ -16,7 +16,8 @@ _CLOSING = re.compile(r"^</\w+-[a-z2-7]{12}>$", re.MULTILINE)
 
 
 def task_profile(situation: SimulatedCall) -> dict[str, Any]:
-    """A profile that affords the simulated plans; a small one for a character whose TTL is to expire."""
+    """A profile that affords the simulated plans; a small one for a character whose TTL is to
+    expire."""
     if observed := situation.variables.get("observed"):
         before = observed["profile"]  # one tier deeper, for an update (FR-NEW-003)
         reason = f"{MARK} What was observed asks for more depth."
@@ -67,7 +68,8 @@ def step(situation: SimulatedCall) -> dict[str, Any]:
 
 
 def _count_attempts(situation: SimulatedCall) -> int:
-    """How often the step was BLOCKED: its previous output says it, or the clarifications of its description."""
+    """How often the step was BLOCKED: its previous output says it, or the clarifications of its
+    description."""
     number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
     clarified = str(situation.step.get("description") or "").count(CLARIFIED)
     return max(int(number[1]) if number else 0, clarified)
@@ -152,7 +154,8 @@ def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
 
 
 def convergence(situation: SimulatedCall) -> dict[str, Any]:
-    """Scores that follow the share of finished steps, every criterion answered, every pair of artefacts judged."""
+    """Scores that follow the share of finished steps, every criterion answered, every pair of
+    artefacts judged."""
     live = situation.live
     never_enough = situation.behaviour.never_enough
     is_done = situation.share == 1 and not never_enough

@@ -1,7 +1,8 @@
-"""A cassette: the answers of a run in one portable file that a person can read, and a source of answers.
+"""A cassette: the answers of a run in one portable file that a person can read, and a source of
+answers.
 
-The file is JSON Lines (`aeon.cassette/2`). The first line is the header: who answered and when, how the run was
-started. Each line after it is a request with its answer, in the order of the run.
+The file is JSON Lines (`aeon.cassette/2`). The first line is the header: who answered and when, how
+the run was started. Each line after it is a request with its answer, in the order of the run.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ UsageOrigin = Literal["reported", "estimated", "mixed", "none"]
 
 
 class Provenance(Value):
-    """Who answered, and when. `answered_by` is for a person; `usage` says whether token counts were reported or
-    estimated, `first` and `last` are times of answers (ISO 8601, UTC), `aeon` is the version that wrote the file."""
+    """Who answered, and when. `answered_by` is for a person; `usage` says whether token counts were
+    reported or estimated, `first` and `last` are times of answers (ISO 8601, UTC), `aeon` is the
+    version that wrote the file."""
 
     answered_by: str
     models: tuple[str, ...] = ()
@@ -42,7 +44,8 @@ class Provenance(Value):
 
 
 class Cassette(Value):
-    """The contents of a file. `origin` is the run's `run.json`, which says how it was started; empty when unknown."""
+    """The contents of a file. `origin` is the run's `run.json`, which says how it was started;
+    empty when unknown."""
 
     format: Literal["aeon.cassette/2"] = FORMAT
     provenance: Provenance
@@ -98,8 +101,8 @@ def write(cassette: Cassette, path: Path) -> None:
 
 
 def encode(cassette: Cassette) -> bytes:
-    """The bytes of a file, which are read back and compared. Raises StoreFailed when it would not come back as it
-    was."""
+    """The bytes of a file, which are read back and compared. Raises StoreFailed when it would not
+    come back as it was."""
     provenance = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
     header = {"format": FORMAT, "provenance": provenance, "origin": cassette.origin}
     try:
@@ -169,7 +172,8 @@ class _RecordedMessage(BaseModel):
 
 
 class _Checked(BaseModel):
-    """What the program relies on in a model's request and answer, since a cassette may hold anything."""
+    """What the program relies on in a model's request and answer, since a cassette may hold
+    anything."""
 
     model_config = ConfigDict(strict=True, protected_namespaces=())
     messages: list[_RecordedMessage]

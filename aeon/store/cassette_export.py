@@ -1,4 +1,5 @@
-"""Exporting a run's answers as a cassette: with their provenance, without secrets and paths of this machine."""
+"""Exporting a run's answers as a cassette: with their provenance, without secrets and paths of this
+machine."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ _USAGE: Mapping[tuple[bool, ...], UsageOrigin] = {
 
 
 class Scrubber:
-    """Replaces the values of variables by `[value of NAME]`: as they are, in JSON, in JSON inside that, in URLs,
-    and in base64. `found` counts them by name."""
+    """Replaces the values of variables by `[value of NAME]`: as they are, in JSON, in JSON inside
+    that, in URLs, and in base64. `found` counts them by name."""
 
     def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
         values = {name: environ.get(name, "").strip() for name in sorted(names)}
@@ -70,7 +71,8 @@ class Scrubber:
         return text
 
     def prompt(self, text: str) -> str:
-        """Replace the secrets in a prompt, and name its fences as a replay will that is given what replaces them."""
+        """Replace the secrets in a prompt, and name its fences as a replay will that is given what
+        replaces them."""
         return change_fenced(text, self.text) if self.has_secret(text) else text
 
     def value(self, value: Any) -> Any:
@@ -78,7 +80,8 @@ class Scrubber:
         return _map_texts(value, self.text)
 
     def entry(self, entry: Entry) -> Entry:
-        """Replace the secrets in an answer and its request; what was found out about a server is left out."""
+        """Replace the secrets in an answer and its request; what was found out about a server is
+        left out."""
         path = entry.request.path
         path = path.model_copy(update={"step_id": path.step_id and self.text(path.step_id)})
         body = _map_texts(entry.request.body, self.prompt)
@@ -108,8 +111,9 @@ def make_cassette(
     aeon: str = "",
     replaced: Mapping[str, int] | None = None,
 ) -> Cassette:
-    """The cassette of a run's answers. `origin` is its `run.json`, empty when unknown; `replaced` counts the secrets
-    that had been replaced before. Raises StoreFailed when nothing was answered."""
+    """The cassette of a run's answers. `origin` is its `run.json`, empty when unknown; `replaced`
+    counts the secrets that had been replaced before. Raises StoreFailed when nothing was
+    answered."""
     answers = tuple(scrubber.entry(entry) for entry in entries if entry.request.kind != "begun")
     started = scrubber.value(remove_places(origin, home))
     provenance = find_provenance(
@@ -169,8 +173,8 @@ def _name_models(models: Sequence[str], provider: str) -> str:
 
 
 def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
-    """An origin without its parents and the provider's address, its paths seen from the working or the home directory;
-    the texts that the run was given stay as they were."""
+    """An origin without its parents and the provider's address, its paths seen from the working or
+    the home directory; the texts that the run was given stay as they were."""
     if not origin:
         return {}
     places = [(str(origin.get("working_directory") or ""), "."), (str(home), "~")]
@@ -196,8 +200,8 @@ def _shorten(text: str, places: Iterable[tuple[str, str]]) -> str:
 
 
 def secret_names(configuration: Any, environ: Mapping[str, str]) -> frozenset[str]:
-    """The environment variables that hold secrets: those that keys `env` and `*_env` of a configuration name, and those
-    whose own name says so (`..._KEY`, `..._TOKEN`)."""
+    """The environment variables that hold secrets: those that keys `env` and `*_env` of a
+    configuration name, and those whose own name says so (`..._KEY`, `..._TOKEN`)."""
     named = filter(is_secret_name, environ)
     return frozenset(set(named) | set(_find_names(configuration)))
 

@@ -1,4 +1,5 @@
-"""Cassettes of the format before, `aeon.cassette/1`, which was YAML. They are read, and never written."""
+"""Cassettes of the format before, `aeon.cassette/1`, which was YAML. They are read, and never
+written."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def is_yaml(data: bytes) -> bool:
 
 
 def read_values(data: bytes) -> tuple[dict[str, Any], list[Any]]:
-    """The header of a file and the values of its answers, as today's lines have them. Raises StoreFailed."""
+    """The header of a file and the values of its answers, as today's lines have them. Raises
+    StoreFailed."""
     try:
         header = LocatedYaml(Path("cassette"), data).value
     except UnreadableFile as error:

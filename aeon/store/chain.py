@@ -1,5 +1,5 @@
-"""The answers of one structured call, the original's and its repairs': whether they came to something is only known
-when the call ends."""
+"""The answers of one structured call, the original's and its repairs': whether they came to
+something is only known when the call ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _undo: ContextVar[list[Callable[[], None]] | None] = ContextVar("answers_of_call
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """The answers that are given to this thread in the block are of one structured call. When it ends without a usable
-    answer (AnswerError, ValidationError), all of them are taken back; when the provider fails, they stay."""
+    """The answers that are given to this thread in the block are of one structured call. When it
+    ends without a usable answer (AnswerError, ValidationError), all of them are taken back; when
+    the provider fails, they stay."""
     undo: list[Callable[[], None]] = []
     token = _undo.set(undo)
     try:

@@ -1,4 +1,5 @@
-"""How a stored answer is found, for which requests it may be used again, and what is said when there is none."""
+"""How a stored answer is found, for which requests it may be used again, and what is said when
+there is none."""
 
 from __future__ import annotations
 
@@ -26,8 +27,9 @@ _NOUNS = {
 }
 
 ReuseScope = Literal["anywhere", "here", "replay"]
-"""Where an answer may be used again: for every equal request; at its own place, when the run is resumed or replayed; or
-only in a replay, since a call that failed or got no answer then may succeed now."""
+"""Where an answer may be used again: for every equal request; at its own place, when the run is
+resumed or replayed; or only in a replay, since a call that failed or got no answer then may succeed
+now."""
 ReusePolicy = Callable[[dict[str, Any]], ReuseScope]
 """Says the scope of an answer."""
 _turns: dict[tuple[str, str], tuple[threading.Lock, int]] = {}
@@ -35,8 +37,8 @@ _turns_lock = threading.Lock()
 
 
 class ByKey:
-    """The answer to exactly this request from exactly this place; with `whole` failures and answers that were not
-    usable, too, as a replay gives them."""
+    """The answer to exactly this request from exactly this place; with `whole` failures and answers
+    that were not usable, too, as a replay gives them."""
 
     def __init__(self, source: AnswerSource, *, whole: bool = False) -> None:
         self._source = source
@@ -51,8 +53,9 @@ class ByKey:
 
 
 class Shared:
-    """A model's answer to an equal request: from the same place where there is one, else from any place unless
-    `same_place`. When the store cannot be read, `warn` is called, and nothing more is found."""
+    """A model's answer to an equal request: from the same place where there is one, else from any
+    place unless `same_place`. When the store cannot be read, `warn` is called, and nothing more is
+    found."""
 
     def __init__(
         self,
@@ -70,7 +73,8 @@ class Shared:
 
     @contextmanager
     def alone(self, request: StoreRequest) -> Iterator[None]:
-        """While the block lasts, who asks the same of the store of this name in this process waits for the answer."""
+        """While the block lasts, who asks the same of the store of this name in this process waits
+        for the answer."""
         key = self._name, request.key if self._same_place else request.content
         with _turns_lock:
             lock, users = _turns.get(key) or (threading.Lock(), 0)
@@ -106,8 +110,8 @@ def _is_for_all(entry: Entry | None, policy: ReusePolicy) -> bool:
 
 
 class InOrder:
-    """The next unused answer to the same request, at the same place, or of the same call, in this order. `differing`
-    counts the requests that got the answer to another one."""
+    """The next unused answer to the same request, at the same place, or of the same call, in this
+    order. `differing` counts the requests that got the answer to another one."""
 
     def __init__(self, source: AnswerSource) -> None:
         self._lock = threading.Lock()
@@ -146,7 +150,8 @@ def place_of(request: StoreRequest) -> tuple[object, ...]:
 
 
 def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
-    """The error for a request that a recording has no answer to, with a diff to the nearest one of the same call."""
+    """The error for a request that a recording has no answer to, with a diff to the nearest one of
+    the same call."""
     place = request.path
     what = f"the store has no answer to {_describe(request)}"
     recorded = [entry.request for entry in source.entries()]
@@ -170,7 +175,8 @@ def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
 
 
 def show_difference(recorded: StoreRequest, request: StoreRequest) -> str:
-    """A unified diff of two requests as lines of text, of bounded length, without control characters."""
+    """A unified diff of two requests as lines of text, of bounded length, without control
+    characters."""
     before, after = (list(_to_lines(one.body)) for one in (recorded, request))
     difference = unified_diff(before, after, "recorded", "now", lineterm="", n=2)
     lines = [_printable(line)[:_LONGEST_LINE] for line in difference]

@@ -1,4 +1,5 @@
-"""The values of the store: an answer, its request, and the place in the run that the request comes from."""
+"""The values of the store: an answer, its request, and the place in the run that the request comes
+from."""
 
 from __future__ import annotations
 
@@ -16,12 +17,14 @@ from aeon.schema.json_schema import once_per_schema
 Kind = Literal["model", "tool", "person", "memory", "begun"]
 """Who answers; `begun` is no answer: it marks that a tool with effects was about to be called."""
 FOUND_OUT = "found_out"
-"""The key of a stored answer for the beliefs about endpoints: for a resumed run, not for a cassette."""
+"""The key of a stored answer for the beliefs about endpoints: for a resumed run, not for a
+cassette."""
 
 
 class CallPath(Value):
-    """The place in a run that a request comes from. `call` is the call's name, or the tool's; `attempt` 0 for the call
-    itself and 1, 2 for its repairs; `occurrence` counts, from 0, equal requests from the same place."""
+    """The place in a run that a request comes from. `call` is the call's name, or the tool's;
+    `attempt` 0 for the call itself and 1, 2 for its repairs; `occurrence` counts, from 0, equal
+    requests from the same place."""
 
     pass_number: int = Field(ge=0)
     phase: str
@@ -32,8 +35,9 @@ class CallPath(Value):
 
 
 class StoreRequest(Value):
-    """A logical request, before any server's dialect, as JSON values: of a model model, messages, schema, strict,
-    parameters, sample; of a tool name and arguments; of a person the question; of memory nothing."""
+    """A logical request, before any server's dialect, as JSON values: of a model model, messages,
+    schema, strict, parameters, sample; of a tool name and arguments; of a person the question; of
+    memory nothing."""
 
     kind: Kind
     path: CallPath
@@ -57,8 +61,9 @@ class StoreRequest(Value):
 
 
 class Entry(Value):
-    """A stored answer. `answer` is the response as JSON values, `time` when it came (ISO 8601, UTC). One that is not
-    `usable` came to nothing, repairs included: it is for the record and for replays, and the request is made again."""
+    """A stored answer. `answer` is the response as JSON values, `time` when it came (ISO 8601,
+    UTC). One that is not `usable` came to nothing, repairs included: it is for the record and for
+    replays, and the request is made again."""
 
     request: StoreRequest
     answer: dict[str, Any]

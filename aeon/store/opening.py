@@ -1,4 +1,5 @@
-"""Which stores a run uses: the kinds of stores, where each store is, and which of them a mode opens."""
+"""Which stores a run uses: the kinds of stores, where each store is, and which of them a mode
+opens."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ _log = logging.getLogger("aeon")
 def open_store(
     place: Place, *, backend: OwnObject = SQLITE, read_only: bool = False
 ) -> AnswerStore:
-    """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an unknown kind and one
-    that is no store."""
+    """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an
+    unknown kind and one that is no store."""
     if is_packaged(backend):
         from aeon.store.sqlite_store import SqliteStore
 
@@ -62,7 +63,8 @@ def store_in(directory: Path, backend: OwnObject = SQLITE) -> Path:
 
 
 def locate_shared_store(settings: StoreSettings) -> Place:
-    """The place of the store that runs share with `store.mode=cache`: in the working directory unless given."""
+    """The place of the store that runs share with `store.mode=cache`: in the working directory
+    unless given."""
     default = store_in(Path(".aeon"), settings.backend)
     return _locate_store(settings.path or default, settings.backend)
 
@@ -84,7 +86,8 @@ def _require_file(place: Place) -> Path:
 
 
 def open_source(place: Place, backend: OwnObject = SQLITE) -> AnswerSource:
-    """The answers in a run's directory, a store, or a cassette (`*.aeon`), to be read. Raises StoreFailed."""
+    """The answers in a run's directory, a store, or a cassette (`*.aeon`), to be read. Raises
+    StoreFailed."""
     if isinstance(place, Path) and place.suffix == CASSETTE_SUFFIX and place.expanduser().is_file():
         from aeon.store.cassette import CassetteSource, read
 
@@ -93,7 +96,8 @@ def open_source(place: Place, backend: OwnObject = SQLITE) -> AnswerSource:
 
 
 def create_store(directory: Path, settings: StoreSettings) -> None:
-    """Make the store of a run that is a file in its directory, so that it appears with it. Raises StoreFailed."""
+    """Make the store of a run that is a file in its directory, so that it appears with it. Raises
+    StoreFailed."""
     if settings.mode in ("record", "cache") and is_packaged(settings.own_backend):
         from aeon.store.sqlite_store import create_file
 
@@ -101,7 +105,8 @@ def create_store(directory: Path, settings: StoreSettings) -> None:
 
 
 def check_store(settings: StoreSettings) -> None:
-    """Raise ConfigError for what cannot be replayed or shared; a shared store that is missing is made."""
+    """Raise ConfigError for what cannot be replayed or shared; a shared store that is missing is
+    made."""
     try:
         if settings.mode == "replay":
             _open_recording(settings).close()
@@ -124,7 +129,8 @@ def _refuse_recorded_run(place: Place, backend: OwnObject) -> None:
 
 
 def check_own_store(settings: StoreSettings) -> None:
-    """Raise ConfigError when a run that has a directory would record elsewhere, where a resume does not look."""
+    """Raise ConfigError when a run that has a directory would record elsewhere, where a resume does
+    not look."""
     if settings.mode == "record" and settings.path is not None:
         raise ConfigError(
             f"store.mode=record store.path={settings.path}: a run records its answers in its own directory",
@@ -149,9 +155,10 @@ def open_session(
     keep: Keep | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> Session:
-    """The session of a run whose artefacts go to `directory`, if they go anywhere. `parents` answer first, and the
-    caller closes them; of those whose run `ended_well` what came to nothing stays so, unless it is to be asked again.
-    The jobs of the folder `of_multirun` share a store. Raises StoreFailed."""
+    """The session of a run whose artefacts go to `directory`, if they go anywhere. `parents` answer
+    first, and the caller closes them; of those whose run `ended_well` what came to nothing stays
+    so, unless it is to be asked again. The jobs of the folder `of_multirun` share a store. Raises
+    StoreFailed."""
     as_it_was = ended_well if settings.retry_unusable == "needed" else ()
     lookups: list[Lookup] = [ByKey(parent, whole=parent in as_it_was) for parent in parents]
     if settings.mode == "off":
@@ -184,7 +191,8 @@ def _open_own(settings: StoreSettings, directory: Path | None) -> AnswerStore | 
 def _open_shared(
     settings: StoreSettings, of_multirun: Path | None, warn: Callable[[str], None]
 ) -> tuple[AnswerStore | None, list[Lookup]]:
-    """The store that this run shares with others, if there is one, and how answers are found in it."""
+    """The store that this run shares with others, if there is one, and how answers are found in
+    it."""
     place: Place
     if settings.mode == "cache":
         place = locate_shared_store(settings)
@@ -201,7 +209,8 @@ def _open_shared(
             raise
         warn(f"{error.message}; this job's answers are not shared with the other jobs")
         return None, []
-    # A job is what it would be on its own: of another job's answers it takes those of the same place.
+    # A job is what it would be on its own: of another job's answers it takes those of the same
+    # place.
     same_place = settings.mode == "record"
     name = describe_place(place)
     return shared, [Shared(shared, warn, same_place=same_place, name=name)]

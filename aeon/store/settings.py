@@ -22,17 +22,20 @@ StoreMode = Literal["off", "record", "cache", "replay"]
 class StoreSettings(Value):
     """`store`: whether paid answers are stored and used again.
 
-    `off` stores nothing. `record` stores every answer in the run's directory. `cache` answers from the store whatever
-    place of a run a request comes from, and calls on a miss. `replay` never calls: a miss is an error.
+    `off` stores nothing. `record` stores every answer in the run's directory. `cache` answers from
+    the store whatever place of a run a request comes from, and calls on a miss. `replay` never
+    calls: a miss is an error.
 
-    `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own (`record`) or the shared
-    one in the working directory (`cache`). A URL is for a `backend` of one's own, the kind of the store: an
-    `aeon.store.interface.OpenStore`, as `package.module:object` or by the name that a package registers.
+    `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own
+    (`record`) or the shared one in the working directory (`cache`). A URL is for a `backend` of
+    one's own, the kind of the store: an `aeon.store.interface.OpenStore`, as
+    `package.module:object` or by the name that a package registers.
 
-    `match` says how a replay finds an answer: by the whole request, or by call and order. `sample` tells apart several
-    answers to equal requests. `retry_unusable` says what a resumed run asks again of the answers that came to nothing:
-    where the run before it did not end well (`needed`), or wherever it went on without them (`all`). `on_error` says
-    what follows when an answer cannot be stored.
+    `match` says how a replay finds an answer: by the whole request, or by call and order. `sample`
+    tells apart several answers to equal requests. `retry_unusable` says what a resumed run asks
+    again of the answers that came to nothing: where the run before it did not end well (`needed`),
+    or wherever it went on without them (`all`). `on_error` says what follows when an answer cannot
+    be stored.
     """
 
     mode: StoreMode = "record"
@@ -57,7 +60,8 @@ class StoreSettings(Value):
 
     @property
     def own_backend(self) -> OwnObject:
-        """The kind of the store in a run's own directory: a URL says only where shared answers are."""
+        """The kind of the store in a run's own directory: a URL says only where shared answers
+        are."""
         return SQLITE if isinstance(self.path, str) else self.backend
 
 

@@ -24,8 +24,8 @@ from aeon.store.texts import condense, json_text, restore
 APPLICATION_ID = 0x41454F4E
 """`AEON`, in the file's header: the file is a store."""
 SCHEMA_VERSION = 3
-"""2: a long text is stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in the same tables.
-3: an answer says whether it is usable; in older files all are."""
+"""2: a long text is stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in
+the same tables. 3: an answer says whether it is usable; in older files all are."""
 BUSY_SECONDS = 10.0
 """How long to wait for a file that another process has locked."""
 
@@ -62,8 +62,8 @@ FROM pragma_application_id, pragma_user_version
 
 
 class SqliteStore:
-    """An `AnswerStore` in a file; thread-safe, and safe between processes. Opening and every method raise StoreFailed.
-    `read_only` changes nothing, and needs no right to write into the folder."""
+    """An `AnswerStore` in a file; thread-safe, and safe between processes. Opening and every method
+    raise StoreFailed. `read_only` changes nothing, and needs no right to write into the folder."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
@@ -83,8 +83,8 @@ class SqliteStore:
             self._writer = None
             if not read_only:
                 make_private(path)
-                # Readers and the one writer do not wait for each other; NORMAL: an answer survives the process, not
-                # always a power cut, and no call waits for the disk.
+                # Readers and the one writer do not wait for each other; NORMAL: an answer survives
+                # the process, not always a power cut, and no call waits for the disk.
                 self._writer = _open(path, "rwc", _SET_UP)
             self._reader = self._open_reader() if read_only else None
 
@@ -93,7 +93,8 @@ class SqliteStore:
         return self._find("key = ?", key)
 
     def by_content(self, content: str) -> Entry | None:
-        """The first usable answer to this request from whatever place, else the first (`StoreRequest.content`)."""
+        """The first usable answer to this request from whatever place, else the first
+        (`StoreRequest.content`)."""
         return self._find("content = ? ORDER BY {usable} DESC, id LIMIT 1", content)
 
     def entries(self) -> Iterator[Entry]:
@@ -109,8 +110,8 @@ class SqliteStore:
                 yield entry
 
     def put(self, entry: Entry) -> None:
-        """Store an answer, handed to the operating system when this returns; the first under a key stays, unless it is
-        not usable. After `close` nothing is stored."""
+        """Store an answer, handed to the operating system when this returns; the first under a key
+        stays, unless it is not usable. After `close` nothing is stored."""
         with _explain_errors(self.path, "written"), self._writing:
             if self._writer is None:
                 raise sqlite3.OperationalError("it is open for reading")
@@ -131,8 +132,9 @@ class SqliteStore:
                     connection.close()
 
     def _open_reader(self) -> sqlite3.Connection:
-        # A connection of its own, so that reading does not wait for one who writes. Where there is no journal nobody
-        # writes, and none must be made: the folder may be one that cannot be written.
+        # A connection of its own, so that reading does not wait for one who writes. Where there is
+        # no journal nobody writes, and none must be made: the folder may be one that cannot be
+        # written.
         journal = self.path.with_name(f"{self.path.name}-wal")
         return _open(self.path, "ro" if journal.exists() else "ro&immutable=1")
 
@@ -184,7 +186,8 @@ class SqliteStore:
             request = StoreRequest(
                 kind=kind, path=path, body=restore(load_json(body), load_json(places), self._text)
             )
-            # The digests as stored: to compute them again would take longer than to read the answer.
+            # The digests as stored: to compute them again would take longer than to read the
+            # answer.
             request.__dict__.update(key=key, content=content)
             return Entry(
                 request=request, answer=load_json(answer), time=time, usable=bool(is_usable)
@@ -228,7 +231,8 @@ def _open_new(path: Path) -> BinaryIO:
 
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """Make the tables, or add to those of an older version what they lack; another process may have done it by now."""
+    """Make the tables, or add to those of an older version what they lack; another process may have
+    done it by now."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         tables, _, version = connection.execute(_WHOSE).fetchone()
@@ -244,7 +248,8 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _explain_errors(path: Path, action: str) -> Iterator[None]:
-    """Raise StoreFailed, with a hint, for any error of the file; `action` is what failed: opened, read or written."""
+    """Raise StoreFailed, with a hint, for any error of the file; `action` is what failed: opened,
+    read or written."""
     try:
         yield
     except (
@@ -287,8 +292,8 @@ def _is_busy(error: BaseException) -> bool:
     reraise=True,
 )
 def _open(path: Path, mode: str, set_up: str = "") -> sqlite3.Connection:
-    """Connect to a file; with `set_up`, to write, and the tables are made where they are missing. Refuses another
-    program's file, and one of a newer Aeon."""
+    """Connect to a file; with `set_up`, to write, and the tables are made where they are missing.
+    Refuses another program's file, and one of a newer Aeon."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None

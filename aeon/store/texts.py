@@ -1,8 +1,9 @@
 """The long texts of requests, each part of them stored once however many requests hold it.
 
-A long text is cut into chunks where its content says so, and is stored as the list of their names; a long list is
-stored as a list of lists. Prompts that grow share all chunks but those that changed, so that each adds little.
-A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the names of the rows that follow each other.
+A long text is cut into chunks where its content says so, and is stored as the list of their names;
+a long list is stored as a list of lists. Prompts that grow share all chunks but those that changed,
+so that each adds little. A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the
+names of the rows that follow each other.
 """
 
 from __future__ import annotations
@@ -36,16 +37,19 @@ Places = list[tuple[list[str | int], str]]
 
 
 def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
-    """The request with null where a long text was, the paths of those places with the names of their rows, the rows."""
+    """The request with null where a long text was, the paths of those places with the names of
+    their rows, the rows."""
     places: Places = []
     rows: Rows = {}
     short = {name: _take_texts(value, [name], places, rows) for name, value in request.items()}
     return short, places, rows
 
 
-# A function inside `condense` that calls itself would hold the rows until the next full garbage collection.
+# A function inside `condense` that calls itself would hold the rows until the next full garbage
+# collection.
 def _take_texts(value: Any, path: list[str | int], places: Places, rows: Rows) -> Any:
-    """The value with null where a long text was; its place goes into `places`, its rows into `rows`."""
+    """The value with null where a long text was; its place goes into `places`, its rows into
+    `rows`."""
     is_long = isinstance(value, str) and _MOST_OF_A_CHARACTER * len(value) + 2 >= SHORTEST
     if is_long or (isinstance(value, dict) and len(path) == 1):
         text = _schema_text(value) if path == ["schema"] else json_text(value)
@@ -66,8 +70,9 @@ def _take_texts(value: Any, path: list[str | int], places: Places, rows: Rows) -
 
 
 def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) -> dict[str, Any]:
-    """The whole request again; `row` gives a row by its name. Changes `request`. Raises ValueError for texts that come
-    to more than a request may have: rows that hold each other twice double with each."""
+    """The whole request again; `row` gives a row by its name. Changes `request`. Raises ValueError
+    for texts that come to more than a request may have: rows that hold each other twice double with
+    each."""
     left = MAX_REQUEST_CHARACTERS
 
     def read(name: str) -> str:
@@ -92,8 +97,10 @@ def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) 
 
 
 def cut_text(text: str) -> tuple[str, Rows]:
-    """The rows of a text, which are not to be changed, and the name of the one that stands for the whole text."""
-    # The system prompts and schemas that come again are short; a long prompt comes once and would stay in memory.
+    """The rows of a text, which are not to be changed, and the name of the one that stands for the
+    whole text."""
+    # The system prompts and schemas that come again are short; a long prompt comes once and would
+    # stay in memory.
     return _cut_again(text) if len(text) <= _LONGEST_REMEMBERED else _cut(text)
 
 
@@ -142,7 +149,8 @@ _cut_again = lru_cache(maxsize=64)(_cut)
 
 
 def json_text(value: Any) -> str:
-    """Canonical JSON that UTF-8 can hold: half a surrogate pair, which a model may write, as its escape."""
+    """Canonical JSON that UTF-8 can hold: half a surrogate pair, which a model may write, as its
+    escape."""
     text = canonical(value)
     try:
         text.encode()

@@ -1,5 +1,5 @@
-"""Reads the fields of a text that is nearly JSON, or YAML: one that was cut off, or quoted in another way. What stands
-within the quotes of a value is no field, whatever it says."""
+"""Reads the fields of a text that is nearly JSON, or YAML: one that was cut off, or quoted in
+another way. What stands within the quotes of a value is no field, whatever it says."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """One method of a component, and the type that it returns: with `many` a list of such values, with `optional` it
-    may be None; an int is at least 0."""
+    """One method of a component, and the type that it returns: with `many` a list of such values,
+    with `optional` it may be None; an int is at least 0."""
 
     component: str
     method: str
@@ -31,9 +31,9 @@ class Contract:
     optional: bool = False
 
     def call(self, component: object, *arguments: Any, **more: Any) -> Any:
-        """The method's value. Of `more` it gets what it names: the published interface has none of it. Raises
-        ComponentFailed for a value of another type, and for every exception that is none of Aeon's; a `ValidationError`
-        of pydantic counts as one of Aeon's."""
+        """The method's value. Of `more` it gets what it names: the published interface has none of
+        it. Raises ComponentFailed for a value of another type, and for every exception that is none
+        of Aeon's; a `ValidationError` of pydantic counts as one of Aeon's."""
         name = f"{self.component}: {type(component).__name__}.{self.method}"
         try:
             method = fit_method(getattr(component, self.method))
@@ -73,8 +73,8 @@ class Contract:
 
 
 def fit_method(method: Callable[..., T]) -> Callable[..., T]:
-    """`method`, without the keyword arguments that it does not take: the published interface has none. One that takes
-    any (`**more`), as one that hands them on, gets all."""
+    """`method`, without the keyword arguments that it does not take: the published interface has
+    none. One that takes any (`**more`), as one that hands them on, gets all."""
     taken = signature(method).parameters
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values()):
         return method

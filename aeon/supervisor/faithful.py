@@ -1,5 +1,6 @@
-"""What a repair of planned steps may not bring in: a tool that is not registered, or that its original did not name.
-Compared as structure, word for word; the meaning of the rest of an answer is not judged (FR-032, FR-066)."""
+"""What a repair of planned steps may not bring in: a tool that is not registered, or that its
+original did not name. Compared as structure, word for word; the meaning of the rest of an answer is
+not judged (FR-032, FR-066)."""
 
 from __future__ import annotations
 
@@ -42,8 +43,9 @@ _OTHER_FIELDS = frozenset(
 def find_foreign_tools(
     call: str, original: str, repaired: Mapping[str, Any]
 ) -> tuple[FieldError, ...]:
-    """The steps of a repaired answer whose tool the original does not name, in a field that could hold one. Where the
-    original is no JSON, a tool is named as the quoted value of a `tool` field."""
+    """The steps of a repaired answer whose tool the original does not name, in a field that could
+    hold one. Where the original is no JSON, a tool is named as the quoted value of a `tool`
+    field."""
     try:
         found = extract_json(original)
     except ExtractError:
@@ -90,7 +92,8 @@ class NoToolFits(ValidationError):
 
 
 def choose_tool(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:
-    """The step with the tool of an answer: never one that is not registered, never another meaning (FR-032, FR-066)."""
+    """The step with the tool of an answer: never one that is not registered, never another meaning
+    (FR-032, FR-066)."""
     if answer["tool"] is None:
         raise NoToolFits(f"no registered tool does what step {step.step_id} describes")
     if answer["tool"] not in names:
@@ -106,7 +109,8 @@ def choose_tool(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str])
 
 
 def read_arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
-    """The arguments of a tool, which answers give as JSON text; None for none. Raises InvalidAnswer at the pointer."""
+    """The arguments of a tool, which answers give as JSON text; None for none. Raises InvalidAnswer
+    at the pointer."""
     if text is None or not text.strip():
         return None
     try:

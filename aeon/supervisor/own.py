@@ -1,4 +1,5 @@
-"""A supervisor of a person's own: its repairs are held to the same schema and the same tools as every repair."""
+"""A supervisor of a person's own: its repairs are held to the same schema and the same tools as
+every repair."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Repairs(Protocol):
     """Repairs JSON. It is also given `errors`, `call`, `tools` and `context` where it names them."""
 
     def repair_json(self, malformed: str, schema: Mapping[str, Any]) -> Any:
-        """The value that `malformed` was meant to be, or its JSON text. Raises ValidationError where it cannot."""
+        """The value that `malformed` was meant to be, or its JSON text. Raises ValidationError
+        where it cannot."""
 
 
 def repair_with(
@@ -34,8 +36,9 @@ def repair_with(
     errors: Sequence[FieldError],
     emit: events.Emit,
 ) -> T:
-    """What a supervisor of one's own makes of the answer that a repair's request is about. Raises ComponentFailed for
-    a value that is not valid by the schema, and what it raises of Aeon's own."""
+    """What a supervisor of one's own makes of the answer that a repair's request is about. Raises
+    ComponentFailed for a value that is not valid by the schema, and what it raises of Aeon's
+    own."""
     about = request.variables
     site = request.site
     is_repaired = False

@@ -1,5 +1,6 @@
-"""The only repair of JSON there is: the model is asked to put its own malformed answer right (FR-028, FR-029, FR-050).
-A repair may change form, never meaning. Its request is named `repair` on the wire, whatever schema it must satisfy."""
+"""The only repair of JSON there is: the model is asked to put its own malformed answer right
+(FR-028, FR-029, FR-050). A repair may change form, never meaning. Its request is named `repair` on
+the wire, whatever schema it must satisfy."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ _HINTS: Mapping[ErrorKind, str] = {
 
 
 class Supervisor:
-    """Repairs malformed answers with the same model and a reduced prompt. `max_attempts` is the number of repair calls
-    for one answer (FR-050), `parameters` how each role generates."""
+    """Repairs malformed answers with the same model and a reduced prompt. `max_attempts` is the
+    number of repair calls for one answer (FR-050), `parameters` how each role generates."""
 
     def __init__(
         self,
@@ -80,10 +81,11 @@ class Supervisor:
         role: Role = "worker",
         variables: Mapping[str, Any] | None = None,
     ) -> T:
-        """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`). Without `errors`
-        they are found here; where there are none, the model is not asked. `call` is the call being repaired, with its
-        `variables`: to planned steps no tool is added. The model of `role` repairs its own answer, unless the role
-        `repairer` has a model. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, with cost."""
+        """The value that `malformed` was meant to be, valid by `schema` (and `validator` and
+        `parse`). Without `errors` they are found here; where there are none, the model is not
+        asked. `call` is the call being repaired, with its `variables`: to planned steps no tool is
+        added. The model of `role` repairs its own answer, unless the role `repairer` has a model.
+        Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, with cost."""
         validator = validator or compile_schema(schema, "the schema")
         read: Callable[[Any], T] = partial(_read, call, malformed, parse)
         if not errors:
@@ -120,8 +122,8 @@ class Supervisor:
         tools: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ) -> dict[str, Any]:
-        """The arguments that the tool's input schema accepts, made from those it does not (FR-030). `tools` describe
-        all the registered ones. Otherwise as `repair_json`."""
+        """The arguments that the tool's input schema accepts, made from those it does not (FR-030).
+        `tools` describe all the registered ones. Otherwise as `repair_json`."""
         wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
         return self.repair_json(
             json.dumps(dict(arguments), ensure_ascii=False),
@@ -136,8 +138,9 @@ class Supervisor:
         )
 
     def repair_step(self, step: PlanStep, goal: str, registry: ToolRegistry) -> PlanStep:
-        """The step with a registered tool instead of a missing one (FR-059, FR-060, FR-065, FR-066). Only the tool and
-        its arguments change. Raises NoToolFits, else as `repair_json`."""
+        """The step with a registered tool instead of a missing one (FR-059, FR-060, FR-065,
+        FR-066). Only the tool and its arguments change. Raises NoToolFits, else as
+        `repair_json`."""
         names = registry.names()
         wrong = {
             "step_id": step.step_id,
@@ -167,7 +170,8 @@ class Supervisor:
         call: Literal["plan", "subplan", "refinement"] = "plan",
         **options: Any,
     ) -> T:
-        """The plan, subplan or refinement that a malformed one was meant to be (FR-031); otherwise as `repair_json`."""
+        """The plan, subplan or refinement that a malformed one was meant to be (FR-031); otherwise
+        as `repair_json`."""
         wire = self._schemas.wire(call, tools=names)
         validator = self._schemas.local(call)
         planned: dict[str, Any] = {

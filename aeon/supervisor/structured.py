@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class StructuredCaller(Supervisor):
-    """Makes structured calls to one model, for one run, and repairs their answers. May be used from many threads.
-    `shared` are variables of every template, below those of its call; `supervisor` repairs instead of the packaged one;
-    `options` are those of a Supervisor."""
+    """Makes structured calls to one model, for one run, and repairs their answers. May be used from
+    many threads. `shared` are variables of every template, below those of its call; `supervisor`
+    repairs instead of the packaged one; `options` are those of a Supervisor."""
 
     def __init__(
         self,
@@ -65,11 +65,13 @@ class StructuredCaller(Supervisor):
         answer_schema: Mapping[str, Any] | None = None,
         absent: Collection[str] = (),
     ) -> T:
-        """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included). `parse`
-        gets JSON that is valid by the call's schema; what it raises of the answer goes to repair. `tools` and
-        `criteria` are the names that the answer may use, `answer_schema` is a person's for a step's output, or a tool's
-        for its arguments, `absent` what the call has nothing of. Raises ValidationError after `max_repairs`, LLMError,
-        PromptError and SchemaFileError; the `usage` of each is everything that was spent on this call."""
+        """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs
+        included). `parse` gets JSON that is valid by the call's schema; what it raises of the
+        answer goes to repair. `tools` and `criteria` are the names that the answer may use,
+        `answer_schema` is a person's for a step's output, or a tool's for its arguments, `absent`
+        what the call has nothing of. Raises ValidationError after `max_repairs`, LLMError,
+        PromptError and SchemaFileError; the `usage` of each is everything that was spent on this
+        call."""
         site = current_site() if site is None else site
         failure: str | None = None
         message = ""

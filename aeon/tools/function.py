@@ -48,8 +48,8 @@ def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]
 def tool(
     function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a Tool of a function, sync or async, by its type hints and docstring: `@tool` or `@tool(name=...)`. Raises
-    ConfigError for what lacks them, or has no JSON Schema."""
+    """Make a Tool of a function, sync or async, by its type hints and docstring: `@tool` or
+    `@tool(name=...)`. Raises ConfigError for what lacks them, or has no JSON Schema."""
 
     def make(function: Callable[..., Any]) -> Tool:
         name = options.get("name") or str(getattr(function, "__name__", type(function).__name__))

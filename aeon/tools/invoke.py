@@ -1,4 +1,5 @@
-"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked."""
+"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the
+result checked."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ Outcome = dict[str, Any]
 
 
 class ToolInvoker:
-    """Calls the tools of a registry as the settings say, `approve` asked one call at a time; thread-safe."""
+    """Calls the tools of a registry as the settings say, `approve` asked one call at a time;
+    thread-safe."""
 
     def __init__(
         self,
@@ -47,14 +49,16 @@ class ToolInvoker:
         self._asking = threading.Lock()
 
     def check_arguments(self, name: str, arguments: Any) -> list[FieldError]:
-        """The violations of the tool's input schema, each with its JSON pointer; empty without any."""
+        """The violations of the tool's input schema, each with its JSON pointer; empty without
+        any."""
         entry = self._registry.entry(name)
         if entry is None:
             return [FieldError("", self._registry.describe_missing(name))]
         return read_arguments(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
-        """The policy of the first pattern of `tools.approval` that matches the name, else that of the tool."""
+        """The policy of the first pattern of `tools.approval` that matches the name, else that of
+        the tool."""
         tool = self._registry.get(name)
         own: Approval = tool.approval if tool else "always"
         return next(
@@ -67,7 +71,8 @@ class ToolInvoker:
         )
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
-        """Call a tool within its time limit; `error` and `error_kind` say what went wrong, nothing is raised."""
+        """Call a tool within its time limit; `error` and `error_kind` say what went wrong, nothing
+        is raised."""
         started = time.monotonic()
         entry = self._registry.entry(name)
         own_limit = entry.tool.max_output_characters if entry else None
@@ -122,7 +127,8 @@ class ToolInvoker:
 def read_arguments(
     entry: RegisteredTool | None, arguments: Any
 ) -> tuple[dict[str, Any], list[FieldError]]:
-    """The arguments as JSON has them, empty where it does not, and their violations of the input schema."""
+    """The arguments as JSON has them, empty where it does not, and their violations of the input
+    schema."""
     if not isinstance(arguments, Mapping):
         return {}, [FieldError("", f"arguments are an object, not {type(arguments).__name__}")]
     try:

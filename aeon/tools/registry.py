@@ -20,9 +20,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A capability. `invoke` is given checked arguments and returns a JSON value; in any thread. `side_effects`: a call
-    changes something outside; `pure`: equal arguments give an equal result. `approval` holds where no pattern of
-    `tools.approval` matches. `again` is called instead for a stored result: for effects on the run itself."""
+    """A capability. `invoke` is given checked arguments and returns a JSON value; in any thread.
+    `side_effects`: a call changes something outside; `pure`: equal arguments give an equal result.
+    `approval` holds where no pattern of `tools.approval` matches. `again` is called instead for a
+    stored result: for effects on the run itself."""
 
     name: str
     description: str
@@ -62,8 +63,8 @@ class RegisteredTool:
 
 
 class ToolRegistry:
-    """Tools by name, in order of registration, with those of a `parent` as they are at the moment; thread-safe. `hide`
-    takes what nobody is to see out of what a tool gave, a JSON value."""
+    """Tools by name, in order of registration, with those of a `parent` as they are at the moment;
+    thread-safe. `hide` takes what nobody is to see out of what a tool gave, a JSON value."""
 
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent
@@ -77,7 +78,8 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: Tool) -> None:
-        """Add a tool. Raises ConfigError for a bad or taken name, a malformed schema, and a wrong example."""
+        """Add a tool. Raises ConfigError for a bad or taken name, a malformed schema, and a wrong
+        example."""
         entry = _check_tool(tool)
         if self.get(tool.name) is not None or self._tools.setdefault(tool.name, entry) is not entry:
             raise ConfigError(f"a tool named {tool.name!r} is registered already")
@@ -98,11 +100,13 @@ class ToolRegistry:
         return own if own or self._parent is None else self._parent.entry(name)
 
     def explain_missing_with(self, why: Callable[[str], str | None]) -> None:
-        """Add a function that says why a configured tool of a name is not there; None when it does not know."""
+        """Add a function that says why a configured tool of a name is not there; None when it does
+        not know."""
         self._explainers.append(why)
 
     def unavailable(self, name: str) -> str | None:
-        """Why a tool that is configured is not there, as a clause; None for one that is, or that is not configured."""
+        """Why a tool that is configured is not there, as a clause; None for one that is, or that is
+        not configured."""
         if self.get(name) is not None:
             return None
         own = next(filter(None, (why(name) for why in self._explainers)), None)
@@ -131,7 +135,8 @@ class ToolRegistry:
         self._closers.append(close)
 
     def close(self) -> None:
-        """Close what the tools hold open, the newest first; a parent is left alone. May be called twice."""
+        """Close what the tools hold open, the newest first; a parent is left alone. May be called
+        twice."""
         while self._closers:
             with contextlib.suppress(Exception):  # a failing one must not keep the others open
                 self._closers.pop()()
@@ -174,8 +179,9 @@ asking_step: ContextVar[PlanStep | None] = ContextVar("asking_step", default=Non
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that waits for a person: the tool, a copy of its arguments, and the step that asks for it, if any.
-    `repeated`: it was under way when an earlier run was cut off, and may have been carried out."""
+    """A call that waits for a person: the tool, a copy of its arguments, and the step that asks for
+    it, if any. `repeated`: it was under way when an earlier run was cut off, and may have been
+    carried out."""
 
     tool: Tool
     arguments: Mapping[str, Any]
@@ -188,7 +194,8 @@ Approve = Callable[[ApprovalRequest], bool]
 
 @contextlib.contextmanager
 def on_behalf_of(step: PlanStep) -> Iterator[None]:
-    """Tool calls in this block are made for a step, whatever stands between its worker and the tool."""
+    """Tool calls in this block are made for a step, whatever stands between its worker and the
+    tool."""
     token = asking_step.set(step)
     try:
         yield

@@ -31,9 +31,10 @@ _URL: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
 
 class McpServer(Value):
-    """`tools.mcp.servers.NAME`: a `command` spoken to over stdio, or the `url` of a streamable HTTP endpoint. Secrets
-    are named by environment variable and never held here: `env` (a command's variables, passed on by name),
-    `headers_env` (header -> the variable with its whole value), `bearer_env` (the variable with a bearer token)."""
+    """`tools.mcp.servers.NAME`: a `command` spoken to over stdio, or the `url` of a streamable HTTP
+    endpoint. Secrets are named by environment variable and never held here: `env` (a command's
+    variables, passed on by name), `headers_env` (header -> the variable with its whole value),
+    `bearer_env` (the variable with a bearer token)."""
 
     command: StartsCode[tuple[Word, ...]] = ()
     args: tuple[str, ...] = ()
@@ -82,9 +83,10 @@ class McpSettings(Value):
 
 
 class BuiltinSettings(Value):
-    """`tools.builtin`: the tools that come with Aeon; `only` these, None for all. `read_file` and `list_files` see
-    the folder `root`, `http_get` the `allowed_hosts`, as `example.com` or `example.com:8080`. Sizes are in bytes. Files
-    that hold keys as a rule (`.env`, `id_rsa`, `*.pem`) are read only if `allowed_secret_files` has their name."""
+    """`tools.builtin`: the tools that come with Aeon; `only` these, None for all. `read_file` and
+    `list_files` see the folder `root`, `http_get` the `allowed_hosts`, as `example.com` or
+    `example.com:8080`. Sizes are in bytes. Files that hold keys as a rule (`.env`, `id_rsa`,
+    `*.pem`) are read only if `allowed_secret_files` has their name."""
 
     only: Taken[tuple[str, ...] | None] = None
     root: Path | None = None
@@ -96,10 +98,11 @@ class BuiltinSettings(Value):
 
 
 class ToolSettings(Value):
-    """`tools`: which tools steps may use. `functions` are tools of one's own, by name: `package.module:object`.
-    `approval` says for patterns of names whether a tool is called; the first that matches decides (docs/tools.md).
-    `timeout_seconds` is how long a call may take, `max_output_characters` the longest output; a tool may differ.
-    `missing` says what happens to a step whose tool is not there: the model does it, or it fails."""
+    """`tools`: which tools steps may use. `functions` are tools of one's own, by name:
+    `package.module:object`. `approval` says for patterns of names whether a tool is called; the
+    first that matches decides (docs/tools.md). `timeout_seconds` is how long a call may take,
+    `max_output_characters` the longest output; a tool may differ. `missing` says what happens to a
+    step whose tool is not there: the model does it, or it fails."""
 
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None

@@ -1,5 +1,5 @@
-"""Semantic validation: the model reviews plans, steps and results; the program checks structure only (FR-036 to
-FR-046)."""
+"""Semantic validation: the model reviews plans, steps and results; the program checks structure
+only (FR-036 to FR-046)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ ARTIFACT_TYPES = ("plan", "step", "execution_artifact", "cross_phase")
 
 
 class SemanticValidator:
-    """Reviews artefacts. Advisory, no oracle (FR-081); `tool_registry` is what tools really exist (FR-039)."""
+    """Reviews artefacts. Advisory, no oracle (FR-081); `tool_registry` is what tools really exist
+    (FR-039)."""
 
     def __init__(
         self,
@@ -52,9 +53,10 @@ class SemanticValidator:
     ) -> SemanticValidationReport:
         """Review artefacts, in one model call (FR-042, FR-046, FR-082).
 
-        `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`, by `delta`),
-        "execution_artifact" or "cross_phase" (outputs and answer too, FR-041). `memory_artifacts` are shown instead of
-        what memory holds. Raises ValueError for another type, LLMError, ValidationError for an answer beyond repair."""
+        `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`,
+        by `delta`), "execution_artifact" or "cross_phase" (outputs and answer too, FR-041).
+        `memory_artifacts` are shown instead of what memory holds. Raises ValueError for another
+        type, LLMError, ValidationError for an answer beyond repair."""
         if artifact_type not in ARTIFACT_TYPES:
             raise ValueError(
                 f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}"
@@ -88,7 +90,8 @@ class SemanticValidator:
 def parse_report(
     answer: Mapping[str, Any], artifact_type: str, step_ids: set[str]
 ) -> SemanticValidationReport:
-    """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist, or ids repeat."""
+    """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist,
+    or ids repeat."""
     require_few(len(answer["issues"]), "/issues", "issues")
     issues = []
     errors = []
@@ -119,7 +122,8 @@ def parse_report(
 
 
 def _changes(text: str) -> dict[str, Any]:
-    """The suggested changes as an object; words that are none are kept as `text`, since a suggestion is only read."""
+    """The suggested changes as an object; words that are none are kept as `text`, since a
+    suggestion is only read."""
     try:
         changes = read_json(text) if text.strip() else {}
     except ExtractError:

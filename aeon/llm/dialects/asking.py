@@ -1,4 +1,5 @@
-"""One request to a server whose abilities are found out: it is made in another way after each refusal that says how."""
+"""One request to a server whose abilities are found out: it is made in another way after each
+refusal that says how."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from aeon.llm.dialects.server import Server
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one attempt: a response, or a failure, with the server's refusal if it refused."""
+    """The result of one attempt: a response, or a failure, with the server's refusal if it
+    refused."""
 
     response: LLMResponse | None = None
     failure: LLMError | None = None
@@ -53,7 +55,8 @@ Attempt = Callable[[Dialect], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The last trial of a request and its outcome. `reported` is the outcome that tells the most of the cause."""
+    """The last trial of a request and its outcome. `reported` is the outcome that tells the most of
+    the cause."""
 
     trial: Trial
     outcome: Outcome
@@ -61,10 +64,11 @@ class _Asked:
 
 
 def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Dialect]:
-    """Make a request as it is known to work, or in another way for each refusal; most often one attempt.
+    """Make a request as it is known to work, or in another way for each refusal; most often one
+    attempt.
 
-    Returns the answer, or the failure that tells the most, and its dialect. A refusal is believed of the server when
-    another way works. Where a form is configured, only parameters are found out.
+    Returns the answer, or the failure that tells the most, and its dialect. A refusal is believed
+    of the server when another way works. Where a form is configured, only parameters are found out.
     """
     for name, message in wire.changed.items():
         if name not in server.beliefs.findings:

@@ -1,4 +1,5 @@
-"""How one request is put on the wire: where its schema stands, and what its parameters are called. Pure."""
+"""How one request is put on the wire: where its schema stands, and what its parameters are called.
+Pure."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ SCHEMA_BESIDE = "response_format.schema"
 class Dialect:
     """How requests to a server are written.
 
-    `schema_in_prompt`: the prompt has the schema too; `without`: parameters that are not taken; `renamed`: the limit of
-    tokens goes by its other name; `schema_beside`: json_object has the schema beside it.
+    `schema_in_prompt`: the prompt has the schema too; `without`: parameters that are not taken;
+    `renamed`: the limit of tokens goes by its other name; `schema_beside`: json_object has the
+    schema beside it.
     """
 
     form: Form = "json_schema"
@@ -35,7 +37,8 @@ class Dialect:
     stream: bool = False
 
     def in_form(self, form: Form) -> Dialect:
-        """With the schema sent in another way; the prompt has it wherever the parameter does not hold to it."""
+        """With the schema sent in another way; the prompt has it wherever the parameter does not
+        hold to it."""
         return replace(self, form=form, schema_in_prompt=form != "json_schema")
 
     @property
@@ -49,8 +52,8 @@ class Dialect:
 class Wire:
     """A request for an endpoint: what does not depend on the dialect, worked out once.
 
-    `digest` tells its schema from others. `changed` is what was fitted to the model, in words, by parameter.
-    `stream` asks for a stream where the settings leave it open."""
+    `digest` tells its schema from others. `changed` is what was fitted to the model, in words, by
+    parameter. `stream` asks for a stream where the settings leave it open."""
 
     def __init__(
         self, request: LLMRequest, settings: EndpointSettings, *, stream: bool = False
@@ -79,7 +82,8 @@ class Wire:
         return most
 
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
-        """The generation parameters by the names they are sent under; those that are not set are left out."""
+        """The generation parameters by the names they are sent under; those that are not set are
+        left out."""
         given = self._given
         streams = self.settings.stream
         named: dict[str, Any] = {
@@ -101,7 +105,8 @@ class Wire:
         request = self.request
         messages: Sequence[Message] = request.messages
         if dialect.schema_in_prompt:
-            # The system message is the same for many requests: there the schema stays in providers' prefix caches.
+            # The system message is the same for many requests: there the schema stays in providers'
+            # prefix caches.
             messages = with_system_text(messages, schema_in_words(request))
         body: dict[str, Any] = {
             "model": self.model,

@@ -21,7 +21,8 @@ class Trial:
         return replace(self, dialect=replace(self.dialect, without=self.dialect.without | {name}))
 
     def conclude(self, opening: Dialect) -> Dialect:
-        """What an answer to this trial proves: where another form has helped, nothing about the suspects."""
+        """What an answer to this trial proves: where another form has helped, nothing about the
+        suspects."""
         if self.dialect.form == opening.form:
             return self.dialect
         return replace(self.dialect, without=self.dialect.without - self.suspects)
@@ -29,8 +30,8 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class RefusedTrial:
-    """A trial that a server refused. `was_accepted`: it has answered a request with this schema before, in the form
-    that was sent first."""
+    """A trial that a server refused. `was_accepted`: it has answered a request with this schema
+    before, in the form that was sent first."""
 
     trial: Trial
     refusal: Refusal
@@ -47,12 +48,14 @@ Downgrade = Callable[[RefusedTrial], Trial | None]
 
 
 def find_named_downgrade(refused: RefusedTrial) -> Trial | None:
-    """The trial without what the server names as refused; None if it names nothing that can be left out."""
+    """The trial without what the server names as refused; None if it names nothing that can be left
+    out."""
     return _first(_NAMED, refused)
 
 
 def find_guessed_downgrade(refused: RefusedTrial) -> Trial | None:
-    """The trial that may help where the server names nothing; None if none may, or if it may be an outage."""
+    """The trial that may help where the server names nothing; None if none may, or if it may be an
+    outage."""
     return None if refused.refusal.is_doubtful else _first(_GUESSED, refused)
 
 
@@ -78,7 +81,8 @@ def _rename_or_leave_out(refused: RefusedTrial) -> Trial | None:
 
 
 def _leave_out_schema_beside(refused: RefusedTrial) -> Trial | None:
-    # OpenAI itself knows no schema there, so that a server which refuses it need not have a name for it.
+    # OpenAI itself knows no schema there, so that a server which refuses it need not have a name
+    # for it.
     if not refused.dialect.sends_schema_beside or refused.refusal.is_doubtful:
         return None
     return refused.trial.without(SCHEMA_BESIDE)
@@ -104,7 +108,8 @@ def _send_next_form(refused: RefusedTrial) -> Trial | None:
         return replace(refused.trial, dialect=dialect.in_form(lower_forms[0]))
     if refusal.named or refused.was_accepted:
         return None
-    # Of a server that says nothing useful, two more requests are enough: after the suspects the prompt alone.
+    # Of a server that says nothing useful, two more requests are enough: after the suspects the
+    # prompt alone.
     form = lower_forms[-1] if refused.trial.suspects else lower_forms[0]
     return replace(refused.trial, dialect=dialect.in_form(form))
 

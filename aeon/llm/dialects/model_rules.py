@@ -16,9 +16,11 @@ _EFFORTS: tuple[str, ...] = get_args(Effort)
 def fit_parameters(
     rules: Sequence[ModelRule], model: str, given: Parameters
 ) -> tuple[Parameters, dict[str, str]]:
-    """Fit parameters to the first rule for a model. Returns them with what a person should know, by parameter.
+    """Fit parameters to the first rule for a model. Returns them with what a person should know, by
+    parameter.
 
-    An effort for a model that takes none is left out silently: reasoning modes set one for every model.
+    An effort for a model that takes none is left out silently: reasoning modes set one for every
+    model.
     """
     name = model.rpartition("/")[2].lower()
     rule = next((rule for rule in rules if rule.match.match(name)), None)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Meaning = Literal["credit", "filter", "context", "key", "model"]
-"""The credit is used up, the prompt filtered or too long for the model, the key refused, the model unknown."""
+"""The credit is used up, the prompt filtered or too long for the model, the key refused, the model
+unknown."""
 
-# What an error means is told by its code, type or status, or by words in its message; the first row that matches
-# counts. An error in no row means what its HTTP status says.
+# What an error means is told by its code, type or status, or by words in its message; the first row
+# that matches counts. An error in no row means what its HTTP status says.
 _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
     (
         "credit",
@@ -67,8 +68,9 @@ _NOT_TAKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error that a server answered; its status is the one in the body where the real one is 200. `named` are the
-    parameters that it points at, `meaning` is by the table; `is_page`: it was an HTML page."""
+    """An error that a server answered; its status is the one in the body where the real one is 200.
+    `named` are the parameters that it points at, `meaning` is by the table; `is_page`: it was an
+    HTML page."""
 
     status_code: int
     message: str
@@ -93,17 +95,20 @@ class Refusal:
 
     @property
     def is_about_request(self) -> bool:
-        """Whether another way of saying the same may help: never for a wrong key, a limit, or a plain outage."""
+        """Whether another way of saying the same may help: never for a wrong key, a limit, or a
+        plain outage."""
         if self.meaning is not None or self.is_page or self.status_code in (401, 402, 429):
             return False
         usual = (200, 400, 404, 405, 415, 422, 500, 501)
         return self.status_code in usual or (self.status_code >= 400 and self.is_about_format)
 
     def find_refused(self, parameters: Collection[str]) -> str | None:
-        """The one of these parameters that the server names as refused; None if it names none of them.
+        """The one of these parameters that the server names as refused; None if it names none of
+        them.
 
-        Words about thinking or reasoning name the effort. Of an error about a value only the effort counts: reasoning
-        modes set one for every model, whereas another value is a person's own to correct.
+        Words about thinking or reasoning name the effort. Of an error about a value only the effort
+        counts: reasoning modes set one for every model, whereas another value is a person's own to
+        correct.
         """
         found = [name for name in parameters if name in self.named]
         found += filter(self._quotes, parameters)
@@ -118,7 +123,8 @@ class Refusal:
         return bool(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
 
     def find_suspects(self, parameters: Collection[str]) -> frozenset[str]:
-        """Those of these parameters that nothing depends on, where the server says nothing of what it refuses."""
+        """Those of these parameters that nothing depends on, where the server says nothing of what
+        it refuses."""
         is_vague = self.status_code in (200, 400, 422)
         is_vague |= self.status_code == 404 and "parameter" in self.message.lower()
         return frozenset(
@@ -127,7 +133,8 @@ class Refusal:
 
 
 def read_refusal(status_code: int, body: Any) -> Refusal:
-    """Read an error body; it may be anything: the error, an object with one, a list of it, a text, or nothing."""
+    """Read an error body; it may be anything: the error, an object with one, a list of it, a text,
+    or nothing."""
     error = _find_error_object(body)
     if status_code == 200 and re.fullmatch(r"[45]\d\d", str(error.get("code"))):
         status_code = int(error["code"])
@@ -160,7 +167,8 @@ def _find_message(error: Mapping[str, Any]) -> str:
 
 
 def _find_named(error: Mapping[str, Any]) -> frozenset[str]:
-    """The parameter of OpenAI's `param`, and those of a validation error: [{"loc": ["body", "temperature"], ...}]."""
+    """The parameter of OpenAI's `param`, and those of a validation error: [{"loc": ["body",
+    "temperature"], ...}]."""
     named = [error.get("param")]
     details = error.get("detail")
     for detail in details if isinstance(details, list) else ():

@@ -24,8 +24,8 @@ _DOUBTS = 2
 
 
 class Beliefs(Value):
-    """What another process need not find out again: the dialect, the form of single schemas by their digest, and what
-    a person should know, by subject."""
+    """What another process need not find out again: the dialect, the form of single schemas by
+    their digest, and what a person should know, by subject."""
 
     dialect: Dialect = Dialect()
     form_of: dict[str, Form] = Field(default_factory=dict)
@@ -66,11 +66,13 @@ class Server:
             self._first_is_done.set()
 
     def doubts_form(self, digest: str) -> bool:
-        """Whether requests with the schema of this digest have failed so often that its form may be the cause."""
+        """Whether requests with the schema of this digest have failed so often that its form may be
+        the cause."""
         return self._doubts.get(digest, 0) >= _DOUBTS
 
     def note_failure(self, digest: str, *, may_be_form: bool) -> None:
-        """Count, for a schema that was never answered, the failures in a row that may come of its form."""
+        """Count, for a schema that was never answered, the failures in a row that may come of its
+        form."""
         if digest in self.accepted:
             return
         is_counted = may_be_form and not self.doubts_form(digest)
@@ -79,7 +81,8 @@ class Server:
     def note_answer(
         self, digest: str, opening: Dialect, answered: Dialect, *, finds_form: bool
     ) -> None:
-        """Believe the refusals before an answer: it was given in another dialect than the opening one."""
+        """Believe the refusals before an answer: it was given in another dialect than the opening
+        one."""
         if answered is opening and digest in self.accepted:
             return
         with self._lock:
@@ -114,13 +117,15 @@ class Server:
             self.believe(name, message, without=self.beliefs.dialect.without | {name})
 
     def believe(self, about: str = "", message: str = "", **changes: Any) -> None:
-        """Change the dialect by fields of `Dialect`; with a message, that is a finding about a subject."""
+        """Change the dialect by fields of `Dialect`; with a message, that is a finding about a
+        subject."""
         with self._lock:
             found = {about: message, **self.beliefs.findings} if message else self.beliefs.findings
             self._change(dialect=replace(self.beliefs.dialect, **changes), findings=found)
 
     def may_try_other_limit_name(self) -> bool:
-        """Whether the limit's other name was not tried yet for an answer that was cut off; True only once."""
+        """Whether the limit's other name was not tried yet for an answer that was cut off; True
+        only once."""
         with self._lock:
             is_first = not self._limit_name_tried
             self._limit_name_tried = True

@@ -1,4 +1,5 @@
-"""The name of the limit of tokens, learned from answers that do not keep to it or that are cut off far below it."""
+"""The name of the limit of tokens, learned from answers that do not keep to it or that are cut off
+far below it."""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ def learn_limit_name(
 ) -> tuple[Outcome, Dialect]:
     """Learn from an answer whether the server knows the limit of tokens by the name that was sent.
 
-    A longer answer shows that it does not. One that was cut off far below the limit may: the request is made once
-    more by the other name, once for each server and model, and the usage of both attempts is added up. Returns the
-    outcome to use and its dialect. Where a person has set the name, nothing is learned.
+    A longer answer shows that it does not. One that was cut off far below the limit may: the
+    request is made once more by the other name, once for each server and model, and the usage of
+    both attempts is added up. Returns the outcome to use and its dialect. Where a person has set
+    the name, nothing is learned.
     """
     limit = wire.limit(dialect)
     usage = _usage_of(outcome)

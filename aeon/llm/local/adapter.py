@@ -1,4 +1,5 @@
-"""A model in this process: no server and no key. llama-cpp-python (the extra `local`) is imported with the first call.
+"""A model in this process: no server and no key. llama-cpp-python (the extra `local`) is imported
+with the first call.
 
 There is one model in memory per process, and one call at a time; the others wait for their turn.
 """
@@ -28,8 +29,9 @@ _in_memory: tuple[Loading, LocalModel] | None = None
 
 
 class LocalAdapter:
-    """Answers requests with a GGUF model in this process, each answer held to its schema by a grammar. A request's own
-    parameters win over `settings`; effort has no meaning here. Raises what `check` raises."""
+    """Answers requests with a GGUF model in this process, each answer held to its schema by a
+    grammar. A request's own parameters win over `settings`; effort has no meaning here. Raises what
+    `check` raises."""
 
     def __init__(self, settings: LocalProvider) -> None:
         check(settings)
@@ -39,9 +41,10 @@ class LocalAdapter:
         self._loading: Loading | None = None
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises `RequestRefused` for a prompt that is longer than the context, and for another
-        model than this one; `Truncated` for an answer that met a limit; `ProviderError` when the model cannot be
-        loaded, fails, takes `timeout_seconds` from when it is its turn, or is closed meanwhile."""
+        """Answer one request. Raises `RequestRefused` for a prompt that is longer than the context,
+        and for another model than this one; `Truncated` for an answer that met a limit;
+        `ProviderError` when the model cannot be loaded, fails, takes `timeout_seconds` from when it
+        is its turn, or is closed meanwhile."""
         if request.parameters.model not in (None, self.model):
             raise RequestRefused(
                 f"the {request.call} call asks for the model {request.parameters.model}; there is {self.model} only",
@@ -56,7 +59,8 @@ class LocalAdapter:
                 self._loading = Loading(
                     path, settings.n_ctx, settings.n_gpu_layers, settings.n_threads
                 )
-                # A model that goes down with the interpreter while a thread generates may crash the process.
+                # A model that goes down with the interpreter while a thread generates may crash the
+                # process.
                 atexit.register(self.close)
             return self._answer(_load(self._loading), request, closings)
 
@@ -87,7 +91,8 @@ class LocalAdapter:
         )
         tell = piece_teller(request)
         for piece, ended in pieces:
-            # With the first token, which is a bracket by itself, there is the prompt alone; the last one is not read.
+            # With the first token, which is a bracket by itself, there is the prompt alone; the
+            # last one is not read.
             prompt_tokens = prompt_tokens or model.tokens
             usage = Usage(
                 prompt_tokens, model.tokens - prompt_tokens + (ended == "length"), requests=1
@@ -145,7 +150,8 @@ def _release() -> None:
 
 
 def check(settings: LocalProvider) -> None:
-    """Raise ConfigError when the extra is not installed, no model is named, or `model_path` is no GGUF file."""
+    """Raise ConfigError when the extra is not installed, no model is named, or `model_path` is no
+    GGUF file."""
     path = settings.model_path
     hub = (settings.repo_id, settings.filename, settings.revision)
     if any(hub) if path is not None else None in hub[:2]:
@@ -180,7 +186,8 @@ def _check_file(path: Path) -> None:
 
 
 def locate_model(settings: LocalProvider) -> Path:
-    """The model's file; one of a hub is downloaded once. Raises ProviderError when the hub does not give it."""
+    """The model's file; one of a hub is downloaded once. Raises ProviderError when the hub does not
+    give it."""
     if settings.model_path is not None:
         return settings.model_path.expanduser()
     from huggingface_hub import hf_hub_download

@@ -1,7 +1,8 @@
 """JSON Schemas as grammars (GBNF) that the local model's decoding is held to.
 
-llama-cpp-python has the converter. What it reads wrongly is put into a form that it reads rightly, and what a grammar
-cannot hold (most ranges, patterns, long bounds) is left out: every answer is validated afterwards all the same.
+llama-cpp-python has the converter. What it reads wrongly is put into a form that it reads rightly,
+and what a grammar cannot hold (most ranges, patterns, long bounds) is left out: every answer is
+validated afterwards all the same.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _NUMBERS: dict[tuple[Any, Any, Any], str] = {
 _ANY = {
     "anyOf": [{"type": kind} for kind in ("object", "array", "string", "number", "boolean", "null")]
 }
-# The converter's own rule lets control characters through, which no JSON text may hold, and what is no character.
+# The converter's own rule lets control characters through, which no JSON text may hold, and what is
+# no character.
 _CHARACTER = r'char ::= [^"\\\x7F\x00-\x1F\uD800-\uDFFF\U00110000-\U003FFFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
 
 
@@ -84,8 +86,8 @@ def closest_grammar(schema: Mapping[str, Any]) -> str:
 def expressible(
     part: Any, document: Mapping[str, Any], open_references: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """A part of a schema as the converter reads it rightly, with only what a grammar holds. Raises NotExpressible for
-    one that refers to itself, or uses `allOf`."""
+    """A part of a schema as the converter reads it rightly, with only what a grammar holds. Raises
+    NotExpressible for one that refers to itself, or uses `allOf`."""
     if part is True or part == {}:
         return _ANY
     _require_expressible(part)

@@ -30,7 +30,8 @@ class Loading:
 
 
 class LocalModel:
-    """One model and its context; for one thread at a time. Raises ProviderError when it cannot be loaded."""
+    """One model and its context; for one thread at a time. Raises ProviderError when it cannot be
+    loaded."""
 
     def __init__(self, loading: Loading) -> None:
         self._llama = _load(loading)
@@ -44,8 +45,9 @@ class LocalModel:
     def answer(
         self, request: LLMRequest, messages: Sequence[Message], **parameters: Any
     ) -> Iterator[tuple[str, str | None]]:
-        """The answer piece by piece, held to the schema's grammar, with the reason why it ends beside the last one.
-        Raises RequestRefused for a prompt that is too long, ProviderError when it fails."""
+        """The answer piece by piece, held to the schema's grammar, with the reason why it ends
+        beside the last one. Raises RequestRefused for a prompt that is too long, ProviderError when
+        it fails."""
         fixed = {"grammar": self._grammar(request.schema), "repeat_penalty": 1.0, "stream": True}
         given: dict[str, Any] = {**fixed, **parameters}
         try:
@@ -73,7 +75,8 @@ class LocalModel:
             ) from error
 
     def takes(self, grammar: str) -> bool:
-        """Whether llama.cpp takes a grammar (GBNF with a rule `root`); generating with one it does not take crashes."""
+        """Whether llama.cpp takes a grammar (GBNF with a rule `root`); generating with one it does
+        not take crashes."""
         import llama_cpp
 
         vocabulary = llama_cpp.llama_model_get_vocab(self._llama.model)

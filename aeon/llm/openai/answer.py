@@ -1,4 +1,5 @@
-"""What Aeon reads of a chat completion, whole or streamed: the text and what it cost, or why there is no text."""
+"""What Aeon reads of a chat completion, whole or streamed: the text and what it cost, or why there
+is no text."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ from aeon.schema.validators import is_valid
 _CONTEXT_FULL = frozenset(
     {"model_length", "model_context_window_exceeded", "context_length_exceeded"}
 )
-"""The finish reasons of servers that tell a context that is full from a limit that is reached (Mistral, Anthropic)."""
+"""The finish reasons of servers that tell a context that is full from a limit that is reached
+(Mistral, Anthropic)."""
 _CONTEXT_HINT = (
     "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's num_ctx) "
     "or another model: a larger provider.max_tokens does not help."
@@ -67,8 +69,8 @@ class _Completion(BaseModel):
 
 
 def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint) -> LLMResponse:
-    """The answer of the `model` that was asked. Raises a `ProviderError` for anything but a chat completion, and an
-    `AnswerError` with the usage that was paid for one without a usable text."""
+    """The answer of the `model` that was asked. Raises a `ProviderError` for anything but a chat
+    completion, and an `AnswerError` with the usage that was paid for one without a usable text."""
     completion = _read_completion(body, endpoint)
     usage, counted = _usage_of(completion.usage)
     choice = completion.choices[0]
@@ -109,7 +111,8 @@ def _answer_text(message: _AnswerMessage, request: LLMRequest) -> str:
     text = text_of(vars(message), request.call)
     if text.strip():
         return text
-    # Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
+    # Servers that take the reasoning out of an answer take the answer for reasoning when there was
+    # no reasoning.
     for thought in (message.reasoning_content, message.reasoning):
         if isinstance(thought, str) and follows_schema(thought, request):
             return thought
@@ -168,7 +171,8 @@ def _usage_of(reported: Any) -> tuple[Usage, bool]:
 
 
 def _cache_writes(reported: Any) -> int:
-    """The input tokens that were written to a cache: as OpenRouter reports them, and as LiteLLM does."""
+    """The input tokens that were written to a cache: as OpenRouter reports them, and as LiteLLM
+    does."""
     details = "prompt_tokens_details"
     found = (
         _count(reported, details, "cache_write_tokens"),
@@ -230,7 +234,8 @@ def is_stream(body: bytes) -> bool:
 def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
     """The completion that the chunks of a stream make; `tell` is given its text, piece by piece.
 
-    A stream that ends before its answer does, or has a chunk that cannot be read, makes half a document.
+    A stream that ends before its answer does, or has a chunk that cannot be read, makes half a
+    document.
     """
     whole: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": None}

@@ -1,4 +1,5 @@
-"""Half the price: the requests of a run go into batches with those of all others under way, and are waited for."""
+"""Half the price: the requests of a run go into batches with those of all others under way, and are
+waited for."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ _opening = threading.Lock()
 
 
 class BatchAdapter(OpenAIAdapter):
-    """`provider.batch=true`: the requests of runs wait for their batch, what belongs to none is asked at once. Raises
-    ConfigError as `OpenAIAdapter` does, and for a journal that cannot be opened."""
+    """`provider.batch=true`: the requests of runs wait for their batch, what belongs to none is
+    asked at once. Raises ConfigError as `OpenAIAdapter` does, and for a journal that cannot be
+    opened."""
 
     def __init__(
         self,
@@ -46,7 +48,8 @@ class BatchAdapter(OpenAIAdapter):
         self._given = threading.local()
 
     def of_run(self, stop: Callable[[], bool]) -> BatchAdapter:
-        """The adapter of one run, until `stop` says that it is over. A wait counts as no part of its time-out."""
+        """The adapter of one run, until `stop` says that it is over. A wait counts as no part of
+        its time-out."""
         mine = copy.copy(self)
         mine._member = RoundMember(stop)
         self._rounds.members.add(mine._member)

@@ -1,4 +1,5 @@
-"""The provider's batch interface: files up and down, and batches made, found, asked for and cancelled."""
+"""The provider's batch interface: files up and down, and batches made, found, asked for and
+cancelled."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ class BatchAPI:
         return None
 
     def results(self, file: str) -> Iterator[Result]:
-        """The responses in a file, in whatever order; without those of requests that were not carried out."""
+        """The responses in a file, in whatever order; without those of requests that were not
+        carried out."""
         with self._sdk(f"/files/{file}/content") as sdk:
             from aeon.llm.openai.client import of_any_length
 

@@ -1,5 +1,5 @@
-"""What went out in batches and is not stored as answered: in a file, so that after a kill it is waited for, and not
-sent again."""
+"""What went out in batches and is not stored as answered: in a file, so that after a kill it is
+waited for, and not sent again."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CREATE INDEX IF NOT EXISTS requests_by_round ON requests (round);
 
 
 class Sent(NamedTuple):
-    """A request that went out before, with its round, when that was begun, what the provider calls its file and its
-    batch, and, where it is answered, status and body."""
+    """A request that went out before, with its round, when that was begun, what the provider calls
+    its file and its batch, and, where it is answered, status and body."""
 
     id: str
     round: str
@@ -41,8 +41,9 @@ class Sent(NamedTuple):
 
 
 class BatchJournal:
-    """The file, for one thread at a time, and for several processes; `place` tells what was sent to one server. Raises
-    ConfigError when it cannot be opened, and StoreFailed when it cannot be used."""
+    """The file, for one thread at a time, and for several processes; `place` tells what was sent to
+    one server. Raises ConfigError when it cannot be opened, and StoreFailed when it cannot be
+    used."""
 
     def __init__(self, path: Path, place: str) -> None:
         self._path = path
@@ -103,7 +104,8 @@ class BatchJournal:
         self._change("DELETE FROM requests WHERE id = ?", [(name,) for name in ids])
 
     def end(self, round_id: str) -> None:
-        """Forget the requests of a round that have no answer; those that another process waits for are its own."""
+        """Forget the requests of a round that have no answer; those that another process waits for
+        are its own."""
         mine = "DELETE FROM requests WHERE round = ? AND status IS NULL AND owner IN (?, '')"
         self._change(mine, [(round_id, _ME)])
 
@@ -143,8 +145,8 @@ _ME = f"{socket.gethostname()}:{os.getpid()}:{_read_begin(os.getpid())}:{uuid.uu
 
 
 def _is_alive(owner: str) -> bool:
-    """Whether somebody still waits; of another machine that is not known, and not believed. A number alone says
-    nothing: the next process may have it."""
+    """Whether somebody still waits; of another machine that is not known, and not believed. A
+    number alone says nothing: the next process may have it."""
     host, pid, begun, _ = owner.split(":") if owner.count(":") == 3 else ("", "0", "", "")
     if (
         owner == _ME

@@ -1,4 +1,5 @@
-"""The life of a round: requests that go out as one batch, are waited for, and get their answers by their ids."""
+"""The life of a round: requests that go out as one batch, are waited for, and get their answers by
+their ids."""
 
 from __future__ import annotations
 
@@ -38,20 +39,22 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class RoundMember:
-    """A run that takes part: `stop` says that it is over or asked to stop, `asks` are its requests that wait."""
+    """A run that takes part: `stop` says that it is over or asked to stop, `asks` are its requests
+    that wait."""
 
     stop: Callable[[], bool]
     asks: set[Ask] = field(default_factory=set)
 
     def waits(self) -> bool:
-        """Whether one of its requests has no answer. One that was answered may be followed by another at once, so that
-        a round of all runs waits for that one too."""
+        """Whether one of its requests has no answer. One that was answered may be followed by
+        another at once, so that a round of all runs waits for that one too."""
         return any(not ask.answer.done() for ask in self.asks)
 
 
 @dataclass(eq=False)
 class Ask:
-    """A request that is waited for; `answer` will be its id and the response, `tell` is given what is waited for."""
+    """A request that is waited for; `answer` will be its id and the response, `tell` is given what
+    is waited for."""
 
     body: bytes
     member: RoundMember
@@ -70,8 +73,9 @@ class Ask:
 
 @dataclass(eq=False)
 class Round:
-    """Of `size` requests, `asks` are still waited for, by id; of one that `is_adopted` another process has made the
-    batch, if it has one, and of one that `is_doubtful` an attempt that seemed to fail may have."""
+    """Of `size` requests, `asks` are still waited for, by id; of one that `is_adopted` another
+    process has made the batch, if it has one, and of one that `is_doubtful` an attempt that seemed
+    to fail may have."""
 
     id: str
     size: int = 0
@@ -85,8 +89,8 @@ class Round:
 
 
 class Carrier:
-    """Carries rounds out, each in a thread of its own, until it is closed. `most` requests may go into one batch, none
-    before `hold_until`."""
+    """Carries rounds out, each in a thread of its own, until it is closed. `most` requests may go
+    into one batch, none before `hold_until`."""
 
     def __init__(
         self, endpoint: Endpoint, journal: BatchJournal, queue: Callable[[Collection[Ask]], None]
@@ -159,7 +163,8 @@ class Carrier:
             return not one.asks and self.under_way.pop(one.id, None) is one
 
     def _submit(self, one: Round) -> RequestBatch | None:
-        """Its batch: made, or found; None where it was never made, and its requests go into another round."""
+        """Its batch: made, or found; None where it was never made, and its requests go into another
+        round."""
         if one.is_adopted:
             batch = self._insist(self._find, one)
             if batch is None and not self.closing.wait(
@@ -184,7 +189,8 @@ class Carrier:
         return batch
 
     def _insist(self, work: Callable[..., T], one: Round, *given: IO[bytes]) -> T:
-        """What `work` returns, tried again for some minutes. Raises BatchesUnreachable when that was in vain."""
+        """What `work` returns, tried again for some minutes. Raises BatchesUnreachable when that
+        was in vain."""
         began = time.monotonic()
         try:
             return self._again(work, one, *given)
@@ -229,8 +235,9 @@ class Carrier:
             ) from error
 
     def _end(self, one: Round, batch: RequestBatch) -> None:
-        """What becomes of the requests that a batch has not answered. One that was refused for too many tokens: smaller
-        ones, one after the other. One refused for single lines: those are, and the others sent again."""
+        """What becomes of the requests that a batch has not answered. One that was refused for too
+        many tokens: smaller ones, one after the other. One refused for single lines: those are, and
+        the others sent again."""
         with self.lock:
             self._tell(
                 one,
@@ -286,7 +293,8 @@ class Carrier:
 
 
 def _refuse_lines(one: Round, batch: RequestBatch, whole: Mapping[str, Any]) -> None:
-    """Give a failed batch's errors to the requests of the lines that they name, or to all where they name none."""
+    """Give a failed batch's errors to the requests of the lines that they name, or to all where
+    they name none."""
     faults = {f"{one.id}-{error['line']}": error for error in batch.errors if error.get("line")}
     for name in [name for name in one.asks if not faults or name in faults]:
         body = json.dumps({"error": faults.get(name, whole)}).encode()

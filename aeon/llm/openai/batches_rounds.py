@@ -20,8 +20,8 @@ _LEAST_SECONDS = 0.1
 
 
 class Rounds:
-    """The rounds at one server; thread-safe. A round goes out `batch_wait_seconds` after its last request, after a
-    tenth of it where every run waits, and when it is full."""
+    """The rounds at one server; thread-safe. A round goes out `batch_wait_seconds` after its last
+    request, after a tenth of it where every run waits, and when it is full."""
 
     def __init__(self, endpoint: Endpoint, journal: BatchJournal) -> None:
         self.members: WeakSet[RoundMember] = WeakSet()
@@ -34,8 +34,8 @@ class Rounds:
         self._first_at = self._last_at = self._look_at = 0.0
 
     def ask(self, ask: Ask) -> tuple[str, Response]:
-        """The id of a request and the response, however long that takes. Raises an LLMError, StopRequested when its run
-        is to stop, and StoreFailed."""
+        """The id of a request and the response, however long that takes. Raises an LLMError,
+        StopRequested when its run is to stop, and StoreFailed."""
         with self._lock:
             self._enter(ask)
             ask.member.asks.add(ask)
@@ -75,7 +75,8 @@ class Rounds:
         self._arrived += asks
 
     def _look(self, ask: Ask) -> None:
-        """What each who waits does now and then: leave when the run is to stop, and begin a round if it is time."""
+        """What each who waits does now and then: leave when the run is to stop, and begin a round
+        if it is time."""
         is_over = self._carrier.closing.is_set() or ask.member.stop()
         with self._lock:
             if is_over and not ask.answer.done():

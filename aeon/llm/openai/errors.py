@@ -80,10 +80,11 @@ def refusal_in(response: Response) -> Refusal:
 
 
 def retry_after(headers: Mapping[str, str], *, limited: bool = False) -> float | None:
-    """The seconds that a server, or one behind a proxy, asks to wait, never negative; None if it does not say.
+    """The seconds that a server, or one behind a proxy, asks to wait, never negative; None if it
+    does not say.
 
-    From `retry-after-ms` or `Retry-After` (seconds or a date); of a `limited` (429) response without them, from the
-    `x-ratelimit-reset-*` (seconds or a duration) of what is used up.
+    From `retry-after-ms` or `Retry-After` (seconds or a date); of a `limited` (429) response
+    without them, from the `x-ratelimit-reset-*` (seconds or a duration) of what is used up.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     behind = {name.removeprefix(_BEHIND_A_PROXY): value for name, value in lowered.items()}

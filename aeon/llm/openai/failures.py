@@ -22,7 +22,8 @@ _ENDED_EARLY = ("disconnected", "closed connection")
 
 
 def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> LLMError | None:
-    """The error for a request that was not answered in the seconds allowed; None for an exception that is a bug."""
+    """The error for a request that was not answered in the seconds allowed; None for an exception
+    that is a bug."""
     match error:
         case UnicodeEncodeError():
             hint = "Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode."

@@ -16,7 +16,8 @@ _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 def load_token_provider(endpoint: Endpoint) -> Callable[[], str] | None:
-    """The function that gives a token for each request; None where a key is used. Raises ConfigError.
+    """The function that gives a token for each request; None where a key is used. Raises
+    ConfigError.
 
     No message shows a token that it has given.
     """

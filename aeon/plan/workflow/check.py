@@ -1,5 +1,5 @@
-"""Finds all problems of a workflow file beyond its form. Only the valid parts of a malformed file are checked, so that
-one mistake does not hide another."""
+"""Finds all problems of a workflow file beyond its form. Only the valid parts of a malformed file
+are checked, so that one mistake does not hide another."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _UNNAMED = "\0"  # begins the id of a step that has none in the file
 
 
 class Checks(TypedDict, total=False):
-    """What a workflow file is checked against; what is left out, or None, is not checked. `tool_names` may map each
-    tool to its input schema. `unavailable` says why a configured tool is not registered."""
+    """What a workflow file is checked against; what is left out, or None, is not checked.
+    `tool_names` may map each tool to its input schema. `unavailable` says why a configured tool is
+    not registered."""
 
     tool_names: Collection[str] | None
     input_names: Collection[str] | None
@@ -34,7 +35,8 @@ class Checks(TypedDict, total=False):
 
 
 def content_problems(document: LocatedYaml, **checks: Unpack[Checks]) -> list[Problem]:
-    """All problems of a workflow file except those of its form. A plan has at most 100 steps by default."""
+    """All problems of a workflow file except those of its form. A plan has at most 100 steps by
+    default."""
     checker = _Checker(document, checks)
     checker.check_structure()
     # What else is wrong with a plan that is too large would be too much to read.
@@ -71,7 +73,8 @@ class _Checker:
 
     def check_structure(self) -> None:
         ids = [step.step_id for step in self.steps if not step.step_id.startswith(_UNNAMED)]
-        # Whether there is one final step cannot be said while ids are missing; no steps are a problem of form.
+        # Whether there is one final step cannot be said while ids are missing; no steps are a
+        # problem of form.
         one_final_step = self.checks.get("one_final_step", False) and len(ids) == len(self.steps)
         max_steps = self.checks.get("max_steps", MAX_STEPS)
         if not self.raw:
@@ -136,7 +139,8 @@ class _Checker:
         return f"`{found.text}`: `inputs` has no '{name}'{_suggest(name, self.inputs)}"
 
     def check_workers(self) -> None:
-        """Warn about tools and agents: the supervisor looks for another tool, or the model does the step."""
+        """Warn about tools and agents: the supervisor looks for another tool, or the model does the
+        step."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             place: Place = ("steps", index)
             unnamed = step.step_id.startswith(_UNNAMED)
@@ -176,7 +180,8 @@ class _Checker:
 def argument_problems(
     arguments: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> Iterator[tuple[Place, str]]:
-    """Yield place and message of each violation of an input schema; texts with references are skipped."""
+    """Yield place and message of each violation of an input schema; texts with references are
+    skipped."""
     for error in find_errors(compile_schema(schema, "input_schema"), arguments):
         value: Any = arguments
         place: Place = ()
@@ -193,7 +198,8 @@ def argument_problems(
 
 
 def _read_step(index: int, raw: Mapping[str, Any]) -> PlanStep:
-    """The parts of a step that structure is about; not validated, as problems of form are reported elsewhere."""
+    """The parts of a step that structure is about; not validated, as problems of form are reported
+    elsewhere."""
     step_id = raw.get("id")
     description = raw.get("description")
     listed = raw.get("depends_on")

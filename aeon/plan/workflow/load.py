@@ -48,7 +48,8 @@ class Workflow:
         return tuple(dict.fromkeys((*self.content.inputs, *used)))
 
     def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
-        """The plan, sorted (Sprint 1 FR-007), with `inputs` filled into the descriptions. Raises PlanError."""
+        """The plan, sorted (Sprint 1 FR-007), with `inputs` filled into the descriptions. Raises
+        PlanError."""
         steps = [
             PlanStep(
                 step_id=step.id,

@@ -72,7 +72,8 @@ class Problem(Value):
 def problem_at(
     position: Position, message: str, severity: Literal["error", "warning"] = "error"
 ) -> Problem:
-    """Make a problem at a position of a file; characters of the message that are not printable are escaped."""
+    """Make a problem at a position of a file; characters of the message that are not printable are
+    escaped."""
     said = "".join(
         ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message
     )

@@ -1,5 +1,6 @@
-"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`; they name a value and nothing else. `$${` is
-a literal `${`. The first `.output` ends the id; a path of keys, or places from 0, into the output may follow."""
+"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`; they name a value and
+nothing else. `$${` is a literal `${`. The first `.output` ends the id; a path of keys, or places
+from 0, into the output may follow."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Reference(Value):
 
 
 class CutOutput(Value):
-    """Stands for an output that was cut to `kept` characters by the setting `limit`; references are refused."""
+    """Stands for an output that was cut to `kept` characters by the setting `limit`; references are
+    refused."""
 
     characters: int
     kept: int
@@ -74,15 +76,16 @@ def references(value: Any) -> Iterator[Reference | BadReference]:
 
 
 def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
-    """Insert the inputs into a description and unescape `$${`. Raises PlanError for a reference without a value."""
+    """Insert the inputs into a description and unescape `$${`. Raises PlanError for a reference
+    without a value."""
     return _fill(text, inputs, None)
 
 
 def resolve_arguments(
     arguments: Mapping[str, Any], inputs: Mapping[str, str], outputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056); one that is the whole text
-    keeps its type. Raises PlanError naming everything that cannot be resolved."""
+    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056); one that
+    is the whole text keeps its type. Raises PlanError naming everything that cannot be resolved."""
     problems: list[str] = []
 
     def resolve(place: Place, text: str) -> Any:
@@ -103,7 +106,8 @@ def resolve_arguments(
 
 
 def escape_references(text: str, keep: Callable[[Reference], bool] = lambda _: False) -> str:
-    """Escape every `${` of a text, except in the references to `keep`, so that the text is read back unchanged."""
+    """Escape every `${` of a text, except in the references to `keep`, so that the text is read
+    back unchanged."""
 
     def literal(match: re.Match[str]) -> str:
         found = None if match[0] == "$${" else _parse(match)

@@ -49,8 +49,8 @@ def workflow_text(
     header: Sequence[str] = (),
     schema: str | None = None,
 ) -> str:
-    """Write a plan as YAML that `load_workflow` reads back; `header` and questions become comments. `inputs` are names
-    with a few words; `schema` says where editors find the format."""
+    """Write a plan as YAML that `load_workflow` reads back; `header` and questions become comments.
+    `inputs` are names with a few words; `schema` says where editors find the format."""
     inputs = inputs or {}
     comments = [f"yaml-language-server: $schema={schema}"] if schema else []
     comments += [*header, *_comment_questions(plan.questions)]

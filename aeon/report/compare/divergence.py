@@ -1,4 +1,5 @@
-"""Two runs held against each other: the first event at which they diverge, their plans and answers as differences."""
+"""Two runs held against each other: the first event at which they diverge, their plans and answers
+as differences."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _MOST_LINES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a difference: `mark` is `-`, `+`, a blank, or `@` for lines left out; `parts` are pieces of its text,
-    each with whether it is what changed."""
+    """A line of a difference: `mark` is `-`, `+`, a blank, or `@` for lines left out; `parts` are
+    pieces of its text, each with whether it is what changed."""
 
     mark: str
     parts: tuple[tuple[bool, str], ...]
@@ -36,10 +37,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """Where two runs diverge. `number` counts events from 1, and is None where they tell the same; `counts` is how many
-    each has. `places` says what the two events are, `fields` what differs in them. `asked` says of each hash
-    that both have whether it is the same. `differences` are by name, of what both have; one without lines is of equal
-    texts."""
+    """Where two runs diverge. `number` counts events from 1, and is None where they tell the same;
+    `counts` is how many each has. `places` says what the two events are, `fields` what differs in
+    them. `asked` says of each hash that both have whether it is the same. `differences` are by
+    name, of what both have; one without lines is of equal texts."""
 
     number: int | None
     counts: tuple[int, int]
@@ -185,7 +186,8 @@ def _plan_lines(plan: Plan, *, with_states: bool = False) -> list[str]:
 
 
 def compare_texts(first: Sequence[str], second: Sequence[str]) -> tuple[Line, ...]:
-    """The lines that differ with two lines around them; no lines for equal texts, at most 2,000 of each are read."""
+    """The lines that differ with two lines around them; no lines for equal texts, at most 2,000 of
+    each are read."""
     return tuple(_lines(first[:_MOST_LINES], second[:_MOST_LINES]))
 
 
@@ -202,7 +204,8 @@ def _lines(first: Sequence[str], second: Sequence[str]) -> Iterator[Line]:
 
 
 def _compare_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
-    """Lines and those that stand in their place; the words of those that stand opposite each other are compared."""
+    """Lines and those that stand in their place; the words of those that stand opposite each other
+    are compared."""
     pairs = [_by_word(*pair) for pair in zip(before, after, strict=False)]
     yield from (Line("-", old) for old, _ in pairs)
     yield from _mark_lines("-", before[len(pairs) :])
@@ -218,7 +221,8 @@ _Parts = tuple[tuple[bool, str], ...]
 
 
 def _by_word(first: str, second: str) -> tuple[_Parts, _Parts]:
-    """Two lines with the words marked that differ; nothing is marked where they have little in common."""
+    """Two lines with the words marked that differ; nothing is marked where they have little in
+    common."""
     whole = ((False, first),), ((False, second),)
     if max(len(first), len(second)) > _LONGEST_BY_WORD:
         return whole

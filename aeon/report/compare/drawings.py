@@ -58,7 +58,8 @@ def _across(value: float, top: float) -> float:
 
 
 def draw_scatter(runs: Sequence[ComparedRun]) -> Markup:
-    """The lowest score of each run against its tokens, as dots with the runs' names; nothing for fewer than two."""
+    """The lowest score of each run against its tokens, as dots with the runs' names; nothing for
+    fewer than two."""
     points = [point for run in runs if (point := _point(run)) is not None]
     if len(points) < 2:
         return Markup()

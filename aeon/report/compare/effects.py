@@ -14,7 +14,8 @@ MOST_GROUPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Runs grouped by the value of a parameter, in order; `keys` are the parameters that change together."""
+    """Runs grouped by the value of a parameter, in order; `keys` are the parameters that change
+    together."""
 
     keys: tuple[str, ...]
     groups: tuple[tuple[str, tuple[ComparedRun, ...]], ...]
@@ -26,8 +27,9 @@ class Effect:
 
     @property
     def sizes(self) -> tuple[float, float]:
-        """How far apart its groups are, for an order: of scores and of the share that converged at most, then of
-        tokens, as a share of their largest mean. Groups of one run each show nothing but the runs."""
+        """How far apart its groups are, for an order: of scores and of the share that converged at
+        most, then of tokens, as a share of their largest mean. Groups of one run each show nothing
+        but the runs."""
         if all(len(runs) == 1 for _, runs in self.groups):
             return 0.0, 0.0
         judged = max(_spread(self.means(name)) for name in (*SCORES, "converged"))
@@ -40,8 +42,8 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def collect_values(figure: str, runs: Iterable[ComparedRun]) -> list[float]:
-    """A figure of the runs that came to their end, where it is known; `converged` as 1 or 0, also of those that
-    failed."""
+    """A figure of the runs that came to their end, where it is known; `converged` as 1 or 0, also
+    of those that failed."""
     if figure == "converged":
         return [float(run.converged) for run in runs if run.converged is not None]
     found = (run.figures[figure] for run in runs if not run.error)
@@ -49,9 +51,9 @@ def collect_values(figure: str, runs: Iterable[ComparedRun]) -> list[float]:
 
 
 def effects(comparison: Comparison) -> list[Effect]:
-    """What to draw: for each parameter the runs by its value, the largest effect first. Parameters that change together
-    are one effect, for their effects cannot be told apart; one with very many values has none, unless they are
-    numbers."""
+    """What to draw: for each parameter the runs by its value, the largest effect first. Parameters
+    that change together are one effect, for their effects cannot be told apart; one with very many
+    values has none, unless they are numbers."""
     runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
     together: dict[tuple[int, ...], list[str]] = {}
     for key in comparison.parameters:
@@ -80,7 +82,8 @@ def _value_of(run: ComparedRun, keys: Sequence[str]) -> str:
 
 
 def _join_neighbours(by_value: Mapping[str, list[ComparedRun]]) -> dict[str, list[ComparedRun]]:
-    """The runs by numbers in their order, several numbers together where there are too many to be drawn."""
+    """The runs by numbers in their order, several numbers together where there are too many to be
+    drawn."""
     size = -(-len(by_value) // MOST_GROUPS)
     values = list(by_value)
     joined = {}

@@ -17,7 +17,8 @@ from aeon.report.words import escape_controls, round_down
 
 
 def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> str:
-    """A figure as people read it; a score is never rounded up to a threshold that it does not reach."""
+    """A figure as people read it; a score is never rounded up to a threshold that it does not
+    reach."""
     if value is None:
         return "-"
     if name in SCORES:

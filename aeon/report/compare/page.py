@@ -33,7 +33,8 @@ def write_page_of_jobs(
     say: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> None:
-    """Write the page of a multirun's directory and say where it is; what goes wrong with it is a warning."""
+    """Write the page of a multirun's directory and say where it is; what goes wrong with it is a
+    warning."""
     try:
         page = write_comparison(comparison, directory, find_divergence(comparison))
         say(f"Side by side: {relative_to_here(page)}")
@@ -46,7 +47,8 @@ def write_page_of_jobs(
 def write_comparison(
     comparison: Comparison, folder: Path, divergence: Divergence | None = None
 ) -> Path:
-    """Write the page and `compare.csv` into a folder, which is made; the page's path. Raises ArtefactError."""
+    """Write the page and `compare.csv` into a folder, which is made; the page's path. Raises
+    ArtefactError."""
     with as_artefact_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
     write_csv(comparison, folder / "compare.csv")
@@ -57,7 +59,8 @@ def write_comparison(
 def render_comparison(
     comparison: Comparison, place: Path, divergence: Divergence | None = None
 ) -> bytes:
-    """The page for a folder `place`, to which its links are relative; `divergence` is for two runs."""
+    """The page for a folder `place`, to which its links are relative; `divergence` is for two
+    runs."""
     runs = comparison.runs
     tasks = sorted({show(run.parameters.get("task")) for run in runs} - {""})
     return render_page(
@@ -171,7 +174,8 @@ def _top(runs: Iterable[ComparedRun], name: str) -> float:
 def _effect_row(
     value: str, runs: Sequence[ComparedRun], varying: Sequence[str], top: dict[str, float]
 ) -> tuple[str, int, list[tuple[str, Markup]]]:
-    """A parameter's value, how many runs have it, and for each figure the mean as text and the runs drawn."""
+    """A parameter's value, how many runs have it, and for each figure the mean as text and the runs
+    drawn."""
     cells = []
     for name in varying:
         known = collect_values(name, runs)

@@ -1,4 +1,5 @@
-"""Runs as rows beside each other: parameters that differ, end, scores and figures, from `result.json` alone."""
+"""Runs as rows beside each other: parameters that differ, end, scores and figures, from
+`result.json` alone."""
 
 from __future__ import annotations
 
@@ -66,10 +67,11 @@ _APART = {
 class ComparedRun:
     """A run as a row.
 
-    `ended` is its termination reason, or as in `Listed`, or `not started`. `converged` is None without a result, and
-    in core mode, where nothing is judged. `cause` says what the run lacked, `without` how many tools, servers and
-    reviews it did without. `parameters` holds each setting by its dotted key. `error` says why it failed or was cut
-    off. A figure that is not known is None. A job of a multirun has a `number`, and an exit `status` once it has begun.
+    `ended` is its termination reason, or as in `Listed`, or `not started`. `converged` is None
+    without a result, and in core mode, where nothing is judged. `cause` says what the run lacked,
+    `without` how many tools, servers and reviews it did without. `parameters` holds each setting by
+    its dotted key. `error` says why it failed or was cut off. A figure that is not known is None. A
+    job of a multirun has a `number`, and an exit `status` once it has begun.
     """
 
     name: str
@@ -110,9 +112,10 @@ class Comparison:
 
 
 def compare_runs(paths: Sequence[Path], planned: Iterable[ComparedRun] | None = None) -> Comparison:
-    """The runs of these directories: each a run's, or one with runs under it, such as a multirun's. What is not there
-    is left out; a run that cannot be read is a row that says so. Of the jobs of a multirun that are `planned`, by
-    default those of its `summary.csv`, those that left no directory never started."""
+    """The runs of these directories: each a run's, or one with runs under it, such as a multirun's.
+    What is not there is left out; a run that cannot be read is a row that says so. Of the jobs of a
+    multirun that are `planned`, by default those of its `summary.csv`, those that left no directory
+    never started."""
     found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.resolve())))
     top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
     runs = [_read(path, _JOB.sub(r"\1", path.relative_to(top).as_posix())) for path in found]
@@ -191,7 +194,8 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Compa
 
 
 def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
-    """What an end lacked: the error, what was below its threshold or not met, steps, tools, servers and reviews."""
+    """What an end lacked: the error, what was below its threshold or not met, steps, tools, servers
+    and reviews."""
     if run.error:
         yield run.error
     elif run.ended not in GOOD:
@@ -351,8 +355,8 @@ def _number(value: Any) -> float | None:
 
 
 def _find_differing(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
-    """The keys with several values, and those that only some of the results have; but what one option of a group has
-    and another has not says no more than the option's `kind`."""
+    """The keys with several values, and those that only some of the results have; but what one
+    option of a group has and another has not says no more than the option's `kind`."""
     keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])
     varying = [key for key in keys if _has_several_values(key, runs)]
     ended = [run for run in runs if run.has_result]

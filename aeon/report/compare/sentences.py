@@ -1,4 +1,5 @@
-"""Every sentence that a comparison says, on the terminal and on its page; each is empty where it is not true."""
+"""Every sentence that a comparison says, on the terminal and on its page; each is empty where it is
+not true."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Best:
 
 
 def describe_ends(runs: Sequence[ComparedRun]) -> str:
-    """How many runs converged, of those that could; how many completed in core mode; how many have no result."""
+    """How many runs converged, of those that could; how many completed in core mode; how many have
+    no result."""
     judged = [run for run in runs if run.has_result and not run.is_core]
     core = [run for run in runs if run.has_result and run.is_core]
     return "; ".join(
@@ -84,8 +86,9 @@ def describe_parameters(comparison: Comparison) -> str:
 
 
 def find_best(runs: Sequence[ComparedRun]) -> list[Best]:
-    """Which of the runs with the best end (converged, else completed) took least; all that did, where several do. A
-    figure that is not known of each of them, or is the same, has no best, nor do seconds where answers were reused."""
+    """Which of the runs with the best end (converged, else completed) took least; all that did,
+    where several do. A figure that is not known of each of them, or is the same, has no best, nor
+    do seconds where answers were reused."""
     converged = [run for run in runs if run.converged]
     good = converged or [run for run in runs if run.ended == "completed"]
     if len(good) < 2:
@@ -184,7 +187,8 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def describe_undrawn(comparison: Comparison, drawn: Sequence[Effect]) -> str:
-    """Why a parameter is not drawn: it has too many values, or one alone among the runs that began."""
+    """Why a parameter is not drawn: it has too many values, or one alone among the runs that
+    began."""
     runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
     if len(comparison.runs) < 3 or not runs:
         return ""
@@ -207,7 +211,8 @@ def _count_values(key: str, runs: Sequence[ComparedRun]) -> int:
 
 
 def describe_two(comparison: Comparison) -> str:
-    """Two runs in a sentence: in what they differ, how they ended, and what the second took and reached."""
+    """Two runs in a sentence: in what they differ, how they ended, and what the second took and
+    reached."""
     first, second = comparison.runs
     parts: list[str] = []
     parts += _in_what(comparison)

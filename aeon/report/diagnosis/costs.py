@@ -1,4 +1,5 @@
-"""Detectors of what a run spent, and on what: limits, shares of the budget, waits, repairs, passes without gain."""
+"""Detectors of what a run spent, and on what: limits, shares of the budget, waits, repairs, passes
+without gain."""
 
 from __future__ import annotations
 
@@ -76,8 +77,8 @@ def find_limit(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _describe_ttl(evidence: Evidence) -> Finding:
-    """The TTL as what ended the run; the first cause where the plan was expected to take more, and nothing
-    was judged."""
+    """The TTL as what ended the run; the first cause where the plan was expected to take more, and
+    nothing was judged."""
     allocated = evidence.result.ttl.allocated
     expected = estimate_cycles(evidence.result)
     planned = evidence.passes[0].steps
@@ -107,7 +108,8 @@ def _describe_limit(evidence: Evidence, title: str, keys: frozenset[str], weight
 
 
 def is_rising(assessed: tuple[AssessedPass, ...]) -> bool:
-    """Whether the last assessed pass gained on the one before; one alone may still be followed by a gain."""
+    """Whether the last assessed pass gained on the one before; one alone may still be followed by a
+    gain."""
     if len(assessed) < 2:
         return True
     return _gains(assessed[-2], assessed[-1])
@@ -143,7 +145,8 @@ def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_large_shares(evidence: Evidence) -> Iterator[Finding]:
-    """A step, a kind of call or the planning with over half of the tokens, the money, the time or the TTL."""
+    """A step, a kind of call or the planning with over half of the tokens, the money, the time or
+    the TTL."""
     if len(evidence.record.calls) < _FEWEST_CALLS:
         return  # of so few calls one always has a large share
     ending = _RESOURCES.get(evidence.result.termination_reason)
@@ -175,7 +178,8 @@ _Amounts = dict[tuple[str, str], float]
 
 
 def _amounts(evidence: Evidence) -> Iterator[tuple[str, _Amounts, float]]:
-    """What planning, each step and each kind of call took of each resource, and how much there was in all."""
+    """What planning, each step and each kind of call took of each resource, and how much there was
+    in all."""
     result = evidence.result
     patterns = evidence.patterns
     spent: dict[tuple[str, str], Spending] = {}

@@ -24,8 +24,8 @@ RANKS: tuple[Rank, ...] = ("cause", "doubt", "cost")
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What to try next: its purpose, and the overrides that are typed for it. The run goes on from its stored answers,
-    unless all is asked `anew`, or another `program` is run, such as doctor."""
+    """What to try next: its purpose, and the overrides that are typed for it. The run goes on from
+    its stored answers, unless all is asked `anew`, or another `program` is run, such as doctor."""
 
     purpose: str
     overrides: tuple[str, ...] = ()
@@ -37,10 +37,11 @@ class Remedy:
 class Finding:
     """One thing that a run shows.
 
-    `title` is a sentence; names in it stand between backticks. `rank`: a `cause` kept the run from converging, a
-    `doubt` makes its answer less certain, a `cost` took tokens, money or time. `weight`, 0 to 100, orders findings of
-    one rank. `evidence` are the model's words or figures, `advice` what a person could change, `anchor` the place on
-    the page that has more, `links` further places with their names. `children` follow from this one.
+    `title` is a sentence; names in it stand between backticks. `rank`: a `cause` kept the run from
+    converging, a `doubt` makes its answer less certain, a `cost` took tokens, money or time.
+    `weight`, 0 to 100, orders findings of one rank. `evidence` are the model's words or figures,
+    `advice` what a person could change, `anchor` the place on the page that has more, `links`
+    further places with their names. `children` follow from this one.
     """
 
     title: str
@@ -56,8 +57,8 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A recorded run as detectors read it: its record, its patterns, its requests and tool calls in order of time, and
-    those of them that the run waited for."""
+    """A recorded run as detectors read it: its record, its patterns, its requests and tool calls in
+    order of time, and those of them that the run waited for."""
 
     record: Record
     patterns: Patterns
@@ -93,14 +94,16 @@ class Evidence:
 
     @cached_property
     def answers(self) -> dict[int, str]:
-        """The answer of each pass, by its number, without the line that marks a simulated one; blank ones are empty."""
+        """The answer of each pass, by its number, without the line that marks a simulated one;
+        blank ones are empty."""
         return {
             one.pass_number: one.answer.removeprefix(SIMULATED_LINE).strip() for one in self.passes
         }
 
     @cached_property
     def judged_texts(self) -> dict[int, tuple[str, ...]]:
-        """What was judged in each pass, by its number: the answer, or without one the outputs of the steps."""
+        """What was judged in each pass, by its number: the answer, or without one the outputs of
+        the steps."""
         texts: dict[int, tuple[str, ...]] = {}
         for one in self.passes:
             answer = self.answers[one.pass_number]

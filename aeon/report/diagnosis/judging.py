@@ -111,7 +111,8 @@ def find_blocking_issues(evidence: Evidence) -> Iterator[Finding]:
 
 
 def name_issue_kind(code: str) -> str:
-    """The kind in a reason code, in brackets: contradiction, omission, hallucination; nothing for another."""
+    """The kind in a reason code, in brackets: contradiction, omission, hallucination; nothing for
+    another."""
     return "" if code == "blocking_issue" else f" ({code.removesuffix('_detected')})"
 
 
@@ -202,8 +203,9 @@ def _reasons(said: ConvergenceAssessment) -> list[str]:
 def _steps_of(
     issues: Sequence[ValidationIssue], words: Sequence[str], steps: Sequence[str]
 ) -> list[str]:
-    """The steps that a contradiction concerns: where the review found it, and those whose ids are quoted in the words
-    on it. An id that is quoted is that of a step; one without quotes may be a word."""
+    """The steps that a contradiction concerns: where the review found it, and those whose ids are
+    quoted in the words on it. An id that is quoted is that of a step; one without quotes may be a
+    word."""
     named = {issue.step_id for issue in issues}
     texts = [*words, *(issue.description for issue in issues)]
     for issue in issues:
@@ -236,8 +238,8 @@ def find_noise(evidence: Evidence) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Difference:
-    """What differs most between the judgements of one answer: a score or a criterion (1: met), the pass and the value
-    of its first and of its last value that differ, and what it needs."""
+    """What differs most between the judgements of one answer: a score or a criterion (1: met), the
+    pass and the value of its first and of its last value that differ, and what it needs."""
 
     name: str
     first: tuple[int, float]
@@ -344,7 +346,8 @@ def _describe_changes(evidence: Evidence, first: int, last: int) -> str:
 
 
 def find_denied_scores(evidence: Evidence) -> Iterator[Finding]:
-    """Passes whose scores all reach their thresholds, and of which the judge yet says that two artefacts disagree."""
+    """Passes whose scores all reach their thresholds, and of which the judge yet says that two
+    artefacts disagree."""
     conflicts = [one for one in evidence.patterns.judge_conflicts if one.kind == "pairs"]
     if not conflicts:
         return
@@ -372,8 +375,8 @@ def _links_to_judge(evidence: Evidence, numbers: Sequence[int]) -> tuple[tuple[s
 
 
 def find_falls(evidence: Evidence) -> Iterator[Finding]:
-    """Scores that fell from one judged pass to the next, though what was judged is another text; the cause where one of
-    them is low at the end and never rose again."""
+    """Scores that fell from one judged pass to the next, though what was judged is another text;
+    the cause where one of them is low at the end and never rose again."""
     by_pass: defaultdict[int, list[Regression]] = defaultdict(list)
     for one in evidence.patterns.regressions:
         if one.kind == "score" and not _is_same_text(evidence, one):
@@ -397,7 +400,8 @@ def _describe_fall(evidence: Evidence, number: int, fell: Sequence[Regression]) 
 
 
 def _is_lasting(evidence: Evidence, fall: Regression) -> bool:
-    """Whether the score is below its threshold at the end, and noticeably below what it was before it fell."""
+    """Whether the score is below its threshold at the end, and noticeably below what it was before
+    it fell."""
     lasts = {one.score: one.last for one in evidence.open_blockers if one.kind == "score"}
     last = lasts.get(fall.name)
     return last is not None and round(fall.before - last, 6) >= NOTICEABLE

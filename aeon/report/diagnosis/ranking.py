@@ -1,4 +1,5 @@
-"""The detectors of a run in one table, and their findings ranked: causes first, each with what follows from it."""
+"""The detectors of a run in one table, and their findings ranked: causes first, each with what
+follows from it."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ UNCONVERGED = 3
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A detector by its name, and the detectors whose findings, where there are any, its own follow from.
+    """A detector by its name, and the detectors whose findings, where there are any, its own follow
+    from.
 
-    A finding that `repeats_headline` of the page stands below another one only with evidence or advice.
+    A finding that `repeats_headline` of the page stands below another one only with evidence or
+    advice.
     """
 
     name: str
@@ -86,17 +89,19 @@ DETECTORS: tuple[Detector, ...] = (
 def diagnose(
     record: Record, patterns: Patterns, items: Sequence[Item], critical: Sequence[Item]
 ) -> list[Finding]:
-    """The findings of a run, the gravest first, at most eight; what follows from a cause is among its children."""
+    """The findings of a run, the gravest first, at most eight; what follows from a cause is among
+    its children."""
     evidence = Evidence(record=record, patterns=patterns, items=items, critical=critical)
     found = [(each, finding) for each in DETECTORS for finding in each.find(evidence)]
     return rank(found)[:_MOST]
 
 
 def list_remedies(record: Record, patterns: Patterns, findings: Sequence[Finding]) -> list[Remedy]:
-    """The remedies in the order of the findings, and last the thresholds that would accept a near miss.
+    """The remedies in the order of the findings, and last the thresholds that would accept a near
+    miss.
 
-    What follows from a finding is mended with it, and in a run with a cause nothing is offered for its costs: they are
-    not what a person has to mend first.
+    What follows from a finding is mended with it, and in a run with a cause nothing is offered for
+    its costs: they are not what a person has to mend first.
     """
     has_cause = any(finding.rank == "cause" for finding in findings)
     remedies: list[Remedy] = []
@@ -130,7 +135,8 @@ def _is_done(result: RunResult) -> bool:
 
 
 def _reach_threshold(blocker: Blocker) -> str:
-    """The override that lowers a threshold to its score; empty for what is no score or too far below."""
+    """The override that lowers a threshold to its score; empty for what is no score or too far
+    below."""
     if blocker.kind != "score" or blocker.last is None or blocker.threshold is None:
         return ""
     reached = round_down(blocker.last)

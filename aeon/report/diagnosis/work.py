@@ -1,4 +1,5 @@
-"""Detectors of what went wrong in the work: errors, inputs, tools, steps, reviews and changes of the plan."""
+"""Detectors of what went wrong in the work: errors, inputs, tools, steps, reviews and changes of
+the plan."""
 
 from __future__ import annotations
 
@@ -308,7 +309,8 @@ def _describe_repeated_issue(evidence: Evidence, by_pass: Mapping[int, Validatio
 
 
 def _keys_of(issue: ValidationIssue) -> Iterator[tuple[str, ...]]:
-    """What tells that an issue is the same as another one; an issue of LOW severity asks for no change."""
+    """What tells that an issue is the same as another one; an issue of LOW severity asks for no
+    change."""
     if issue.severity == SEVERITIES[0]:
         return
     if issue.step_id:
@@ -317,7 +319,8 @@ def _keys_of(issue: ValidationIssue) -> Iterator[tuple[str, ...]]:
 
 
 def find_undone_work(evidence: Evidence) -> Iterator[Finding]:
-    """A text that returns to an earlier one after it had been another: the answer, else a step's output or words."""
+    """A text that returns to an earlier one after it had been another: the answer, else a step's
+    output or words."""
     returned = _find_return(evidence.answers)
     if returned:
         yield _undone(evidence, "The answer", returned)
@@ -335,7 +338,8 @@ def find_undone_work(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_return(texts: dict[int, str]) -> tuple[int, int, int] | None:
-    """The last three passes of which the first and the third have one text, and the second another."""
+    """The last three passes of which the first and the third have one text, and the second
+    another."""
     stretches: list[tuple[int, int, str]] = []  # the first and the last pass that have a text
     for number, text in texts.items():
         if not text.strip():

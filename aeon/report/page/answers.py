@@ -1,4 +1,5 @@
-"""The answers of a run, pass by pass: each as what changed since the one before, and the pass that was better."""
+"""The answers of a run, pass by pass: each as what changed since the one before, and the pass that
+was better."""
 
 from __future__ import annotations
 
@@ -16,16 +17,18 @@ from aeon.report.scores import NOTICEABLE
 from aeon.report.words import count_noun, round_down, shorten
 
 _LONGEST = 200_000
-"""Characters of two texts together that are compared; comparing takes time by the square of what differs."""
+"""Characters of two texts together that are compared; comparing takes time by the square of what
+differs."""
 _MOST_WORDS = 1_500
-"""Words of a changed stretch that are compared one by one; a longer one is shown as what went and what came."""
+"""Words of a changed stretch that are compared one by one; a longer one is shown as what went and
+what came."""
 _AROUND = 2  # unchanged lines that are shown before and after a change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerView:
-    """The answer of a pass. `since` is the earlier pass that it is compared with, `same_as` the earlier pass with the
-    same text; `added` and `removed` count words."""
+    """The answer of a pass. `since` is the earlier pass that it is compared with, `same_as` the
+    earlier pass with the same text; `added` and `removed` count words."""
 
     number: int
     is_final: bool
@@ -37,7 +40,8 @@ class AnswerView:
 
 
 def find_final_pass(result: RunResult) -> int | None:
-    """The number of the latest pass that the answer of the run is from; None for an answer of no pass."""
+    """The number of the latest pass that the answer of the run is from; None for an answer of no
+    pass."""
     if not result.answer.strip():
         return None
     numbers = [one.pass_number for one in result.history.passes if one.answer == result.answer]
@@ -45,8 +49,8 @@ def find_final_pass(result: RunResult) -> int | None:
 
 
 def view_answers(result: RunResult) -> list[AnswerView]:
-    """The answer of each pass that has one: the first whole, each later one compared with the one before. None in core
-    mode, where a pass is a step."""
+    """The answer of each pass that has one: the first whole, each later one compared with the one
+    before. None in core mode, where a pass is a step."""
     if result.configuration["mode"]["kind"] == "core":
         return []
     final = find_final_pass(result)
@@ -87,12 +91,14 @@ def _compare(number: int, text: str, before: tuple[int, str], *, is_final: bool)
 
 
 Part = tuple[str, str]
-"""A stretch of text with what became of it: `del`, `ins`, `same`, or `gap` for one that is left out."""
+"""A stretch of text with what became of it: `del`, `ins`, `same`, or `gap` for one that is left
+out."""
 
 
 def compare_texts(before: str, after: str) -> Iterator[Part]:
-    """What changed from one text to another: by lines, and within changed lines by words. Unchanged lines that are far
-    from a change are left out; texts that are too long to be compared are given as what went and what came."""
+    """What changed from one text to another: by lines, and within changed lines by words. Unchanged
+    lines that are far from a change are left out; texts that are too long to be compared are given
+    as what went and what came."""
     if len(before) + len(after) > _LONGEST:
         yield "del", shorten(before, _LONGEST // 2)
         yield "ins", shorten(after, _LONGEST // 2)
@@ -146,8 +152,8 @@ def _mark(parts: Sequence[Part]) -> Markup:
 
 
 def find_better_pass(result: RunResult, patterns: Patterns) -> tuple[int, str] | None:
-    """The best pass, and in which scores it is above the one that the answer is from; None where it is not above it in
-    any, or below it in one, and where its answer is the same."""
+    """The best pass, and in which scores it is above the one that the answer is from; None where it
+    is not above it in any, or below it in one, and where its answer is the same."""
     final = find_final_pass(result)
     best = patterns.best_pass
     judged = {one.pass_number: one.scores for one in patterns.assessed}

@@ -45,8 +45,9 @@ from aeon.report.words import (
 
 
 def write_report(directory: Path, result: RunResult | None = None, to: Path | None = None) -> Path:
-    """Write the page of a run's directory into it, or to the file `to`; `result` is what the run gave, if at hand.
-    Raises ArtefactError for a directory that cannot be read and a file that cannot be written."""
+    """Write the page of a run's directory into it, or to the file `to`; `result` is what the run
+    gave, if at hand. Raises ArtefactError for a directory that cannot be read and a file that
+    cannot be written."""
     path = to or directory / REPORT
     replace_file(
         path,
@@ -175,7 +176,8 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
 
 
 def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
-    """What the verdict of each assessed pass rests on, for the sliders; what the judge said, for calibration."""
+    """What the verdict of each assessed pass rests on, for the sliders; what the judge said, for
+    calibration."""
     found = []
     for one in passes:
         said = one.assessment
@@ -239,7 +241,8 @@ def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
 
 
 def share_waited(critical: list[Item], items: list[Item]) -> list[tuple[str, float]]:
-    """The seconds on the critical path by kind of call, most first; waits for a retry, which a call spans, apart."""
+    """The seconds on the critical path by kind of call, most first; waits for a retry, which a call
+    spans, apart."""
     spent: defaultdict[str, float] = defaultdict(float)
     for item in critical:
         spent[item.kind] += item.end - item.start

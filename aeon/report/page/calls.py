@@ -30,8 +30,8 @@ class TextTable:
         self._known: dict[bytes, list[int]] = {}
 
     def add(self, text: str) -> list[int]:
-        """A reference to a text: how its lines end (0: a line feed, 1: a line feed as JSON writes it), then for each
-        stretch of lines the number of the first and how many there are."""
+        """A reference to a text: how its lines end (0: a line feed, 1: a line feed as JSON writes
+        it), then for each stretch of lines the number of the first and how many there are."""
         name = sha256(text.encode("utf-8", "surrogatepass")).digest()
         if name not in self._known:
             escaped = "\n" not in text
@@ -66,7 +66,8 @@ def pack(value: Any) -> str:
 def describe_items(
     items: Sequence[Item], critical: Sequence[Item], texts: TextTable
 ) -> list[dict[str, Any]]:
-    """The requests and tool calls as JSON values for the page's script; long texts are references into `texts`."""
+    """The requests and tool calls as JSON values for the page's script; long texts are references
+    into `texts`."""
     waited_for = {item.key for item in critical}
     described = []
     for item in items:

@@ -1,6 +1,7 @@
 """The scores of a run, pass by pass against their thresholds, and its time line, drawn as SVG.
 
-Positions along the page are percentages: a drawing fills whatever width it is given, and its text stays as it is.
+Positions along the page are percentages: a drawing fills whatever width it is given, and its text
+stays as it is.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ _MOST_VALUES = 8
 
 
 def find_floor(scores: Iterable[float]) -> float:
-    """Where the scale of the scores begins, for all charts of a run: 0, or 0.5 where nothing is below it."""
+    """Where the scale of the scores begins, for all charts of a run: 0, or 0.5 where nothing is
+    below it."""
     return 0.0 if min(scores, default=0.0) < 0.5 else 0.5
 
 
 def draw_scores(name: str, scores: Mapping[int, float], threshold: float, floor: float) -> Markup:
-    """One score over the passes as a line, on a scale from `floor` to 1, with its threshold as another line; the page's
-    script moves that and marks the dots anew."""
+    """One score over the passes as a line, on a scale from `floor` to 1, with its threshold as
+    another line; the page's script moves that and marks the dots anew."""
     numbers = sorted(scores)
 
     def across(number: int) -> float:
@@ -84,8 +86,8 @@ def _value(score: float, number: int) -> str:
 
 
 def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: bool) -> Markup:
-    """Requests, tool calls and waits along the time, side by side where they ran so; `critical` are marked. `by_order`
-    gives each the same width, for a recording, which has no times."""
+    """Requests, tool calls and waits along the time, side by side where they ran so; `critical` are
+    marked. `by_order` gives each the same width, for a recording, which has no times."""
     spans = _in_order(items) if by_order else _in_time(items)
     total = max((end for _, end in spans), default=0.0) or 1.0
     lanes = _lanes(spans)

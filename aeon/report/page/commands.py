@@ -23,8 +23,9 @@ _TEXTS = ("++convergence.criteria.", "++inputs.")
 
 
 def find_ways(record: Record, remedies: Iterable[Remedy], *, is_sound: bool) -> Points:
-    """What to type next, each with its purpose, at most five: the remedies in their order, without repetition. After a
-    recording, the task for a model of one's own; after a run that is sound and needs no remedy, a higher threshold."""
+    """What to type next, each with its purpose, at most five: the remedies in their order, without
+    repetition. After a recording, the task for a model of one's own; after a run that is sound and
+    needs no remedy, a higher threshold."""
     result = record.result
     if is_replay(result):
         own = [("To run it with a model of your own", command_of([f"task={result.task}"]))]
@@ -38,7 +39,8 @@ def find_ways(record: Record, remedies: Iterable[Remedy], *, is_sound: bool) -> 
 
 
 def _command(record: Record, remedy: Remedy) -> str:
-    """What is typed for a remedy: to go on with the run where that is possible, else its own command line changed."""
+    """What is typed for a remedy: to go on with the run where that is possible, else its own
+    command line changed."""
     blanks = [text for text in remedy.overrides if text.endswith(_BLANK)]
     given = [text for text in remedy.overrides if not text.endswith(_BLANK)]
     if is_resumable(record.result) and not remedy.anew and not remedy.program:
@@ -63,7 +65,8 @@ def _list_unchanged(record: Record, remedy: Remedy) -> list[str]:
 
 
 def command_again(record: Record) -> str:
-    """The command that makes the run again with other thresholds, from its stored answers where there are any."""
+    """The command that makes the run again with other thresholds, from its stored answers where
+    there are any."""
     if is_resumable(record.result):
         return resume_command(record.directory)
     given = [text for text in list_typed_overrides(record) if not text.startswith("hydra.")]
@@ -73,8 +76,8 @@ def command_again(record: Record) -> str:
 
 
 def commands_of_calls(record: Record) -> dict[str, str]:
-    """The commands that show a call's prompt again, each after the name of the call, and that replay the run; empty
-    where nothing was stored."""
+    """The commands that show a call's prompt again, each after the name of the call, and that
+    replay the run; empty where nothing was stored."""
     result = record.result
     parent = record.result.parent
     if is_resumable(result):
@@ -102,7 +105,8 @@ def commands_of_calls(record: Record) -> dict[str, str]:
 
 
 def list_typed_overrides(record: Record) -> list[str]:
-    """What was typed: texts as they are, not as the configuration quotes them, and addresses without their keys."""
+    """What was typed: texts as they are, not as the configuration quotes them, and addresses
+    without their keys."""
     typed = [_as_typed(text, record.result.task) for text in record.overrides]
     named = ("task", "resume=", "store.mode=replay", "store=replay", "plan_file=")
     has_task = any(text.startswith(named) for text in typed)

@@ -23,8 +23,8 @@ _LONGEST = 20
 def draw_plan(
     steps: Sequence[PlanStep], links: Mapping[str, str], new: frozenset[str] = frozenset()
 ) -> Markup:
-    """The plan of these steps as one `<svg>`. `links` has the anchor of a step's latest request, `new` are the steps
-    that are marked as changed since the pass before."""
+    """The plan of these steps as one `<svg>`. `links` has the anchor of a step's latest request,
+    `new` are the steps that are marked as changed since the pass before."""
     try:
         columns = layers(Plan(goal="", steps=renumber_steps(tuple(steps))))
     except PlanError:  # a plan that was not accepted

@@ -1,4 +1,5 @@
-"""A run's passes as a page shows them: each plan drawn, what each refinement changed, and what became of each issue."""
+"""A run's passes as a page shows them: each plan drawn, what each refinement changed, and what
+became of each issue."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ _ORDINARY = ("pending", "complete", "failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a refinement, accepted or refused (`refusal` says why). `answers` are the issues that it answers,
-    with their severity, `differences` the fields of each step that it changed, with what went and what came."""
+    """One change of a refinement, accepted or refused (`refusal` says why). `answers` are the
+    issues that it answers, with their severity, `differences` the fields of each step that it
+    changed, with what went and what came."""
 
     kind: str
     target: str
@@ -51,8 +53,8 @@ class Fate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassView:
-    """A pass: its steps, assessment and changes. `links` has the anchor of a step's request; `changed` has the steps
-    that the refinement before it changed."""
+    """A pass: its steps, assessment and changes. `links` has the anchor of a step's request;
+    `changed` has the steps that the refinement before it changed."""
 
     number: int
     record: ExecutionPass
@@ -184,7 +186,8 @@ def _mark(tag: str, words: Sequence[str]) -> str:
 
 
 def find_fates(history: ExecutionHistory) -> list[Fate]:
-    """Every issue of every review, gravest last assessed first, with what the refinement that followed made of it."""
+    """Every issue of every review, gravest last assessed first, with what the refinement that
+    followed made of it."""
     return [
         Fate(number=record.pass_number, issue=issue, **_fate_of(issue.issue_id, record.refinement))
         for record in history.passes

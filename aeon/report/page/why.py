@@ -15,8 +15,8 @@ _HELD = {"BLOCKED": "is BLOCKED", "failed": "failed"}
 
 
 def explain_end(result: RunResult, patterns: Patterns) -> str:
-    """The scores with their thresholds, the criterion, the issue or the step that decided it; empty where nothing of
-    these did."""
+    """The scores with their thresholds, the criterion, the issue or the step that decided it; empty
+    where nothing of these did."""
     if result.error is not None:
         return f"{result.error.type}: {shorten(result.error.message, 400)}"
     if result.configuration["mode"]["kind"] == "core":

@@ -68,12 +68,7 @@ def file_tools(
 ) -> tuple[Tool, Tool]:
     """`read_file` and `list_files` for one folder; of SECRET_NAMES those in `allowed_secrets` are files as others are.
     Raises ConfigError when `root` is missing, and on a system that cannot open files from folders."""
-    top = root.expanduser().resolve()
-    if not top.is_dir():
-        raise ConfigError(f"tools.builtin.root={root}: there is no such folder")
-    if os.open not in os.supports_dir_fd or not _NO_LINK:
-        raise ConfigError("tools.builtin.root: this system cannot keep tools within a folder")
-    folder = _Folder(top, allowed_secrets)
+    folder = _open_folder(root, allowed_secrets)
 
     @tool(
         examples=[{"path": "notes/meeting.md"}, {"path": "big.csv", "first_line": 1, "lines": 50}]
@@ -113,6 +108,15 @@ def file_tools(
         return Listing(entries=entries, complete=len(found) <= max_entries)
 
     return read_file, list_files
+
+
+def _open_folder(root: Path, allowed_secrets: Sequence[str]) -> _Folder:
+    top = root.expanduser().resolve()
+    if not top.is_dir():
+        raise ConfigError(f"tools.builtin.root={root}: there is no such folder")
+    if os.open not in os.supports_dir_fd or not _NO_LINK:
+        raise ConfigError("tools.builtin.root: this system cannot keep tools within a folder")
+    return _Folder(top, allowed_secrets)
 
 
 class _Folder:

@@ -8,8 +8,8 @@ import httpx2
 
 
 async def bound_response(most: int, response: httpx2.Response) -> None:
-    """Let reading a response end with a StreamError after `most` bytes, or at once where it is compressed. Streams of
-    events are bounded event by event by who reads them."""
+    """Let reading a response end with a StreamError after `most` bytes, or at once where it is
+    compressed. Streams of events are bounded event by event by who reads them."""
     if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         return
     is_compressed = response.headers.get("content-encoding", "identity").lower() != "identity"

@@ -1,9 +1,11 @@
-"""Stands between Aeon and an MCP server over stdio: `python gateway.py BYTES COMMAND...`, a program of its own.
+"""Stands between Aeon and an MCP server over stdio: `python gateway.py BYTES COMMAND...`, a program
+of its own.
 
-It passes lines on, and ends its process group - the server and what that has started - a second after Aeon is gone,
-whatever ended it, and when the server is gone or sends a line of more than BYTES. The SDK could see neither in time:
-nothing else hears of a SIGKILL, a child may hold the server's output open, and joining a line of any length takes the
-square of it. It imports little, since it starts with every server.
+It passes lines on, and ends its process group - the server and what that has started - a second
+after Aeon is gone, whatever ended it, and when the server is gone or sends a line of more than
+BYTES. The SDK could see neither in time: nothing else hears of a SIGKILL, a child may hold the
+server's output open, and joining a line of any length takes the square of it. It imports little,
+since it starts with every server.
 """
 
 import os

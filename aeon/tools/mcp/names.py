@@ -17,8 +17,8 @@ _JOINERS = (".", "_", "-")
 def tool_name(prefix: str, name: str) -> str:
     """`prefix.name`, or `name` without a prefix, as 1 to 64 characters of A-Z a-z 0-9 _ . -
 
-    Any other character becomes `_`. A longer name is cut and ends in a digest of the whole, so that names which differ
-    late stay different.
+    Any other character becomes `_`. A longer name is cut and ends in a digest of the whole, so that
+    names which differ late stay different.
     """
     whole = f"{prefix}.{name}" if prefix else name
     clean = re.sub(r"[^A-Za-z0-9_.-]", "_", whole) or "_"
@@ -29,15 +29,18 @@ def tool_name(prefix: str, name: str) -> str:
 
 
 def is_selected(name: str, server: McpServer) -> bool:
-    """Whether the server's own name of a tool matches a pattern of `allow` and none of `deny` (`*`, `?`, `[...]`)."""
+    """Whether the server's own name of a tool matches a pattern of `allow` and none of `deny` (`*`,
+    `?`, `[...]`)."""
     return _matches(name, server.allow) and not _matches(name, server.deny)
 
 
 def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
-    """The key of the server to which a tool of that registered name would belong; None when to none.
+    """The key of the server to which a tool of that registered name would belong; None when to
+    none.
 
-    After a prefix `_` and `-` count as well as the dot, since other programs join them so. Of several prefixes the
-    longest counts; a server without a prefix has the names that its `allow` lists, except by `*` alone.
+    After a prefix `_` and `-` count as well as the dot, since other programs join them so. Of
+    several prefixes the longest counts; a server without a prefix has the names that its `allow`
+    lists, except by `*` alone.
     """
     prefixes = {
         key: key if server.prefix is None else server.prefix for key, server in servers.items()
@@ -50,7 +53,8 @@ def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
 
 
 def _own_name(name: str, prefix: str, server: McpServer) -> str | None:
-    """The server's own name of a tool that it would have registered as `name`; None for another server's tool."""
+    """The server's own name of a tool that it would have registered as `name`; None for another
+    server's tool."""
     if not prefix:
         listed = [pattern for pattern in server.allow if pattern != "*"]
         return name if _matches(name, listed) else None

@@ -1,7 +1,8 @@
 """Tools of MCP servers, as tools of the registry.
 
-One `McpTools` has one session per server as long as it is open. The sessions run on an event loop in a thread of their
-own; calls come from any thread and wait. The text of a server (names, descriptions, results, errors) is data.
+One `McpTools` has one session per server as long as it is open. The sessions run on an event loop
+in a thread of their own; calls come from any thread and wait. The text of a server (names,
+descriptions, results, errors) is data.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ _RESTART_SECONDS = 15.0
 class McpTools:
     """The tools of the configured servers, which are started by the first call of `tools`.
 
-    `environ` is where the variables named in the configuration are looked up. Thread-safe. To be closed; at the end of
-    the program it closes itself.
+    `environ` is where the variables named in the configuration are looked up. Thread-safe. To be
+    closed; at the end of the program it closes itself.
     """
 
     def __init__(self, settings: McpSettings, environ: Mapping[str, str] = os.environ) -> None:
@@ -55,10 +56,12 @@ class McpTools:
         self._dead: dict[str, str] = {}
 
     def tools(self) -> tuple[Tool, ...]:
-        """The wanted tools of all servers that start, in the order of the configuration and of each server.
+        """The wanted tools of all servers that start, in the order of the configuration and of each
+        server.
 
-        Starts all servers at once, the first time; a server that does not start has no tools, and `problems` says why.
-        ConfigError when two tools would have one name, or servers are configured and the `mcp` package is missing.
+        Starts all servers at once, the first time; a server that does not start has no tools, and
+        `problems` says why. ConfigError when two tools would have one name, or servers are
+        configured and the `mcp` package is missing.
         """
         with self._lock:
             if self._listed is None and self._settings.servers and not self._closed:
@@ -76,7 +79,8 @@ class McpTools:
         return dict(self._dead)
 
     def unavailable(self, name: str) -> str | None:
-        """Why there is no tool of that registered name, as a clause: the server it would belong to did not start.
+        """Why there is no tool of that registered name, as a clause: the server it would belong to
+        did not start.
 
         None when no such server is configured, when it started, and before `tools` was called.
         """
@@ -100,7 +104,8 @@ class McpTools:
             )
         from anyio.from_thread import start_blocking_portal
 
-        # Every failure is reported as that of a call or of a server; the SDK's own tracebacks would repeat it.
+        # Every failure is reported as that of a call or of a server; the SDK's own tracebacks would
+        # repeat it.
         sdk = logging.getLogger("mcp")
         if sdk.level == logging.NOTSET:
             sdk.setLevel(logging.CRITICAL)
@@ -143,7 +148,8 @@ class McpTools:
     def _tools_of(
         self, name: str, server: McpServer, listed: Iterable[ListedTool]
     ) -> Iterator[Tool]:
-        """Its wanted tools as the registry has them; only one that is declared read-only has no side effects."""
+        """Its wanted tools as the registry has them; only one that is declared read-only has no
+        side effects."""
         known: set[str] = set()
         for each in listed:
             if not is_selected(each.name, server) or each.name in known:

@@ -21,7 +21,8 @@ def error_text(result: CallToolResult) -> str:
 
 
 def text(result: CallToolResult) -> str:
-    """The text blocks, a line break between them; any other block is described in brackets by its kind and size."""
+    """The text blocks, a line break between them; any other block is described in brackets by its
+    kind and size."""
     return "\n".join(_block_text(block) for block in result.content)
 
 

@@ -38,8 +38,8 @@ _CONNECT_SECONDS = 30.0
 _END_SECONDS = 10.0
 _STDERR_BYTES = 8192
 _STDERR_LINES = 5
-# The answer of a server that does not know the session: 404 by the specification, 400 by many servers. Either way the
-# message was refused before anything was done for it.
+# The answer of a server that does not know the session: 404 by the specification, 400 by many
+# servers. Either way the message was refused before anything was done for it.
 _UNKNOWN_SESSION = (404, 400)
 
 
@@ -48,12 +48,13 @@ class ToolFailed(AeonError):
 
 
 class ServerUnavailable(Exception):
-    """A server did not start, or could not be reached; the text has the reason and the end of its standard error."""
+    """A server did not start, or could not be reached; the text has the reason and the end of its
+    standard error."""
 
 
 class ServerSession:
-    """Calls to one server, from any thread. One that died is started again by the next call, `max_restarts` times at
-    most."""
+    """Calls to one server, from any thread. One that died is started again by the next call,
+    `max_restarts` times at most."""
 
     def __init__(
         self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal
@@ -93,7 +94,8 @@ class ServerSession:
             return self._connection
 
     def list_tools(self) -> tuple[ListedTool, ...]:
-        """The server's tools; starts the server if need be. Raises ServerUnavailable when it does not start."""
+        """The server's tools; starts the server if need be. Raises ServerUnavailable when it does
+        not start."""
         connection = self.connect()
         connection.started.result()
         return connection.tools
@@ -101,9 +103,10 @@ class ServerSession:
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """The output of the server's tool of that name.
 
-        Raises ToolFailed, with the server's own message where there is one, when it reports an error, answers something
-        that is no result, does not answer in time, dies meanwhile, or cannot be started again. A call that the server
-        refused because it does not know the session is made once more, over a new one.
+        Raises ToolFailed, with the server's own message where there is one, when it reports an
+        error, answers something that is no result, does not answer in time, dies meanwhile, or
+        cannot be started again. A call that the server refused because it does not know the session
+        is made once more, over a new one.
         """
         is_again = False
         while True:
@@ -114,7 +117,8 @@ class ServerSession:
                 raise ToolFailed(f"the server is not available: {error}") from error
             try:
                 result = connection.call(tool, arguments)
-            # An error instead of a result, something that is no result, a lost connection: one failure.
+            # An error instead of a result, something that is no result, a lost connection: one
+            # failure.
             except (Exception, futures.CancelledError) as error:
                 if is_again or not connection.forgotten:
                     raise ToolFailed(connection.explain(error)) from error
@@ -125,7 +129,8 @@ class ServerSession:
             return output(result)
 
     def close(self) -> futures.Future[None] | None:
-        """Begin to end; later calls fail. Returns what is done when no process is left, None if nothing was started."""
+        """Begin to end; later calls fail. Returns what is done when no process is left, None if
+        nothing was started."""
         with self._lock:
             self._closed = True
             return None if self._connection is None else self._connection.close()
@@ -134,9 +139,9 @@ class ServerSession:
 class _ServerLife:
     """One life of a server, from construction until it is lost.
 
-    The SDK's client must be left by the task that entered it, so each connection has a task of its own in the portal.
-    `started` has the client once the server has told its `tools`, or raises ServerUnavailable. `forgotten`: the server
-    does not know the session any more.
+    The SDK's client must be left by the task that entered it, so each connection has a task of its
+    own in the portal. `started` has the client once the server has told its `tools`, or raises
+    ServerUnavailable. `forgotten`: the server does not know the session any more.
     """
 
     def __init__(
@@ -220,7 +225,8 @@ class _ServerLife:
         import anyio
         from mcp import Client
 
-        # One scope around the client's whole life, since scopes must nest: the deadline goes once it has started.
+        # One scope around the client's whole life, since scopes must nest: the deadline goes once
+        # it has started.
         with anyio.fail_after(self._server.start_timeout_seconds) as scope:
             transport = self._over_http() if self._server.url else self._over_stdio(stderr)
             async with Client(transport, cache=None) as client:
@@ -232,8 +238,8 @@ class _ServerLife:
 
     @asynccontextmanager
     async def _over_stdio(self, stderr: TextIO) -> AsyncIterator[Any]:
-        """The SDK's transport to a process. The SDK tells the end of a process only to those who wait for an answer;
-        here it is noticed at once."""
+        """The SDK's transport to a process. The SDK tells the end of a process only to those who
+        wait for an answer; here it is noticed at once."""
         import anyio
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -303,7 +309,8 @@ class _ServerLife:
 
 
 async def _leave_unchecked(name: str, result: CallToolResult) -> None:
-    """The SDK's own check of results takes unbounded time; the caller of a tool checks its output in bounded time."""
+    """The SDK's own check of results takes unbounded time; the caller of a tool checks its output
+    in bounded time."""
 
 
 async def _list_tools(client: Client) -> tuple[ListedTool, ...]:
