@@ -173,10 +173,7 @@ def verdict(
     failed = [
         *(SCORE_CODES[name][1] for name, ok in reached.items() if not ok),
         *(result.name for result in criteria if not result.met),
-        *(
-            "blocking_issue" if kind == "other" else f"{kind}_detected"
-            for kind in dict.fromkeys(blocking_kinds)
-        ),
+        *map(_code_of_issue, dict.fromkeys(blocking_kinds)),
     ]
     if failed:
         return False, tuple(failed)
@@ -184,6 +181,10 @@ def verdict(
         *(SCORE_CODES[name][0] for name in SCORE_CODES),
         *(result.name for result in criteria),
     )
+
+
+def _code_of_issue(kind: str) -> str:
+    return "blocking_issue" if kind == "other" else f"{kind}_detected"
 
 
 def _check_once(pointer: str, kind: str, judged: Sequence[str], listed: Sequence[str]) -> None:

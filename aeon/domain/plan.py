@@ -65,13 +65,14 @@ class PlanStep(Value):
             shown |= {"status": "BLOCKED", "clarity_state": None}
         if self.status == "pending":
             shown["clarity_reason"] = None
-        kept = {
+        values = {
             name: v
             for name, v in shown.items()
             if v not in (None, (), False) or name == "dependencies"
         }
         return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
         }
 
     def __copy__(self) -> PlanStep:

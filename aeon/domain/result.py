@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from html import escape
@@ -17,6 +18,7 @@ from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpiration
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion, StepState
 from aeon.domain.refinement import RefusedAction, RepairRecord
+from aeon.domain.request import Usage
 from aeon.domain.values import Address, Frame, Value, as_frame
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "pydantic")
@@ -36,6 +38,26 @@ class TokenUsage(Value):
     reasoning_tokens: int = 0
     total_tokens: int = 0
     cost: float | None = None
+
+    @classmethod
+    def add_up(cls, spent: Iterable[tuple[Usage, float | None]]) -> TokenUsage:
+        """Add up usages and their costs; no cost where one of them is not known."""
+        total = Usage()
+        costs = []
+        for usage, cost in spent:
+            total += usage
+            costs.append(cost)
+        known = [cost for cost in costs if cost is not None]
+        return cls(
+            requests=total.requests,
+            input_tokens=total.input_tokens,
+            output_tokens=total.output_tokens,
+            cached_tokens=total.cached_tokens,
+            cache_write_tokens=total.cache_write_tokens,
+            reasoning_tokens=total.reasoning_tokens,
+            total_tokens=total.total_tokens,
+            cost=math.fsum(known) if len(known) == len(costs) else None,
+        )
 
 
 class UsageReport(Value):
@@ -194,9 +216,9 @@ class RunResult(Value):
     def to_frame(self) -> Frame:
         """A frame of pandas with one row: the run in figures, to be put below those of others.
         `history.to_frame()` has its passes and steps. Raises ConfigError without pandas."""
-        told = {"run_id", "synthetic", "task", "termination_reason", "converged", "passes"}
+        names = {"run_id", "synthetic", "task", "termination_reason", "converged", "passes"}
         scores = self.scores or ConvergenceScores()
-        row = self.model_dump(include=told) | {
+        row = self.model_dump(include=names) | {
             name: scores[f"{name}_score"] for name in SCORE_CODES
         }
         row |= {
@@ -218,9 +240,9 @@ class RunResult(Value):
         ended = f"{self.termination_reason}: {shorten(self.task, 3 * _SHOWN, placeholder='...')}"
         error = f"{self.error.message} {self.error.hint}" if self.error else ""
         lines = (SIMULATED_LINE if self.synthetic else "", ended, error, spent)
-        told = "".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lines if line)
+        text = "".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lines if line)
         answer = f"<pre dir='auto' style='white-space: pre-wrap; text-align: start'>{escape(self.answer)}</pre>"
-        return f"{told}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
+        return f"{text}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
 
     @property
     def exit_status(self) -> int:

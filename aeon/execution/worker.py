@@ -246,8 +246,8 @@ class StepWorker:
             worked = fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
         else:
             if repaired is not None:
-                said = f"Step {step.step_id} was repaired: it uses tool '{repaired.tool}' now"
-                remarks.append(("repaired_step", said))
+                message = f"Step {step.step_id} was repaired: it uses tool '{repaired.tool}' now"
+                remarks.append(("repaired_step", message))
                 worked = self._use_tool(repaired, situation, repaired=True)
             else:
                 remarks.append(
@@ -267,13 +267,13 @@ class StepWorker:
             return None
         if step.arguments is None:
             return repaired
-        kept = repaired.model_copy(update={"arguments": step.arguments})
+        unchanged = repaired.model_copy(update={"arguments": step.arguments})
         try:
             arguments = self._resolve_arguments(step, situation.results)
             takes_own = not self._invoker.check_arguments(repaired.tool or "", arguments)
         except PlanError:  # a wrong reference is reported when the step is carried out
             takes_own = True
-        return kept if takes_own or repaired.arguments is None else repaired
+        return unchanged if takes_own or repaired.arguments is None else repaired
 
     def _resolve_arguments(
         self, step: PlanStep, results: Mapping[str, StepResult]

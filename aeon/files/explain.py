@@ -92,12 +92,12 @@ def _explain_one(
     if "[key]" in details["loc"]:
         expected = str(details.get("ctx", {}).get("expected", "")).replace(" or ", ", ")
         allowed = [name.strip("'") for name in expected.split(", ") if name]
-        said = (
+        words = (
             _unknown_key(str(place[-1]), allowed, other_spellings)
             if allowed
             else "a key must be text: quote it"
         )
-        return Mistake(place, said, kind, given, True)
+        return Mistake(place, words, kind, given, True)
     message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
     return Mistake(place, _MUST_BE.get(kind) or f"{message[:1].lower()}{message[1:]}", kind, given)
 

@@ -33,8 +33,8 @@ def find_shortage(error: BaseException | None) -> Shortage | None:
     while error is not None:
         if isinstance(error, Shortage):
             return error
-        if told := _describe(error):
-            return Shortage(told[0], hint=told[1])
+        if found := _describe(error):
+            return Shortage(found[0], hint=found[1])
         error = error.__cause__ or error.__context__
     return None
 

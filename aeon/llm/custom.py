@@ -116,10 +116,10 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
     )
 
 
-def _check(named: str, found: object, wanted: str) -> None:
+def _check(named: str, found: object, expected: str) -> None:
     problem = None
-    if inspect.isclass(found) != (wanted == "a class"):
-        problem = f"no adapter, for it is not {wanted}"
+    if inspect.isclass(found) != (expected == "a class"):
+        problem = f"no adapter, for it is not {expected}"
     elif not isinstance(found, LLMAdapter) or not callable(found.complete):
         problem = "no adapter, for it has no method complete(request)"
     elif inspect.iscoroutinefunction(found.complete):

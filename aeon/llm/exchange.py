@@ -39,7 +39,6 @@ MOST_CHARACTERS = 4_000_000
 program."""
 MOST_ENTRIES = 1_000
 """Issues, and questions, that one answer may have."""
-_TOLD = ("model", "text", "usage", "synthetic", "response_id", "endpoint", "usage_reported")
 
 
 class InvalidAnswer(Exception):
@@ -103,13 +102,14 @@ def exchange(
     Truncated, Filtered and EmptyAnswer for an answer without text, Oversized for one of more than
     MOST_CHARACTERS."""
     start = perf_counter()
-    call: dict[str, Any] = {"site": request.site, "call": request.call, "role": request.role}
     try:
         response = _complete(llm, request)
         _check_text(response)
     except AeonError as error:
         failed = events.CallFailed(
-            **call,
+            site=request.site,
+            call=request.call,
+            role=request.role,
             error=type(error).__name__,
             message=error.message,
             usage=error.usage,
@@ -121,14 +121,21 @@ def exchange(
         )
         emit(failed, request.site)
         raise
-    told: dict[str, Any] = {name: getattr(response, name) for name in _TOLD}
-    seconds = perf_counter() - start
-    emit(
-        events.CallAnswered(
-            **call, request=replace(request, variables={}), seconds=seconds, **told
-        ),
-        request.site,
+    answered = events.CallAnswered(
+        request=replace(request, variables={}),
+        site=request.site,
+        call=request.call,
+        role=request.role,
+        model=response.model,
+        text=response.text,
+        usage=response.usage,
+        seconds=perf_counter() - start,
+        synthetic=response.synthetic,
+        response_id=response.response_id,
+        endpoint=response.endpoint,
+        usage_reported=response.usage_reported,
     )
+    emit(answered, request.site)
     try:
         return Answered(response, check_answer(response.text, validator, parse))
     except InvalidAnswer as invalid:

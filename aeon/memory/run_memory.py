@@ -118,8 +118,8 @@ class ShownMemory:
         """The prompt variables `memory` and `memory_left_out`, of the entries given or else of
         those there are now."""
         shown = _without_steps(self._read() if entries is None else entries)
-        kept, left_out = cut_entries(shown, self._max_characters)
-        return {"memory": kept, "memory_left_out": left_out}
+        fitting, left_out = cut_entries(shown, self._max_characters)
+        return {"memory": fitting, "memory_left_out": left_out}
 
 
 def cut_entries(
@@ -128,7 +128,7 @@ def cut_entries(
     """The entries, sorted by key, as far as the characters allow, and how many are left out. The
     first that does not fit is cut, its value as text, with the number of characters that are
     missing."""
-    kept: list[dict[str, Any]] = []
+    fitting: list[dict[str, Any]] = []
     left = max_characters
     for key, value in sorted(entries.items()):
         text = (
@@ -140,11 +140,13 @@ def cut_entries(
         if left <= 0:
             break
         if len(text) > left:
-            kept.append({"key": key, "value": text[:left], "characters_left_out": len(text) - left})
+            fitting.append(
+                {"key": key, "value": text[:left], "characters_left_out": len(text) - left}
+            )
             break
-        kept.append({"key": key, "value": value})
+        fitting.append({"key": key, "value": value})
         left -= len(text)
-    return kept, len(entries) - len(kept)
+    return fitting, len(entries) - len(fitting)
 
 
 def _without_steps(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -123,7 +122,7 @@ class Ledger:
 
     def cost(self) -> float | None:
         """The cost so far; None where that of one call is not known."""
-        return _total_cost([booked.cost for booked in self._requests])
+        return _total(self._requests).cost
 
     def repairs(self) -> tuple[RepairRecord, ...]:
         """Every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
@@ -150,14 +149,4 @@ class Ledger:
 
 
 def _total(requests: Sequence[Booked]) -> TokenUsage:
-    total = sum((booked.usage for booked in requests), Usage())
-    return TokenUsage(
-        **total.by_name(),
-        total_tokens=total.total_tokens,
-        cost=_total_cost([booked.cost for booked in requests]),
-    )
-
-
-def _total_cost(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return math.fsum(known) if len(known) == len(costs) else None
+    return TokenUsage.add_up((booked.usage, booked.cost) for booked in requests)

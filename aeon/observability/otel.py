@@ -332,14 +332,14 @@ def _evaluations(assessment: ConvergenceAssessment) -> Iterator[dict[str, Any]]:
     if not assessment.evaluated:
         yield {"gen_ai.evaluation.name": "convergence", "error.type": assessment.reason_codes[0]}
         return
-    said = assessment.explanation
+    explanation = assessment.explanation
     scores = assessment.scores
     codes = assessment.reason_codes
     found: list[tuple[str, float | None, bool, str]] = [
-        ("convergence", None, assessment.converged, said)
+        ("convergence", None, assessment.converged, explanation)
     ]
     found += [
-        (name, scores[f"{name}_score"], low not in codes, said)
+        (name, scores[f"{name}_score"], low not in codes, explanation)
         for name, (_, low) in SCORE_CODES.items()
     ]
     found += [(each.name, None, each.met, each.reason) for each in assessment.criteria]

@@ -186,12 +186,11 @@ def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
         plan = written["plan_state"]
         steps = written["steps"]
         if plan is not None:
-            changed = "kind" in plan
-            base = plan = (
-                apply_change(_there(base), PlanChange(**plan))
-                if changed
-                else Plan.model_validate(plan)
-            )
+            if "kind" in plan:
+                plan = apply_change(_there(base), PlanChange.model_validate(plan))
+            else:
+                plan = Plan.model_validate(plan)
+            base = plan
         if isinstance(steps, Mapping):
             steps = apply_steps(_there(base).steps, StepsDifference.model_validate(steps))
             base = _there(base).model_copy(update={"steps": steps})

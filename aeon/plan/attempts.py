@@ -52,17 +52,24 @@ def admit(
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):
-        refused = tuple(RefusedAction(action=action, reason=_RUN_LIMIT) for action in actions)
-        return Admission(refused=refused, attempts=attempts)
+        all_refused = tuple(RefusedAction(action=action, reason=_RUN_LIMIT) for action in actions)
+        return Admission(refused=all_refused, attempts=attempts)
     counts = {
         action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions
     }
     most = settings.max_attempts_per_fragment
     exhausted = tuple(fragment for fragment in counts if counts[fragment] > most)
     by_fragment = {**attempts.by_fragment, **counts}
+    admitted = []
+    refused = []
+    for action in actions:
+        if action.fragment in exhausted:
+            refused.append(_refuse(action))
+        else:
+            admitted.append(action)
     return Admission(
-        admitted=tuple(action for action in actions if action.fragment not in exhausted),
-        refused=tuple(_refuse(action) for action in actions if action.fragment in exhausted),
+        admitted=tuple(admitted),
+        refused=tuple(refused),
         attempts=attempts.model_copy(
             update={"by_fragment": by_fragment, "total": attempts.total + 1}
         ),

@@ -21,10 +21,10 @@ def start_step(step: PlanStep, context: str) -> PlanStep:
 def finish_step(step: PlanStep, result: StepResult) -> PlanStep:
     """The step as complete, or as invalid with its output when the worker was BLOCKED (FR-093)."""
     status = "invalid" if result.clarity_state == "BLOCKED" else "complete"
-    said = {
+    fields = {
         name: getattr(result, name) for name in ("step_output", "clarity_state", "clarity_reason")
     }
-    return step.model_copy(update={"status": status, **said})
+    return step.model_copy(update={"status": status, **fields})
 
 
 def with_error(step: PlanStep, message: str) -> PlanStep:

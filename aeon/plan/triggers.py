@@ -3,7 +3,7 @@ here."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
@@ -131,19 +131,22 @@ def pass_triggers(
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:
         return tuple(found)
-    found += [
-        Trigger(kind="unmet_criterion", about=criterion.name, detail=criterion.reason)
-        for criterion in assessment.criteria
-        if not criterion.met
-    ]
-    blocking = assessment.blocking_issues
-    found += [Trigger(kind="blocking_issue", about="the answer", detail=each) for each in blocking]
+    found += _assessment_triggers(assessment)
     low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
     if low and not _has_work(plan, closed):
         # The blocking issues are triggers of their own.
+        blocking = assessment.blocking_issues
         harmless = (issue for issue in assessment.detected_issues if issue not in blocking)
         found.append(Trigger(kind="low_score", about=low, detail=" ".join(harmless)))
     return tuple(found)
+
+
+def _assessment_triggers(assessment: ConvergenceAssessment) -> Iterator[Trigger]:
+    for criterion in assessment.criteria:
+        if not criterion.met:
+            yield Trigger(kind="unmet_criterion", about=criterion.name, detail=criterion.reason)
+    for issue in assessment.blocking_issues:
+        yield Trigger(kind="blocking_issue", about="the answer", detail=issue)
 
 
 def _has_work(plan: Plan, closed: Collection[str]) -> bool:

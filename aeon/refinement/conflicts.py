@@ -13,6 +13,7 @@ from aeon.plan.draft import kind_of
 _EXACT = ("tool", "agent", "arguments", "dependencies", "provides")
 # Other words may mean the same, which the program does not judge.
 _WORDED = ("description", "handoff_to_next")
+_NO_CHANGE = StepChange(step_id="", before=None, after=None)
 
 
 def find_conflicts(
@@ -23,7 +24,7 @@ def find_conflicts(
     repairs = [(issue, issue.proposed_repair) for issue in issues if issue.proposed_repair]
     changed = {change.step_id: change for change in record.changes}
     for action in record.accepted:
-        change = changed.get(action.fragment)
+        change = changed.get(action.fragment, _NO_CHANGE)
         for issue, repair in repairs:
             is_declared = issue.issue_id in action.overrides_issues
             is_same_target = repair.target == action.fragment
@@ -31,7 +32,7 @@ def find_conflicts(
                 yield action, issue
 
 
-def _differs(repair: ProposedRepair, action: RefinementAction, change: StepChange | None) -> bool:
+def _differs(repair: ProposedRepair, action: RefinementAction, change: StepChange) -> bool:
     """Whether a repair of a step names another action than was taken, or other values of the step's
     fields."""
     named = repair.action.strip().upper()
@@ -41,9 +42,8 @@ def _differs(repair: ProposedRepair, action: RefinementAction, change: StepChang
         return False
     if action.new_step is None:
         return any(name in repair.changes for name in (*_EXACT, *_WORDED))
-    then = change.before.model_dump(mode="json") if change and change.before else {}
-    after = (change and change.after) or action.new_step
-    now = after.model_dump(mode="json")
+    then = change.before.model_dump(mode="json") if change.before else {}
+    now = (change.after or action.new_step).model_dump(mode="json")
     return _has_other_values(repair.changes, then, now)
 
 

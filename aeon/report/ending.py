@@ -85,10 +85,10 @@ def find_page(directory: Path) -> Path | None:
 
 def headline(result: RunResult) -> str:
     """How the run ended, and what it did without, as the sentence that every screen begins with."""
-    said = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
+    clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.self_judged:
-        said.append("judged by the model that did the work")
-    return f"{'; '.join(said)}."
+        clauses.append("judged by the model that did the work")
+    return f"{'; '.join(clauses)}."
 
 
 def verdict(result: RunResult) -> str:
@@ -142,16 +142,16 @@ def _fallbacks(result: RunResult) -> list[str]:
     counted = Counter(
         one.kind for one in result.degraded if one.step is None or one.step not in result.steps_left
     )
-    said = []
+    clauses = []
     if number := counted["tool_missing"]:
         tools = "its tool" if number == 1 else "their tools"
         total = sum(step.replaced_by is None for step in _steps(result))
-        said.append(f"{_of_steps(number, total)} done by the model instead of {tools}")
+        clauses.append(f"{_of_steps(number, total)} done by the model instead of {tools}")
     if number := counted["server_down"]:
-        said.append(f"{count_noun(number, 'MCP server')} did not start")
+        clauses.append(f"{count_noun(number, 'MCP server')} did not start")
     if number := counted["review_lost"]:
-        said.append(f"{name_lost_reviews(number)} could not be had")
-    return said
+        clauses.append(f"{name_lost_reviews(number)} could not be had")
+    return clauses
 
 
 def name_lost_reviews(number: int) -> str:

@@ -142,7 +142,8 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
     overrides = overrides or origin.get("overrides")
     calls = tuple(_calls(events, _find_requests(directory, result), result))
     if isinstance(result, PartialResult):
-        result = result.model_copy(update={"usage": UsageReport(total=_add_up(calls))})
+        total = TokenUsage.add_up((call.usage, call.cost) for call in calls)
+        result = result.model_copy(update={"usage": UsageReport(total=total)})
     return Record(
         directory=directory,
         result=result,
@@ -156,21 +157,6 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
 def _load_result(directory: Path, events: list[Line]) -> RunResult:
     is_cut_off = not (directory / artefacts.RESULT).exists() and (directory / FILE).is_file()
     return read_partial(directory, events) if is_cut_off and events else artefacts.load(directory)
-
-
-def _add_up(calls: Iterable[Call]) -> TokenUsage:
-    """What the calls of a run without a result used; no cost where that of one is not known."""
-    usage = Usage()
-    costs = list[float | None]()
-    for call in calls:
-        usage += call.usage
-        costs.append(call.cost)
-    known = [cost for cost in costs if cost is not None]
-    return TokenUsage(
-        **usage.by_name(),
-        total_tokens=usage.total_tokens,
-        cost=sum(known) if len(known) == len(costs) else None,
-    )
 
 
 def _fields(call: Call) -> dict[str, Any]:

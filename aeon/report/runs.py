@@ -188,8 +188,8 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     plan = ("plan.yaml",) if run.ended == "plan" else ()
     store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
     # A store that is no file of SQLite has this name, which else is somebody's own.
-    kept = ("store",) if store.own_backend != SQLITE and store.mode != "replay" else ()
-    own = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *kept))
+    own_store = ("store",) if store.own_backend != SQLITE and store.mode != "replay" else ()
+    own = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *own_store))
     folder = run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()

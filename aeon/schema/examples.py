@@ -94,8 +94,8 @@ class _Maker:
         other = flat.get("additionalProperties", {})
         wished = [name for name in wish if name in known or other is not False]
         # Where nothing is required or wished for, the first property.
-        wanted = [*flat.get("required", ()), *wished] or list(known)[:1]
-        names = dict.fromkeys((*(name for name in known if name in wanted), *wanted))
+        needed = [*flat.get("required", ()), *wished] or list(known)[:1]
+        names = dict.fromkeys((*(name for name in known if name in needed), *needed))
         return {
             name: self.make(known.get(name, other), wish.get(name, NOTHING), name, depth + 1)
             for name in names

@@ -134,9 +134,9 @@ def decode(data: bytes) -> Cassette:
 
 def _decode_header(line: bytes) -> dict[str, Any]:
     header = _decode(line, "line 1") if line.startswith(b"{") else None
-    said = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(header, dict) or said != FORMAT:
-        other = f", but {said}" if said else ""
+    form = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(header, dict) or form != FORMAT:
+        other = f", but {form}" if form else ""
         raise StoreFailed(
             f"its first line does not say the format {FORMAT}, which this version of Aeon reads{other}"
         )

@@ -182,7 +182,7 @@ class SqliteStore:
             if row is None:
                 return None
             key, content, kind, *place, body, places, answer, time, is_usable = row
-            path = CallPath(**dict(zip(_PLACE, place, strict=True)))
+            path = CallPath.model_validate(dict(zip(_PLACE, place, strict=True)))
             request = StoreRequest(
                 kind=kind, path=path, body=restore(load_json(body), load_json(places), self._text)
             )

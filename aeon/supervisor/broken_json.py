@@ -40,12 +40,16 @@ def _json_fields(text: str) -> Iterator[tuple[str, str]]:
                 yield from _json_fields(content)
             elif content and before == ":" and field:
                 yield field, content
-            field = content if before in ("{", ",") else ""
+            field = _name_field(content, before)
             before = '"'
         else:
-            field = (token["word"] or "") if before in ("{", ",") else ""
+            field = _name_field(token["word"] or "", before)
             before = "word"
         is_first = False
+
+
+def _name_field(text: str, before: str) -> str:
+    return text if before in ("{", ",") else ""
 
 
 def _read_text(text: str, start: int, quote: str) -> tuple[str, int]:

@@ -165,10 +165,10 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Ou
         is_returned = True
         output, text = _copy_json(value)
     except BaseException as error:  # a tool that calls sys.exit() has failed; the program goes on
-        said = _describe_error(error)
+        problem = _describe_error(error)
         if is_returned:
-            return _failure("not_json", f"what it returned is not JSON: {said}")
-        return _failure("raised", said)
+            return _failure("not_json", f"what it returned is not JSON: {problem}")
+        return _failure("raised", problem)
     found = find_errors(entry.output, output)
     text, cut = cut_text(output if isinstance(output, str) else text, limit)
     outcome = {"output": text if cut else output, "text": text, "cut": cut}

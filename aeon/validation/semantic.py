@@ -65,17 +65,10 @@ class SemanticValidator:
         reviewed = plan.steps if plan and steps is None else tuple(steps or ())
         shown = plan or Plan.model_construct(goal="", steps=reviewed, task="", questions=())
         known = {step.step_id for step in (*reviewed, *shown.steps)} | set(outputs)
-        names = self._registry.names() if self._registry else None
-        findings = check_steps(shown.steps, max_steps=self._max_steps, tool_names=names)
         changed = [{"step_id": step.step_id} for step in reviewed]
         variables = {
             "artifact_type": artifact_type,
-            "task": shown.task,
-            "plan": plan_view(shown, outputs),
-            "outputs": outputs_view(shown.steps, outputs),
-            "answer": answer_view(shown, outputs),
-            "structural_findings": [finding.message for finding in findings],
-            "tools": self._registry.describe() if self._registry else [],
+            **self._show_plan(shown, outputs),
             "changed": changes_view(delta) if delta else changed,
             **self._memory.variables(memory_artifacts),
         }
@@ -85,6 +78,18 @@ class SemanticValidator:
             lambda answer: parse_report(answer, artifact_type, known),
             role="grader",
         )
+
+    def _show_plan(self, plan: Plan, outputs: dict[str, Any]) -> dict[str, Any]:
+        names = self._registry.names() if self._registry else None
+        findings = check_steps(plan.steps, max_steps=self._max_steps, tool_names=names)
+        return {
+            "task": plan.task,
+            "plan": plan_view(plan, outputs),
+            "outputs": outputs_view(plan.steps, outputs),
+            "answer": answer_view(plan, outputs),
+            "structural_findings": [finding.message for finding in findings],
+            "tools": self._registry.describe() if self._registry else [],
+        }
 
 
 def parse_report(

@@ -91,8 +91,8 @@ class Wire:
             self.token_parameter(dialect): given.max_tokens,
             "reasoning_effort": given.effort,
         }
-        wanted = streams == "always" or (streams == "auto" and (self._stream or dialect.stream))
-        if wanted and "stream" not in dialect.without:
+        is_asked = streams == "always" or (streams == "auto" and (self._stream or dialect.stream))
+        if is_asked and "stream" not in dialect.without:
             named |= {"stream": True, "stream_options": {"include_usage": True}}
         return {
             name: value

@@ -42,11 +42,11 @@ def _fit_effort(effort: str | None, rule: ModelRule) -> str | None:
     """The nearest effort that the model takes, the higher of two; None if it takes none."""
     if effort is None or rule.efforts is None:
         return effort
-    wanted = _EFFORTS.index(effort) if effort in _EFFORTS else 0
+    asked = _EFFORTS.index(effort) if effort in _EFFORTS else 0
 
     def distance(allowed: str) -> tuple[int, int]:
         rank = _EFFORTS.index(allowed)
-        return abs(rank - wanted), -rank
+        return abs(rank - asked), -rank
 
     return min(rule.efforts, key=distance, default=None)
 

@@ -194,9 +194,9 @@ def _find_meaning(status: int, codes: Collection[str], message: str) -> Meaning 
         words_count = status in (200, 400, 403, 404, 413, 422, 500) or (
             status == 429 and meaning == "credit"
         )
-        said = words_count and re.search(words, beginning, re.IGNORECASE | re.DOTALL)
+        is_said = words_count and re.search(words, beginning, re.IGNORECASE | re.DOTALL)
         if not known.isdisjoint(codes) or (
-            said and not (meaning == "model" and _FORMAT.search(message))
+            is_said and not (meaning == "model" and _FORMAT.search(message))
         ):
             return meaning
     return None

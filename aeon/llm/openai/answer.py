@@ -144,8 +144,8 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
             )
     if isinstance(document, dict) and not document.get("choices", True):
         hint = "The server has taken the request and given no answer to it: see its log, and try again later."
-        said = f"{endpoint.address} answered without any choice: {quoted}"
-        return ServerFailed(said, status=200, hint=hint, usage=Usage(requests=1))
+        problem = f"{endpoint.address} answered without any choice: {quoted}"
+        return ServerFailed(problem, status=200, hint=hint, usage=Usage(requests=1))
     failure = not_an_api(text or "an empty body", endpoint)
     if body.startswith(_STREAM_BEGINS):
         failure.hint = f"The server streams though that was not asked for; {failure.hint}"
@@ -194,10 +194,10 @@ def _fault_of(
     reason = choice.finish_reason
     message = choice.message
     if message.refusal:
-        said = f"the model declined the {call} call: {endpoint.clean(message.refusal)}"
+        problem = f"the model declined the {call} call: {endpoint.clean(message.refusal)}"
         return (
             Refused,
-            said,
+            problem,
             "Word the task differently, or choose another model (provider.model, roles.*.model).",
         )
     if reason == "content_filter":
@@ -206,24 +206,24 @@ def _fault_of(
             f"the provider's content filter withheld the answer to the {call} call",
             FILTER_HINT,
         )
-    said = (
+    problem = (
         f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
         f" ({usage.reasoning_tokens} of them reasoning)"
     )
     if reason in _CONTEXT_FULL:
-        said += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
-        return ContextFull, said, _CONTEXT_HINT
+        problem += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
+        return ContextFull, problem, _CONTEXT_HINT
     if reason == "length":
-        return Truncated, said, _LIMIT_HINT
+        return Truncated, problem, _LIMIT_HINT
     if text.strip():
         return None
     hint = "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
     if message.reasoning_content or message.reasoning:
         hint = "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn the server's own off."
-    said = (
+    problem = (
         f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
     )
-    return EmptyAnswer, said, hint
+    return EmptyAnswer, problem, hint
 
 
 def is_stream(body: bytes) -> bool:

@@ -25,22 +25,22 @@ LABEL = "aeon_round"
 class RequestBatch:
     """A batch as the provider tells of it."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        counts: dict[str, Any] = told.get("request_counts") or {}
-        self.told = told
-        self.id = str(told["id"])
-        self.status = str(told["status"])
+    def __init__(self, fields: dict[str, Any]) -> None:
+        counts: dict[str, Any] = fields.get("request_counts") or {}
+        self.fields = fields
+        self.id = str(fields["id"])
+        self.status = str(fields["status"])
         self.is_over = self.status in ("completed", "failed", "expired", "cancelled")
         self.done = sum(int(counts.get(name) or 0) for name in ("completed", "failed"))
         self.files = [
-            str(told[name]) for name in ("output_file_id", "error_file_id") if told.get(name)
+            str(fields[name]) for name in ("output_file_id", "error_file_id") if fields.get(name)
         ]
-        self.errors: list[dict[str, Any]] = (told.get("errors") or {}).get("data") or []
+        self.errors: list[dict[str, Any]] = (fields.get("errors") or {}).get("data") or []
 
     def is_of(self, round_id: str, file: str | None) -> bool:
         """Whether it was made for a round, or of its file."""
-        label = (self.told.get("metadata") or {}).get(LABEL)
-        return label == round_id or (file is not None and self.told.get("input_file_id") == file)
+        label = (self.fields.get("metadata") or {}).get(LABEL)
+        return label == round_id or (file is not None and self.fields.get("input_file_id") == file)
 
 
 class Result(NamedTuple):
@@ -97,7 +97,7 @@ class BatchAPI:
                 if made := next((batch for batch in found if batch.is_of(round_id, file)), None):
                     return made
                 # Their clock may differ from ours.
-                is_old = found and found[-1].told.get("created_at", 0) < since - 86400
+                is_old = found and found[-1].fields.get("created_at", 0) < since - 86400
                 if is_old or not page.has_more:
                     break
         return None
@@ -151,9 +151,9 @@ class BatchAPI:
 
 def _read_batch(answered: object) -> RequestBatch:
     # The SDK checks nothing of what a server answers, which may be a text or a page.
-    told = answered.to_dict(mode="json", warnings=False) if hasattr(answered, "to_dict") else {}
+    fields = answered.to_dict(mode="json", warnings=False) if hasattr(answered, "to_dict") else {}
     try:
-        return RequestBatch(told)
+        return RequestBatch(fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("no batch") from error
 
@@ -167,10 +167,10 @@ def _read_id(answered: object) -> str:
 
 def _read_result(line: str) -> Result | None:
     try:
-        told = json.loads(line)
-        name = str(told["custom_id"])
-        response = told.get("response")
-        error = told.get("error") or {}
+        fields = json.loads(line)
+        name = str(fields["custom_id"])
+        response = fields.get("response")
+        error = fields.get("error") or {}
         if response:
             body = response["body"]  # Llama Stack has it as a text
             text = body if isinstance(body, str) else json.dumps(body)

@@ -92,8 +92,8 @@ class BatchJournal:
 
     def answer(self, rows: Iterable[tuple[str, int, bytes]]) -> None:
         """Note answers: the id, status and body of each; the first one stays."""
-        told = "UPDATE requests SET status = ?, body = ? WHERE id = ? AND status IS NULL"
-        self._change(told, [(status, body, name) for name, status, body in rows])
+        statement = "UPDATE requests SET status = ?, body = ? WHERE id = ? AND status IS NULL"
+        self._change(statement, [(status, body, name) for name, status, body in rows])
 
     def release(self, ids: Iterable[str]) -> None:
         """Let whoever asks next have requests that are waited for no longer."""
@@ -134,11 +134,11 @@ class BatchJournal:
 def _read_begin(pid: int) -> str:
     """When a process began, since the machine did; nothing where that is not told."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-    return "ended" if told[0] in b"ZX" else f"{machine} {int(told[19])}"
+    return "ended" if fields[0] in b"ZX" else f"{machine} {int(fields[19])}"
 
 
 _ME = f"{socket.gethostname()}:{os.getpid()}:{_read_begin(os.getpid())}:{uuid.uuid4().hex}"

@@ -30,8 +30,8 @@ from aeon.llm.watching import WAITS
 MAX_REQUESTS = 50_000
 LOOK_SECONDS = 3.0
 _LONGEST_JOIN_SECONDS = 5.0
-_CHUNK = 500
-_FACTOR = 1.0
+_CHUNK = 500  # results that are stored under one lock
+_FACTOR = 1.0  # of the seconds between tries; tests make it small
 _DAY_SECONDS = 86400
 log = logging.getLogger(WAITS)
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Round:
     batch: str | None = None
     is_doubtful: bool = False
     is_adopted: bool = False
-    told: str = ""
+    last_text: str = ""
     asks: dict[str, Ask] = field(default_factory=dict)
 
 
@@ -133,9 +133,8 @@ class Carrier:
         self.closing.set()
         for thread in self._threads:
             thread.join(_LONGEST_JOIN_SECONDS)
-        if not any(
-            thread.is_alive() for thread in self._threads
-        ):  # in the middle of a long upload, say
+        # A thread may be in the middle of a long upload, and still use them.
+        if not any(thread.is_alive() for thread in self._threads):
             self.api.close()
             self.journal.close()
 
@@ -165,28 +164,31 @@ class Carrier:
     def _submit(self, one: Round) -> RequestBatch | None:
         """Its batch: made, or found; None where it was never made, and its requests go into another
         round."""
-        if one.is_adopted:
-            batch = self._insist(self._find, one)
-            if batch is None and not self.closing.wait(
-                LOOK_SECONDS
-            ):  # a list may be behind by a moment
-                batch = self._insist(self._find, one)
-            if batch is None:
-                self._send_again(one)
-                return None
-        else:
-            with tempfile.TemporaryFile() as lines:
-                for name, ask in tuple(one.asks.items()):
-                    head = json.dumps({"custom_id": name, "method": "POST", "url": ENDPOINT})[
-                        :-1
-                    ].encode()
-                    lines.write(head + b', "body": ' + ask.body + b"}\n")
-                one.file = self._insist(self._upload, one, lines)
-            self._note(one)
-            batch = self._insist(self._make, one)
+        batch = self._find_adopted(one) if one.is_adopted else self._upload_and_make(one)
+        if batch is None:
+            self._send_again(one)
+            return None
         one.batch = batch.id
         self._note(one)
         return batch
+
+    def _find_adopted(self, one: Round) -> RequestBatch | None:
+        batch = self._insist(self._find, one)
+        # A server's list of batches may be behind by a moment.
+        if batch is None and not self.closing.wait(LOOK_SECONDS):
+            batch = self._insist(self._find, one)
+        return batch
+
+    def _upload_and_make(self, one: Round) -> RequestBatch:
+        with tempfile.TemporaryFile() as lines:
+            for name, ask in tuple(one.asks.items()):
+                head = json.dumps({"custom_id": name, "method": "POST", "url": ENDPOINT})
+                # The body is written as it is: it may be megabytes.
+                lines.write(head[:-1].encode() + b', "body": ' + ask.body + b"}\n")
+            one.file = self._insist(self._upload, one, lines)
+        # Noted before there is a batch: after a kill it is found by its file.
+        self._note(one)
+        return self._insist(self._make, one)
 
     def _insist(self, work: Callable[..., T], one: Round, *given: IO[bytes]) -> T:
         """What `work` returns, tried again for some minutes. Raises BatchesUnreachable when that
@@ -239,16 +241,13 @@ class Carrier:
         many tokens: smaller ones, one after the other. One refused for single lines: those are, and
         the others sent again."""
         with self.lock:
-            self._tell(
-                one,
-                f"{batch.id}: {batch.status}, {one.size - len(one.asks)} of {one.size} answered",
-            )
+            answered = one.size - len(one.asks)
+            self._tell(one, f"{batch.id}: {batch.status}, {answered} of {one.size} answered")
             whole = next(iter(batch.errors), {"message": f"{batch.id} {batch.status}"})
             if batch.status != "failed":
+                message = f"{batch.id} has ended ({batch.status}) without an answer"
                 for ask in one.asks.values():
-                    ask.answer.set_exception(
-                        ServerFailed(f"{batch.id} has ended ({batch.status}) without an answer")
-                    )
+                    ask.answer.set_exception(ServerFailed(message))
                 one.asks = {}
             elif whole.get("code") == "token_limit_exceeded" and one.size > 1:
                 self.most = max(1, one.size // 2)
@@ -281,8 +280,8 @@ class Carrier:
 
     def _tell(self, one: Round, text: str) -> None:
         text = self._endpoint.clean(text)
-        if text != one.told:
-            one.told = text
+        if text != one.last_text:
+            one.last_text = text
             log.info("%s", text)
             for ask in tuple(one.asks.values()):
                 ask.tell(text)

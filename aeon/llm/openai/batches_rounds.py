@@ -65,8 +65,16 @@ class Rounds:
             ask.give(Result(sent.id, sent.status, sent.body or b""))
         else:
             if sent.round not in under_way:
-                known = (sent.round, sent.size, sent.begun, sent.file, sent.batch)
-                self._carrier.start(Round(*known, is_doubtful=True, is_adopted=True))
+                adopted = Round(
+                    sent.round,
+                    sent.size,
+                    sent.begun,
+                    sent.file,
+                    sent.batch,
+                    is_doubtful=True,
+                    is_adopted=True,
+                )
+                self._carrier.start(adopted)
             under_way[sent.round].asks[sent.id] = ask
 
     def _queue(self, asks: Collection[Ask]) -> None:
@@ -86,19 +94,24 @@ class Rounds:
 
     def _is_time(self) -> bool:
         now = time.monotonic()
-        most = self._carrier.most
-        is_narrow = most < MAX_REQUESTS and self._carrier.under_way
+        # A server that limits the tokens under way is sent smaller rounds, one after the other.
+        is_narrow = self._carrier.most < MAX_REQUESTS and self._carrier.under_way
         is_early = now < max(self._carrier.hold_until, self._look_at)
         if not self._arrived or is_narrow or is_early:
             return False
         self._look_at = now + _LEAST_SECONDS  # there may be thousands who look
-        if len(self._arrived) >= most or sum(ask.size for ask in self._arrived) >= MAX_BYTES:
+        if self._is_full():
             return True
         wait = self._settings.batch_wait_seconds
         quiet = now - self._last_at
+        # Requests that arrive one after the other may not hold the first up for ever.
         if quiet >= wait or now - self._first_at >= 12 * wait:
             return True
         return quiet >= wait / 10 and self._do_all_wait()
+
+    def _is_full(self) -> bool:
+        size = sum(ask.size for ask in self._arrived)
+        return len(self._arrived) >= self._carrier.most or size >= MAX_BYTES
 
     def _do_all_wait(self) -> bool:
         return all(member.waits() or member.stop() for member in tuple(self.members))
@@ -122,23 +135,19 @@ class Rounds:
 
     def _leave(self, ask: Ask) -> None:
         """End a wait. Raises StopRequested."""
-        found = [
-            (one, name)
-            for one in self._carrier.under_way.values()
-            for name, a in one.asks.items()
-            if a is ask
-        ]
-        for one, name in found:
-            del one.asks[name]
-            with suppress(StoreFailed):
-                self._journal.release([name])
-            if not one.asks and one.batch:
-                how = "goes on at the provider"
-                if self._settings.batch_cancel:
-                    how = "is cancelled"
-                    with suppress(LLMError):
-                        self._carrier.api.cancel(one.batch)
-                log.warning(
-                    "%s (%d requests) %s; going on takes its results.", one.batch, one.size, how
-                )
+        for one in self._carrier.under_way.values():
+            for name in [name for name, other in one.asks.items() if other is ask]:
+                del one.asks[name]
+                with suppress(StoreFailed):
+                    self._journal.release([name])
+                if not one.asks and one.batch:
+                    self._abandon(one.batch, one.size)
         raise StopRequested("stopped while a batch was waited for")
+
+    def _abandon(self, batch: str, size: int) -> None:
+        how = "goes on at the provider"
+        if self._settings.batch_cancel:
+            how = "is cancelled"
+            with suppress(LLMError):
+                self._carrier.api.cancel(batch)
+        log.warning("%s (%d requests) %s; going on takes its results.", batch, size, how)

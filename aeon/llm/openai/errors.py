@@ -129,8 +129,8 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
     code = refusal.status_code
     settings = endpoint.settings
     if refusal.meaning == "filter":
-        said = f"the content filter of {endpoint.address} withheld the prompt: {quoted}"
-        return Filtered(said, hint=FILTER_HINT)
+        problem = f"the content filter of {endpoint.address} withheld the prompt: {quoted}"
+        return Filtered(problem, hint=FILTER_HINT)
     topic = _topic_of(refusal, settings.structured_output)
     kind = _KINDS.get(topic, RequestRefused)
     hint = _HINTS[topic].format(
@@ -169,5 +169,5 @@ def _topic_of_status(code: int) -> str:
 
 def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
     """The error for an answer that is no chat completion."""
-    said = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(quoted)}"
-    return NotAnAPI(said, hint=_API_HINT.format(address=endpoint.address))
+    problem = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(quoted)}"
+    return NotAnAPI(problem, hint=_API_HINT.format(address=endpoint.address))

@@ -27,19 +27,19 @@ def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> 
     match error:
         case UnicodeEncodeError():
             hint = "Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode."
-            said = endpoint.clean(str(error))
-            return RequestRefused(f"the prompt cannot be sent: {said}", hint=hint)
+            detail = endpoint.clean(str(error))
+            return RequestRefused(f"the prompt cannot be sent: {detail}", hint=hint)
         case APIConnectionError():
             return _error_of_connection(error, endpoint, allowed)
         case httpx2.InvalidURL():
             return _not_connected(error, endpoint)
         case ImportError():  # of what a proxy needs
-            said = f"no connection to {endpoint.address}: its proxy speaks SOCKS, and socksio is missing"
-            return ConnectionFailed(said, hint="pip install socksio", retryable=False)
+            detail = f"no connection to {endpoint.address}: its proxy speaks SOCKS, and socksio is missing"
+            return ConnectionFailed(detail, hint="pip install socksio", retryable=False)
         case OpenAIError():
-            said = f"no key or token for {endpoint.address}: {endpoint.clean(str(error))}"
+            detail = f"no key or token for {endpoint.address}: {endpoint.clean(str(error))}"
             hint = f"Check {endpoint.settings.api_key_env}, or what gives the token."
-            return AuthenticationFailed(said, hint=hint)
+            return AuthenticationFailed(detail, hint=hint)
     return None
 
 
@@ -49,12 +49,12 @@ def _error_of_connection(error: APIConnectionError, endpoint: Endpoint, allowed:
         return _not_connected(cause, endpoint)
     if isinstance(error, APITimeoutError):
         return _make_timeout(endpoint, allowed)
-    said = endpoint.clean(str(cause))
-    if isinstance(cause, httpx2.RemoteProtocolError) and any(w in said for w in _ENDED_EARLY):
+    detail = endpoint.clean(str(cause))
+    if isinstance(cause, httpx2.RemoteProtocolError) and any(w in detail for w in _ENDED_EARLY):
         return _broke_off(endpoint, "it ended half-way")
     if isinstance(cause, _BROKE_OFF):
-        return _broke_off(endpoint, said)
-    return not_an_api(said or type(cause).__name__, endpoint)
+        return _broke_off(endpoint, detail)
+    return not_an_api(detail or type(cause).__name__, endpoint)
 
 
 def _make_timeout(endpoint: Endpoint, allowed: float) -> ConnectionFailed:
@@ -82,7 +82,7 @@ def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed
     """Nothing was sent. A failure of TLS is not tried again."""
     causes = tuple(_causes_of(error))
     is_tls = any(isinstance(cause, ssl.SSLError) for cause in causes)
-    said = endpoint.clean(str(error)) or "it took too long"
+    detail = endpoint.clean(str(error)) or "it took too long"
     failed = f"no connection to {endpoint.address}"
     hint = f"Is the server running? Check provider.base_url ({endpoint.address}), its port, and the network."
     if is_tls:
@@ -98,8 +98,8 @@ def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed
             f"check it, or set NO_PROXY={urlsplit(endpoint.base_url).hostname} to go around it."
         )
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        said = "refused, nothing listens there"
-    return ConnectionFailed(f"{failed}: {said}", hint=hint, retryable=not is_tls)
+        detail = "refused, nothing listens there"
+    return ConnectionFailed(f"{failed}: {detail}", hint=hint, retryable=not is_tls)
 
 
 def find_proxy(address: str) -> str | None:

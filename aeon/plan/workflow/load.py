@@ -59,9 +59,10 @@ class Workflow:
                 dependencies=tuple(dict.fromkeys(step.depends_on)),
                 incoming_context="",
                 handoff_to_next=step.handoff,
-                **{
-                    name: getattr(step, name) for name in ("provides", "tool", "agent", "arguments")
-                },
+                provides=step.provides,
+                tool=step.tool,
+                agent=step.agent,
+                arguments=step.arguments,
             )
             for step in self.content.steps
         ]
@@ -87,8 +88,8 @@ def inspect_workflow(
     try:
         document = LocatedYaml(path, longest=_longest_steps(checks.get("max_steps", MAX_STEPS)))
     except UnreadableFile as error:
-        said = f"{error.problem}. {error.hint}" if error.hint else error.problem
-        return None, (problem_at(error.position, said),)
+        message = f"{error.problem}. {error.hint}" if error.hint else error.problem
+        return None, (problem_at(error.position, message),)
     found = content_problems(document, **checks)
     content: WorkflowFile | None = None
     try:

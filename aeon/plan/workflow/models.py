@@ -74,10 +74,10 @@ def problem_at(
 ) -> Problem:
     """Make a problem at a position of a file; characters of the message that are not printable are
     escaped."""
-    said = "".join(
+    text = "".join(
         ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message
     )
-    return Problem(line=position.line, column=position.column, severity=severity, message=said)
+    return Problem(line=position.line, column=position.column, severity=severity, message=text)
 
 
 def workflow_json_schema() -> dict[str, Any]:

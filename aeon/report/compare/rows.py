@@ -165,8 +165,8 @@ def _read(directory: Path, name: str) -> ComparedRun:
             return _read_without_result(directory, name)
         return _read_result(load_json((directory / RESULT).read_bytes()), directory, name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
-        said = f"its files cannot be read: {type(problem).__name__}: {problem}"
-        return ComparedRun(name=name, directory=directory, ended="unreadable", error=said)
+        message = f"its files cannot be read: {type(problem).__name__}: {problem}"
+        return ComparedRun(name=name, directory=directory, ended="unreadable", error=message)
 
 
 def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> ComparedRun:

@@ -119,7 +119,7 @@ class Evidence:
             for one in self.passes
             if one.evaluation_results.convergence is not None
         )
-        return {number: said for number, said in given if said.evaluated}
+        return {number: assessment for number, assessment in given if assessment.evaluated}
 
     @cached_property
     def judge_calls(self) -> dict[int, str]:

@@ -170,8 +170,8 @@ def _describe_contradiction(number: int, steps: Sequence[str], pairs: Sequence[s
     return f"The judge found a contradiction {place}"
 
 
-def _contradictions(said: ConvergenceAssessment) -> list[str]:
-    issues = said.metadata.get("issues") or ()
+def _contradictions(assessed: ConvergenceAssessment) -> list[str]:
+    issues = assessed.metadata.get("issues") or ()
     return [
         str(issue["description"])
         for issue in issues
@@ -185,8 +185,8 @@ def _consistency_issues(evidence: Evidence, number: int) -> list[ValidationIssue
     return [issue for issue in issues if issue.type == "consistency"]
 
 
-def _list_disagreeing(said: ConvergenceAssessment) -> list[str]:
-    pairs = said.scores.consistency_status.items()
+def _list_disagreeing(assessed: ConvergenceAssessment) -> list[str]:
+    pairs = assessed.scores.consistency_status.items()
     return [
         name.replace("_", " and ")
         for name, status in pairs
@@ -194,10 +194,10 @@ def _list_disagreeing(said: ConvergenceAssessment) -> list[str]:
     ]
 
 
-def _reasons(said: ConvergenceAssessment) -> list[str]:
-    statuses = said.scores.consistency_status.values()
+def _reasons(assessed: ConvergenceAssessment) -> list[str]:
+    statuses = assessed.scores.consistency_status.values()
     reasons = [one.explanation for one in statuses if one.status == "inconsistent"]
-    return [*filter(None, reasons)] or [said.explanation]
+    return [*filter(None, reasons)] or [assessed.explanation]
 
 
 def _steps_of(
@@ -321,10 +321,10 @@ def _quote_judge(evidence: Evidence, one: _Difference) -> str:
     return "\n".join(lines)
 
 
-def _words_on(said: ConvergenceAssessment, name: str) -> str:
+def _words_on(assessed: ConvergenceAssessment, name: str) -> str:
     """The judge's words for a score or on a criterion."""
-    reasons = [one.reason for one in said.criteria if one.name == name]
-    return " ".join(reasons or (*said.detected_issues, said.explanation)).strip()
+    reasons = [one.reason for one in assessed.criteria if one.name == name]
+    return " ".join(reasons or (*assessed.detected_issues, assessed.explanation)).strip()
 
 
 def _describe_changes(evidence: Evidence, first: int, last: int) -> str:

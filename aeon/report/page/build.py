@@ -180,29 +180,31 @@ def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
     calibration."""
     found = []
     for one in passes:
-        said = one.assessment
-        if said is None or not said.evaluated:
+        assessment = one.assessment
+        if assessment is None or not assessment.evaluated:
             continue
-        issues = said.metadata.get("issues") or ()
+        issues = assessment.metadata.get("issues") or ()
         found.append(
             {
                 "pass": one.number,
                 "call": one.assessed_by,
-                "scores": read_scores(said),
-                "criteria": [[criterion.name, criterion.met] for criterion in said.criteria],
+                "scores": read_scores(assessment),
+                "criteria": [[criterion.name, criterion.met] for criterion in assessment.criteria],
                 "blocking": [issue["kind"] for issue in issues if issue["blocking"]],
-                "converged": said.converged,
-                "codes": said.reason_codes,
-                "otherwise": _codes_without_scores(said),
+                "converged": assessment.converged,
+                "codes": assessment.reason_codes,
+                "otherwise": _codes_without_scores(assessment),
             }
         )
     return found
 
 
-def _codes_without_scores(said: ConvergenceAssessment) -> list[str]:
+def _codes_without_scores(assessment: ConvergenceAssessment) -> list[str]:
     """What failed whatever the thresholds are: criteria and blocking issues."""
     return [
-        code for code in said.reason_codes if not said.converged and code not in LOW_SCORE_CODES
+        code
+        for code in assessment.reason_codes
+        if not assessment.converged and code not in LOW_SCORE_CODES
     ]
 
 

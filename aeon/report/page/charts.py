@@ -160,11 +160,11 @@ def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
 
 def _bar(item: Item, left: float, width: float, lane: int, is_critical: bool) -> str:
     marks = (" failed" if item.failed else "") + (" critical" if is_critical else "")
-    told = escape(
+    title = escape(
         f"{one_line(item.label, 80)}, pass {item.pass_number}, {format_took(item.end - item.start)}{marks}"
     )
     place = f'x="{left:.2f}%" y="{_HEAD + lane * _LANE}" width="{max(width, 0.25):.2f}%"'
-    rect = f'<rect class="k-{item.kind}{marks}" {place}><title>{told}</title></rect>'
+    rect = f'<rect class="k-{item.kind}{marks}" {place}><title>{title}</title></rect>'
     return f'<a href="#{item.key}" tabindex="-1">{rect}</a>' if item.key else rect
 
 

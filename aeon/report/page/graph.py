@@ -71,11 +71,11 @@ def _edge(source: tuple[int, int], target: tuple[int, int]) -> str:
 def _node(step: PlanStep, place: tuple[int, int], link: str | None, is_new: bool) -> str:
     state = step.state
     name = escape(one_line(step.step_id, _LONGEST))
-    told = escape(f"{one_line(step.step_id, 80)}: {state}{', changed' if is_new else ''}")
-    where = f'transform="translate({place[0]} {place[1]})" aria-label="{told}"'
+    title = escape(f"{one_line(step.step_id, 80)}: {state}{', changed' if is_new else ''}")
+    where = f'transform="translate({place[0]} {place[1]})" aria-label="{title}"'
     mark = f'<circle cx="{_WIDTH - 8}" cy="0" r="5"/>' if is_new else ""
     inner = (
-        f"<title>{told}. {escape(one_line(step.description, 120))}</title>"
+        f"<title>{title}. {escape(one_line(step.description, 120))}</title>"
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
         f'<text x="12" y="24">{STATES[state]}</text><text x="30" y="24">{name}</text>{mark}'
     )

@@ -41,7 +41,7 @@ class Change:
     differences: tuple[tuple[str, str, Markup], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fate:
     """An issue of a review, and what became of it."""
 
@@ -189,26 +189,27 @@ def find_fates(history: ExecutionHistory) -> list[Fate]:
     """Every issue of every review, gravest last assessed first, with what the refinement that
     followed made of it."""
     return [
-        Fate(number=record.pass_number, issue=issue, **_fate_of(issue.issue_id, record.refinement))
+        Fate(record.pass_number, issue, *_describe_fate(issue.issue_id, record.refinement))
         for record in history.passes
         if (report := record.evaluation_results.validation_report) is not None
         for issue in report.issues
     ]
 
 
-def _fate_of(issue: str, refinement: RefinementRecord | None) -> dict[str, str]:
+def _describe_fate(issue: str, refinement: RefinementRecord | None) -> tuple[str, str]:
+    """The outcome of an issue, and the words of the planner on it."""
     if refinement is None:
-        return {"outcome": "no refinement followed"}
+        return "no refinement followed", ""
     for action in refinement.accepted:
         if issue in action.answers:
-            return {"outcome": "answered", "words": f"{action.action_type} {action.fragment}"}
+            return "answered", f"{action.action_type} {action.fragment}"
     for refused in refinement.refused:
         if issue in refused.action.answers:
-            return {"outcome": "change refused", "words": shorten(refused.reason, 400)}
+            return "change refused", shorten(refused.reason, 400)
     for declined in refinement.declined:
         if issue == declined.issue_id:
-            return {"outcome": "declined", "words": shorten(declined.reason, 400)}
+            return "declined", shorten(declined.reason, 400)
     for action in refinement.accepted:
         if issue in action.overrides_issues:
-            return {"outcome": "overridden", "words": f"{action.action_type} {action.fragment}"}
-    return {"outcome": "not answered"}
+            return "overridden", f"{action.action_type} {action.fragment}"
+    return "not answered", ""
