@@ -120,8 +120,8 @@ class CycleStarted(Event):
 
 
 class CallAnswered(Event):
-    """The provider's `endpoint` answered a request. `usage_reported`: the server said what the
-    answer had cost."""
+    """The provider's `endpoint` answered a request. `usage_reported`: the server reported the
+    tokens of the answer."""
 
     request: LLMRequest = field(repr=False)
     site: CallSite
@@ -246,8 +246,8 @@ class RetryScheduled(Event):
 
 
 class FallbackUsed(Event):
-    """Another `endpoint` answered what the endpoint `failed` could not; told once in a run for each
-    pair of them."""
+    """Another `endpoint` answered what the endpoint `failed` could not; emitted once in a run for
+    each pair of them."""
 
     site: CallSite
     call: str

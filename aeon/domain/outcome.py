@@ -214,7 +214,7 @@ def _with_whole_last_pass(state: RunState) -> RunState:
 
 
 def make_finished_event(ended: history.Outcome) -> RunFinished:
-    """The event that tells of a run's end."""
+    """The event of a run's end."""
     return RunFinished(
         termination_reason=ended.termination_reason,
         converged=ended.converged,

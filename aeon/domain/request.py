@@ -107,9 +107,9 @@ def at_site(site: CallSite) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """One structured request. `sample` tells apart several answers to the same request.
-    `schema_prompt` tells the schema in words, for a server that does not take it. `variables` are
-    what the messages were rendered from, for an adapter without a model. None of them is sent."""
+    """One structured request. `sample` numbers the answers to equal requests. `schema_prompt` is
+    the schema in words, for a server that does not take it. `variables` are what the messages were
+    rendered from, for an adapter without a model. None of them is sent."""
 
     call: CallName
     messages: tuple[Message, ...]

@@ -18,8 +18,8 @@ class _Answer(NamedTuple):
 
 
 class AnswerCollector:
-    """What model, supervisor and tools answered in a run; of a request its answer alone, since
-    prompts grow with it."""
+    """Collects what model, supervisor and tools answered in a run. Requests are left out: prompts
+    grow with the run."""
 
     def __init__(self) -> None:
         self._answers: list[_Answer] = []
@@ -27,7 +27,7 @@ class AnswerCollector:
         """Whether the model has answered at all."""
 
     def note(self, recorded: Recorded) -> None:
-        """Keep what an event tells of an answer."""
+        """Store the answer that an event holds, if it holds one."""
         value = _read(recorded.event)
         if value is not None:
             self.are_of_model = self.are_of_model or isinstance(value, LLMOutput)

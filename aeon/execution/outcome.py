@@ -69,7 +69,7 @@ def _limit(tool: ToolResult) -> str:
 
 
 def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
-    """The worker's answer; with `as_json` its output is kept as JSON text."""
+    """The worker's answer; with `as_json` its output is JSON text."""
     output = answer["step_output"]
     return StepResult(
         step_id=step_id,

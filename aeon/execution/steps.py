@@ -24,7 +24,7 @@ class Executed(NamedTuple):
 
 
 class StepExecutor:
-    """Carries out steps and tells how they ended; what a step is, its worker knows."""
+    """Carries out steps with a worker, and emits an event when each ends."""
 
     def __init__(self, worker: StepWorker, emit: Emit = ignore) -> None:
         self.worker = worker

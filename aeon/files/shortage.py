@@ -25,11 +25,13 @@ _THREADS = (
 
 
 class Shortage(AeonError):
-    """This machine has no more memory, threads, files or disk; what was answered by then is kept."""
+    """The machine has run out of memory, threads, files or disk; answers stored until then can be
+    used again."""
 
 
 def find_shortage(error: BaseException | None) -> Shortage | None:
-    """The shortage that an exception, or what led to it, tells of; None where it tells of none."""
+    """The shortage that caused an exception, directly or through its chain of causes; None if none
+    did."""
     while error is not None:
         if isinstance(error, Shortage):
             return error

@@ -41,8 +41,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Who looks on: `tell` is called in the thread of the request and must return at once; `stream`
-    asks for the text of answers as it comes, where a provider streams."""
+    """Receives what happens during requests: `tell` is called in the thread of the request and must
+    return at once; `stream` asks for the text of answers as it comes, where a provider streams."""
 
     tell: Callable[[Waiting | Piece], None]
     stream: bool = False

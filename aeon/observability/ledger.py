@@ -24,8 +24,8 @@ from aeon.llm.settings import Price
 
 
 class Booked(NamedTuple):
-    """What is kept of a request: neither its prompt nor its answer, which together grow faster than
-    a run."""
+    """What a request used, without its prompt and its answer: all prompts of a run together grow
+    faster than the run."""
 
     call: str
     role: str

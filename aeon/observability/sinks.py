@@ -27,8 +27,8 @@ Warn = Callable[[str], None]
 
 
 class Opening(NamedTuple):
-    """What a sink is opened with: the settings, the run's directory if it has one, and whom to tell
-    of problems."""
+    """What a sink is opened with: the settings, the run's directory if it has one, and the function
+    that reports problems."""
 
     settings: ObservabilitySettings
     directory: Path | None

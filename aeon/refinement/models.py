@@ -55,9 +55,9 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class RefinementOutcome:
-    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067).
+    """The result of a refinement. `record` is None when the planner gave nothing usable (FR-067).
     `handed_over` are the fragments that a person must look at from now on, `conflicts` the
-    contradictions, `error` is why it could not be had or used: the model's failure, no judgement of
+    contradictions, `error` is why there was no usable answer: the model's failure, no judgement of
     what it proposed."""
 
     plan: Plan
@@ -69,7 +69,7 @@ class RefinementOutcome:
     error: AeonError | None = None
 
     def changes_of(self, state: RunState) -> dict[str, Any]:
-        """The fields of a run's state that change when it goes on with this."""
+        """The fields of a run's state that this refinement changes."""
         return {
             "plan": self.plan,
             "refused": (*state.refused, *(self.record.refused if self.record else ())),
@@ -79,7 +79,7 @@ class RefinementOutcome:
         }
 
     def list_fragments_for_person(self) -> Iterator[tuple[str, str]]:
-        """The fragments that a person must look at, each with what to tell."""
+        """The fragments that a person must look at, each with its message."""
         for step_id in self.handed_over:
             yield step_id, f"Step {step_id} needs a person's attention."
         for issue in self.conflicts:

@@ -175,8 +175,8 @@ class Refiner:
         self, plan: Plan, triggers: Sequence[Trigger], attempts: RefinementAttempts
     ) -> RefinementOutcome:
         """The plan at the limit of a run's refinements: its steps that are not complete are left to
-        a person, as at the limit of a fragment, so that what depends on them goes on with the best
-        there is (FR-066)."""
+        a person, as at the limit of a fragment, so that the steps that depend on them use the best
+        available output (FR-066)."""
         steps = by_id(plan.steps)
         left = tuple(trigger.about for trigger in triggers if trigger.about in steps)
         return RefinementOutcome(leave_to_person(plan, left), attempts, handed_over=left)

@@ -242,7 +242,7 @@ def open_points(result: RunResult) -> Points:
 
 
 def _gaps(result: RunResult) -> list[Points]:
-    """What kept a run from its end, by kind."""
+    """What prevented the end that the run was for, by kind."""
     left = [one for one in result.advisories if one.kind == "manual_intervention"]
     low = [
         (name, f"{round_down(score):.2f} (threshold {threshold:.2f})")
@@ -407,7 +407,7 @@ def _base_for(result: RunResult, needed: int) -> int:
 
 
 def resume_command(directory: Path) -> str:
-    """The command that goes on with the run of a directory."""
+    """The command that resumes the run of a directory."""
     return command_of((f"resume={relative_to_here(directory)}",))
 
 

@@ -68,8 +68,8 @@ def without_controls(data: Any) -> Any:
 
 
 class _Compiled(FileSystemBytecodeCache):
-    """Compiled templates beside them, as Python keeps its modules; where nothing can be written,
-    none are kept."""
+    """Compiled templates in files beside their sources, as Python does with modules; where nothing
+    can be written, they are compiled each time."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):

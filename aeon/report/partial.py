@@ -57,8 +57,8 @@ class PartialResult(RunResult):
 
 
 def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
-    """What the journals of a run tell, whose `events` these are. Raises ArtefactError where they
-    cannot be read, or its composed configuration is not there."""
+    """The run so far, from the `events` of its journal. Raises ArtefactError where the journals
+    cannot be read, or the composed configuration is missing."""
     state = end_without_result(directory)
     origin = read_document(directory / FILE)
     try:

@@ -105,7 +105,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A run as its directory tells it. `origin` is `run.json`, `overrides` what the command line
+    """A run, read from its directory. `origin` is `run.json`, `overrides` what the command line
     changed; `events` are the lines of `events.jsonl`, in order of dispatch. What was not written,
     or is gone, is empty."""
 
@@ -129,7 +129,7 @@ class Record:
 
 def load_record(directory: Path | str, result: RunResult | None = None) -> Record:
     """Read a run's directory; `result` is what it gave, if that is at hand. A run without one,
-    running or cut off, has what its journals tell (`PartialResult`). Raises ArtefactError for a
+    running or cut off, has a `PartialResult`, made from its journals. Raises ArtefactError for a
     directory that holds no run that can be read; journals and stores of a run with a result that
     cannot be read are left out."""
     directory = Path(directory)

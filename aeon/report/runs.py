@@ -66,7 +66,8 @@ class Listed(Value):
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a program may still be writing to it: for a day, where that cannot be told."""
+        """Whether a program may still write to the run's directory; where that is not known, for a
+        day after it began."""
         return self.ended == "running" or (
             self.ended == "unfinished" and self.started > datetime.now(UTC) - timedelta(1)
         )

@@ -59,10 +59,10 @@ class Regression(Value):
 
 
 class JudgeConflict(Value):
-    """Two things that the judge said and that do not go together. `same_work`: the same answer from
-    the same outputs of steps has another score, or another word on a criterion, in the pass after.
-    `pairs`: two of plan, steps and answer (`name`) disagree in a pass whose scores all reach their
-    thresholds; `values` is the consistency score."""
+    """Two judgements that contradict each other. `same_work`: the same answer from the same outputs
+    of steps has another score, or another word on a criterion, in the pass after. `pairs`: two of
+    plan, steps and answer (`name`) disagree in a pass whose scores all reach their thresholds;
+    `values` is the consistency score."""
 
     kind: Literal["same_work", "pairs"]
     name: str
@@ -229,7 +229,7 @@ def find_regressions(
 def find_judge_conflicts(
     history: ExecutionHistory, assessed: Sequence[AssessedPass]
 ) -> tuple[JudgeConflict, ...]:
-    """Where the judge said two things that do not go together."""
+    """Pairs of judgements that contradict each other."""
     return (*_find_same_work(history, assessed), *_find_denied_scores(history, assessed))
 
 

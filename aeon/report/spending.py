@@ -41,8 +41,8 @@ class Spending(Value):
 
 
 class RepairRate(Value):
-    """Of so many answers, those that broke their schema: `repaired` were put right, `unrecoverable`
-    were not. `rate` is the share of both, in [0, 1]."""
+    """How many of the `answers` broke their schema: `repaired` could be repaired, `unrecoverable`
+    could not. `rate` is the share of both, in [0, 1]."""
 
     answers: int
     repaired: int

@@ -127,8 +127,8 @@ def parse_report(
 
 
 def _changes(text: str) -> dict[str, Any]:
-    """The suggested changes as an object; words that are none are kept as `text`, since a
-    suggestion is only read."""
+    """The suggested changes as an object; other words become its `text`, since a suggestion is only
+    read."""
     try:
         changes = read_json(text) if text.strip() else {}
     except ExtractError:

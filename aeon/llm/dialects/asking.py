@@ -55,7 +55,7 @@ Attempt = Callable[[Dialect], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The last trial of a request and its outcome. `reported` is the outcome that tells the most of
+    """The last trial of a request and its outcome. `reported` is the outcome that says most about
     the cause."""
 
     trial: Trial
@@ -67,8 +67,9 @@ def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Dialect]
     """Make a request as it is known to work, or in another way for each refusal; most often one
     attempt.
 
-    Returns the answer, or the failure that tells the most, and its dialect. A refusal is believed
-    of the server when another way works. Where a form is configured, only parameters are found out.
+    Returns the answer, or the failure that says most about the cause, and its dialect. A refusal is
+    believed of the server when another way works. Where a form is configured, only parameters are
+    found out.
     """
     for name, message in wire.changed.items():
         if name not in server.beliefs.findings:

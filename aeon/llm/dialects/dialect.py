@@ -52,8 +52,9 @@ class Dialect:
 class Wire:
     """A request for an endpoint: what does not depend on the dialect, worked out once.
 
-    `digest` tells its schema from others. `changed` is what was fitted to the model, in words, by
-    parameter. `stream` asks for a stream where the settings leave it open."""
+    `digest` identifies its schema. `changed` is what was fitted to the model, in words, by
+    parameter. `stream` asks for a stream where the settings leave it open.
+    """
 
     def __init__(
         self, request: LLMRequest, settings: EndpointSettings, *, stream: bool = False

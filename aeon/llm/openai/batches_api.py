@@ -23,7 +23,7 @@ LABEL = "aeon_round"
 
 
 class RequestBatch:
-    """A batch as the provider tells of it."""
+    """A batch, from the fields that the provider reports."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         counts: dict[str, Any] = fields.get("request_counts") or {}

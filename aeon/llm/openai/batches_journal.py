@@ -41,9 +41,9 @@ class Sent(NamedTuple):
 
 
 class BatchJournal:
-    """The file, for one thread at a time, and for several processes; `place` tells what was sent to
-    one server. Raises ConfigError when it cannot be opened, and StoreFailed when it cannot be
-    used."""
+    """The file, for one thread at a time, and for several processes; `place` identifies the server
+    that the requests were sent to. Raises ConfigError when it cannot be opened, and StoreFailed
+    when it cannot be used."""
 
     def __init__(self, path: Path, place: str) -> None:
         self._path = path
@@ -132,7 +132,7 @@ class BatchJournal:
 
 
 def _read_begin(pid: int) -> str:
-    """When a process began, since the machine did; nothing where that is not told."""
+    """When a process began, with the boot it belongs to; empty where the system does not say."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -53,8 +53,8 @@ class RoundMember:
 
 @dataclass(eq=False)
 class Ask:
-    """A request that is waited for; `answer` will be its id and the response, `tell` is given what
-    is waited for."""
+    """A request that is waited for. `answer` becomes its id and the response; `tell` is called with
+    the state of the wait."""
 
     body: bytes
     member: RoundMember

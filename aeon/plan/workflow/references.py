@@ -31,7 +31,7 @@ class Reference(Value):
 
 
 class CutOutput(Value):
-    """Stands for an output that was cut to `kept` characters by the setting `limit`; references are
+    """Replaces an output that was cut to `kept` characters by the setting `limit`; references are
     refused."""
 
     characters: int

@@ -37,10 +37,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """Where two runs diverge. `number` counts events from 1, and is None where they tell the same;
-    `counts` is how many each has. `places` says what the two events are, `fields` what differs in
-    them. `asked` says of each hash that both have whether it is the same. `differences` are by
-    name, of what both have; one without lines is of equal texts."""
+    """Where two runs diverge. `number` counts events from 1, and is None where the two journals
+    agree; `counts` is how many each has. `places` says what the two events are, `fields` what
+    differs in them. `asked` says of each hash that both have whether it is the same. `differences`
+    are by name, of what both have; one without lines is of equal texts."""
 
     number: int | None
     counts: tuple[int, int]

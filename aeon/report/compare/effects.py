@@ -52,7 +52,7 @@ def collect_values(figure: str, runs: Iterable[ComparedRun]) -> list[float]:
 
 def effects(comparison: Comparison) -> list[Effect]:
     """What to draw: for each parameter the runs by its value, the largest effect first. Parameters
-    that change together are one effect, for their effects cannot be told apart; one with very many
+    that change together are one effect, since their effects cannot be separated; one with very many
     values has none, unless they are numbers."""
     runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
     together: dict[tuple[int, ...], list[str]] = {}

@@ -242,7 +242,7 @@ def _read_without_result(directory: Path, name: str) -> ComparedRun:
 
 
 def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The figures that the journal of a run without a result tells."""
+    """The figures of a run without a result, from its journal."""
     figures: dict[str, float | None] = dict.fromkeys(FIGURES)
     if not events:
         return figures
@@ -288,7 +288,7 @@ def plan_job(name: str, parameters: Mapping[str, str]) -> ComparedRun:
 
 
 def _overrides(directory: Path) -> dict[str, str]:
-    """What a job of a multirun was given, by key; `run.json` tells it where Hydra writes nothing."""
+    """What a job of a multirun was given, by key; from `run.json` where Hydra writes nothing."""
     found: list[Any] = []
     with suppress(OSError, ValueError, LookupError):
         found = load_json((directory / "run.json").read_bytes())["overrides"] or []

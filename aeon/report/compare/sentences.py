@@ -284,7 +284,7 @@ def _scores(first: ComparedRun, second: ComparedRun) -> str:
 
 
 def describe_divergence(divergence: Divergence) -> str:
-    """Where two runs diverge, or why that cannot be told."""
+    """Where two runs diverge, or why that is not known."""
     first, second = divergence.counts
     if not first or not second:
         return f"Where they diverge is not known: {_name_without_journal(first, second)}."

@@ -169,7 +169,7 @@ def find_servers_down(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_lost_reviews(evidence: Evidence) -> Iterator[Finding]:
-    """Reviews and assessments that could not be had."""
+    """Reviews and assessments that were not available."""
     lost = [one for one in evidence.result.degraded if one.kind == "review_lost"]
     if lost:
         yield Finding(
@@ -309,7 +309,7 @@ def _describe_repeated_issue(evidence: Evidence, by_pass: Mapping[int, Validatio
 
 
 def _keys_of(issue: ValidationIssue) -> Iterator[tuple[str, ...]]:
-    """What tells that an issue is the same as another one; an issue of LOW severity asks for no
+    """What two issues have in common when they are the same; an issue of LOW severity asks for no
     change."""
     if issue.severity == SEVERITIES[0]:
         return
@@ -417,7 +417,7 @@ def find_left_to_a_person(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_default_profile(evidence: Evidence) -> Iterator[Finding]:
-    """A profile that could not be had, so that the default one set the budget."""
+    """A task that could not be profiled, so that the default profile set the budget."""
     used = [one for one in evidence.result.advisories if one.kind == "profile_fallback"]
     if used:
         yield Finding(

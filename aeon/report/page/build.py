@@ -176,8 +176,8 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
 
 
 def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
-    """What the verdict of each assessed pass rests on, for the sliders; what the judge said, for
-    calibration."""
+    """The scores, criteria and issues behind each verdict, for the sliders and for the calibration
+    of the judge."""
     found = []
     for one in passes:
         assessment = one.assessment

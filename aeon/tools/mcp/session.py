@@ -140,7 +140,7 @@ class _ServerLife:
     """One life of a server, from construction until it is lost.
 
     The SDK's client must be left by the task that entered it, so each connection has a task of its
-    own in the portal. `started` has the client once the server has told its `tools`, or raises
+    own in the portal. `started` has the client once the server has listed its `tools`, or raises
     ServerUnavailable. `forgotten`: the server does not know the session any more.
     """
 
