@@ -97,6 +97,13 @@ def mask(data: bytes) -> bytes:
     return data
 
 
+def mask_text(text: str) -> str:
+    """A text, masked."""
+    if not _masks:
+        return text
+    return mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
 def _is_path(value: str) -> bool:
     try:
         return Path(value).is_absolute() and Path(value).exists()
