@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import openai
@@ -30,6 +31,7 @@ from tests.support.lookups import record_lookups
 from tests.support.openai_server import OpenAIServer
 from tests.support.raw_server import RawServer, response, sends
 from tests.support.requests import request
+from tests.support.socks_proxy import SocksProxy
 from tests.support.timing import SOON
 
 CASSETTE = Path(__file__).parents[3] / "examples/cassettes/web-architecture.aeon"
@@ -160,6 +162,19 @@ def test_a_proxy_of_socks_says_what_to_install(
         connect(base_url="http://models.invalid/v1").complete(request())
     assert not raised.value.retryable
     assert "pip install socksio" in raised.value.hint
+
+
+def test_a_proxy_of_socks_is_asked_to_look_the_server_up(
+    openai_server: OpenAIServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("socksio")
+    openai_server.script["plan"] = {"answer": "x"}
+    with SocksProxy(urlsplit(openai_server.url).port or 0) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", "")
+        adapter = connect(base_url="http://models.invalid/v1")
+        assert [adapter.complete(request()).text for _ in range(2)] == ['{"answer": "x"}'] * 2
+    assert proxy.asked == ["models.invalid"]
 
 
 def test_no_proxy_goes_around_the_proxy(

@@ -8,6 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 from openai import AsyncOpenAI, AzureOpenAI, OpenAI
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from aeon import Aeon
 from aeon.domain.errors import AuthenticationFailed, ConfigError, ConnectionFailed, ServerFailed
@@ -90,6 +93,41 @@ def test_an_http_client_of_ones_own_is_used() -> None:
     http = httpx2.Client(transport=httpx2.MockTransport(answer))
     with OpenAI(base_url="http://models.invalid/v1", api_key="k", http_client=http) as made:
         assert adapter_of(made).complete(request()).text == '{"answer": "mock"}'
+
+
+def test_the_hooks_and_cookies_of_its_http_client_stay_in_use(openai_server: OpenAIServer) -> None:
+    openai_server.script["plan"] = {"answer": "x"}
+    seen: list[str] = []
+    http = httpx2.Client(
+        cookies={"team": "blue"},
+        event_hooks={
+            "request": [lambda sent: seen.append(f"{sent.method} {sent.url.path}")],
+            "response": [lambda received: seen.append(str(received.status_code))],
+        },
+    )
+    with OpenAI(base_url=openai_server.url, api_key="k", http_client=http) as made:
+        adapter_of(made).complete(request())
+    assert seen == ["POST /v1/chat/completions", "200"]
+    assert openai_server.requests[0].headers["cookie"] == "team=blue"
+
+
+def test_an_instrument_of_opentelemetry_makes_a_span_of_each_call(
+    openai_server: OpenAIServer, client: OpenAI
+) -> None:
+    openinference = pytest.importorskip("openinference.instrumentation.openai")
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    instrument = openinference.OpenAIInstrumentor()
+    instrument.instrument(tracer_provider=provider)
+    openai_server.script["plan"] = {"answer": "x"}
+    try:
+        adapter_of(client, model="m-1").complete(request())
+    finally:
+        instrument.uninstrument()
+    [span] = spans.get_finished_spans()
+    assert span.attributes["llm.output_messages.0.message.content"] == '{"answer": "x"}'
+    assert span.attributes["llm.token_count.total"] == 120
 
 
 def test_a_whole_run_is_made_through_a_client_that_stays_the_callers(
