@@ -22,10 +22,6 @@ KNOTS = frozenset(
     {
         "app/aeon.py:prepared_run",
         "app/parent.py:find_parent",
-        "cli/progress/dag.py:draw",
-        "config/json_schema.py:_describe",
-        "config/provider.py:_settle",
-        "config/provider.py:resolve_provider",
         "config/recompose.py:_verdict",
         "config/recompose.py:recompose",
     }

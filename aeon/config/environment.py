@@ -1,6 +1,7 @@
 """The environment of a run: the process's own, and what a `.env` file may add to it.
 
-A `.env` of a folder that the person trusts adds everything; another one, which may be a stranger's, only models' keys.
+A `.env` of a folder that the person trusts adds everything; another one, which may be a stranger's,
+only models' keys.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ _DECIDES_WHERE = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Environment(Mapping[str, str]):
-    """The variables in force. `file` is the `.env` that was read, `added` are the variables that it gave, `withheld`
-    those that it has and that are not in force, since the person has not trusted it."""
+    """The variables in force. `file` is the `.env` that was read, `added` are the variables that it
+    gave, `withheld` those that it has and that are not in force, since the person has not trusted
+    it."""
 
     values_by_name: Mapping[str, str]
     file: Path | None = None
@@ -59,9 +61,10 @@ class Environment(Mapping[str, str]):
 
 
 def environment(settings: Settings | None = None, directory: Path | None = None) -> Environment:
-    """The process environment, after the `.env` file in `directory` (the current one) has filled in what is not set:
-    all of it if the person trusts that folder, else the variables that hold the key of a preset, or of the endpoints
-    in `settings`. Raises ConfigError, without a word of the file: it holds keys."""
+    """The process environment, after the `.env` file in `directory` (the current one) has filled in
+    what is not set: all of it if the person trusts that folder, else the variables that hold the
+    key of a preset, or of the endpoints in `settings`. Raises ConfigError, without a word of the
+    file: it holds keys."""
     path = (directory or Path.cwd()) / DOTENV
     if not path.exists():
         return Environment(os.environ)

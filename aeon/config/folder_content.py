@@ -1,5 +1,5 @@
-"""What a folder would make take effect: `aeon.yaml`, `.env`, and the files that these and the configuration name, read
-once and hashed."""
+"""What a folder would make take effect: `aeon.yaml`, `.env`, and the files that these and the
+configuration name, read once and hashed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ MOST_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Content:
-    """What was read of `folder`, absolute: what is in each file, by its name below the folder, the project that
-    `aeon.yaml` describes, if it is there, and the folders, absolute, all of whose files are among these."""
+    """What was read of `folder`, absolute: what is in each file, by its name below the folder, the
+    project that `aeon.yaml` describes, if it is there, and the folders, absolute, all of whose
+    files are among these."""
 
     folder: Path
     files: Mapping[str, bytes]
@@ -52,8 +53,9 @@ class Content:
 
 
 def read_content(folder: Path) -> Content:
-    """What a folder would make take effect, read and not used. Raises ConfigError for what cannot be read, for a link
-    that leads out of a folder, and for more than `MOST_FILES` files or `MOST_BYTES` bytes."""
+    """What a folder would make take effect, read and not used. Raises ConfigError for what cannot
+    be read, for a link that leads out of a folder, and for more than `MOST_FILES` files or
+    `MOST_BYTES` bytes."""
     folder = folder.resolve()
     reading = _Reading(folder)
     for name in (FILE, DOTENV):
@@ -75,7 +77,8 @@ def read_content(folder: Path) -> Content:
 
 
 def read_what_is_typed(content: Content, overrides: Iterable[str]) -> dict[str, bytes]:
-    """The files of a folder, by name, that a command line names itself: modules and programs, with what they import."""
+    """The files of a folder, by name, that a command line names itself: modules and programs, with
+    what they import."""
     texts = [(("args",), text.partition("=")[2]) for text in overrides]
     reading = _Reading(content.folder)
     for path in find_named_files(texts, content.folder):

@@ -1,4 +1,5 @@
-"""The JSON Schema of the settings: of configuration files, for editors, and what a key may hold, in words."""
+"""The JSON Schema of the settings: of configuration files, for editors, and what a key may hold, in
+words."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _BOUNDS = {
 
 
 def configuration_schema(group: str | None = None) -> Schema:
-    """The schema of `config.yaml`, or of the files of one group. Raises ConfigError for an unknown group."""
+    """The schema of `config.yaml`, or of the files of one group. Raises ConfigError for an unknown
+    group."""
     whole = settings_schema()
     properties = whole["properties"]
     if group is not None and group not in properties:
@@ -65,7 +67,8 @@ def settings_schema() -> Schema:
 
 def _loosen_schema(value: Schema) -> Schema:
     if "$ref" in value:
-        # A part with keys of its own is said key by key, which is where an editor then reports what is wrong.
+        # A part with keys of its own is said key by key, which is where an editor then reports what
+        # is wrong.
         return value
     notes = {key: item for key, item in value.items() if key in ("title", "description", "default")}
     alone = {key: item for key, item in value.items() if key not in notes}
@@ -83,16 +86,23 @@ def _describe(whole: Schema) -> None:
         if entry.path.startswith(f"{group}.")
     )
     for entry in (*top_entries(), *of_groups):
-        *parents, name = entry.path.split(".")
-        parts = [whole]
-        for parent in parents:
-            below = [part["properties"].get(parent, {}) for part in parts]
-            parts = [model for value in below for model in _models(whole, value)]
-        for value in (part["properties"][name] for part in parts if name in part["properties"]):
+        for value in _find_values(whole, entry.path):
             if entry.comment:
                 value.setdefault("description", entry.comment)
             if entry.default is None and "anyOf" in value and _NULL not in value["anyOf"]:
                 value["anyOf"].append(_NULL)
+
+
+def _find_values(whole: Schema, key: str) -> Iterator[Schema]:
+    """The schema of a key, in each kind of its group that has it."""
+    *parents, name = key.split(".")
+    parts = [whole]
+    for parent in parents:
+        below = [part["properties"].get(parent, {}) for part in parts]
+        parts = [model for value in below for model in _models(whole, value)]
+    for part in parts:
+        if name in part["properties"]:
+            yield part["properties"][name]
 
 
 def _models(whole: Schema, value: Schema) -> list[Schema]:
@@ -100,7 +110,8 @@ def _models(whole: Schema, value: Schema) -> list[Schema]:
 
 
 def describe_types(schema: Schema, key: str) -> list[str]:
-    """What the settings of a JSON Schema take at a dotted key, each kind once; empty for a key they do not have."""
+    """What the settings of a JSON Schema take at a dotted key, each kind once; empty for a key they
+    do not have."""
     nodes = [schema]
     for name in key.split("."):
         below = [

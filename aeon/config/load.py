@@ -28,14 +28,17 @@ from aeon.memory.settings import MemorySettings
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:
-    """Compose the packaged configuration with overrides, written as on the command line, and validate it whole.
+    """Compose the packaged configuration with overrides, written as on the command line, and
+    validate it whole.
 
-    `config_dir`, a folder of one's own files, is looked in first. Raises ConfigError, with every problem found."""
+    `config_dir`, a folder of one's own files, is looked in first. Raises ConfigError, with every
+    problem found."""
     return compose_settings(composition(overrides, config_dir))
 
 
 def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Composition:
-    """What `compose` composes: the overrides, after those of a run that they name. Raises ConfigError."""
+    """What `compose` composes: the overrides, after those of a run that they name. Raises
+    ConfigError."""
     folder = Path(config_dir).expanduser().resolve() if config_dir else None
     return recompose.composition(
         Composition(overrides=tuple(map(quote_override, overrides)), config_dir=folder)
@@ -48,8 +51,8 @@ def compose_settings(of: Composition) -> Settings:
 
 
 def settings_from(cfg: DictConfig) -> Settings:
-    """Validate a composed configuration whole; files of criteria, of memory and of the answer's schema are read.
-    Raises ConfigError with every problem found, or SchemaFileError."""
+    """Validate a composed configuration whole; files of criteria, of memory and of the answer's
+    schema are read. Raises ConfigError with every problem found, or SchemaFileError."""
     try:
         # Each by itself: Hydra's own part refers to a job that may not run.
         values = {str(name): _plain(cfg[name]) for name in cfg if name != "hydra"}
@@ -122,8 +125,9 @@ def _read_json_schema(path: Path) -> dict[str, Any]:
 
 
 def read_task(settings: Settings) -> str | None:
-    """The task's text, byte for byte, from `task` or `task_file`, else from the run that is resumed; None when a
-    `plan_file` is to say it. Raises TaskTextError when it is empty or not valid UTF-8, else ConfigError."""
+    """The task's text, byte for byte, from `task` or `task_file`, else from the run that is
+    resumed; None when a `plan_file` is to say it. Raises TaskTextError when it is empty or not
+    valid UTF-8, else ConfigError."""
     task, file = settings.task, settings.task_file
     if task is not None and file is not None:
         raise ConfigError("task and task_file are both given", hint="Give one of them.")
@@ -159,8 +163,8 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
 
 
 def read_inputs(settings: Settings) -> dict[str, str]:
-    """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed. Raises TaskTextError
-    for text that is not valid UTF-8, else ConfigError."""
+    """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed.
+    Raises TaskTextError for text that is not valid UTF-8, else ConfigError."""
     recorded = find_recorded_origin(settings)
     if both := sorted(settings.inputs.keys() & settings.input_files.keys()):
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
@@ -181,8 +185,8 @@ def _read_text(path: Path, key: str) -> str:
 
 
 def find_recorded_origin(settings: Settings) -> Origin | None:
-    """Where the run comes from whose answers are used again, if there is one. Raises ConfigError, also for a run that
-    this person has not made and does not trust."""
+    """Where the run comes from whose answers are used again, if there is one. Raises ConfigError,
+    also for a run that this person has not made and does not trust."""
     if settings.resume:
         return origin.read_trusted(settings.resume, "resume", settings.trust, settings.env)
     store = settings.store

@@ -1,4 +1,5 @@
-"""What each key of the settings is marked with: whether it may come from others, and whether it starts code."""
+"""What each key of the settings is marked with: whether it may come from others, and whether it
+starts code."""
 
 from __future__ import annotations
 
@@ -43,15 +44,16 @@ def mark_at(key: str) -> FromOthers:
 
 @cache
 def list_code_keys() -> tuple[str, ...]:
-    """Every key of the settings that names what is imported or started, sorted; `NAME` stands for a name that a person
-    chooses."""
+    """Every key of the settings that names what is imported or started, sorted; `NAME` stands for a
+    name that a person chooses."""
     from aeon.config.settings import Settings
 
     return tuple(sorted(set(_find_code_keys(Settings, ""))))
 
 
 def find_code(settings: Settings) -> tuple[str, ...]:
-    """The keys by which these settings start code of a person's own: those that are set, and not to their default."""
+    """The keys by which these settings start code of a person's own: those that are set, and not to
+    their default."""
     return tuple(_find_set_code(settings, ""))
 
 

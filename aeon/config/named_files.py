@@ -1,5 +1,6 @@
-"""What the configuration of a project names in the project's folder: folders of prompts, schemas and configuration,
-Python modules with what they import, programs, files. Read from the texts alone; nothing is composed or imported."""
+"""What the configuration of a project names in the project's folder: folders of prompts, schemas
+and configuration, Python modules with what they import, programs, files. Read from the texts alone;
+nothing is composed or imported."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def read_texts(path: Path, data: bytes) -> list[Text]:
 
 
 def find_named_folders(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
-    """The folders below a folder that texts name as folders of prompts, of schemas or of configuration."""
+    """The folders below a folder that texts name as folders of prompts, of schemas or of
+    configuration."""
     for keys, text in texts:
         if not _OF_FOLDERS.intersection(keys[-1:]) or set(keys[-2:-1]) & {"run", "sweep"}:
             continue
@@ -67,8 +69,9 @@ def find_named_folders(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
 
 
 def find_named_files(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
-    """The files below a folder that texts name: by their path, as a Python module in `module:object`, or as words of a
-    command; of Python files also what they import from the folder."""
+    """The files below a folder that texts name: by their path, as a Python module in
+    `module:object`, or as words of a command; of Python files also what they import from the
+    folder."""
     texts = list(texts)
     found = list(_named_directly(texts, folder))
     for path in found:

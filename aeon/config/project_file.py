@@ -1,6 +1,7 @@
 """The project file: `aeon.yaml`, here or above, which sets a folder of configuration and overrides.
 
-Reading it has no effect; what it sets is used once the person trusts its folder (`aeon.config.trusted_folders`).
+Reading it has no effect; what it sets is used once the person trusts its folder
+(`aeon.config.trusted_folders`).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _HINT = "`aeon docs project` describes it; --no-project leaves it out."
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project file as written: its path, the folder of configuration that it names, absolute, its overrides, and all
-    folders that it names, absolute, by the key that names them."""
+    """A project file as written: its path, the folder of configuration that it names, absolute, its
+    overrides, and all folders that it names, absolute, by the key that names them."""
 
     path: Path
     config_dir: Path | None
@@ -40,8 +41,9 @@ class Project:
 
 
 def find_project(start: Path) -> Path | None:
-    """The nearest project file, from a folder up to its repository's root (the folder that has `.git`).
-    Outside of a repository only the folder itself is looked in: above it are folders of other people."""
+    """The nearest project file, from a folder up to its repository's root (the folder that has
+    `.git`). Outside of a repository only the folder itself is looked in: above it are folders of
+    other people."""
     above = [start, *start.parents]
     root = next((folder for folder in above if (folder / ".git").exists()), start)
     searched = above[: above.index(root) + 1]
@@ -49,8 +51,8 @@ def find_project(start: Path) -> Path | None:
 
 
 def parse_project(path: Path, data: bytes) -> Project:
-    """The project that a file describes whose content is `data`. Raises ConfigError for one that cannot be read or says
-    something else."""
+    """The project that a file describes whose content is `data`. Raises ConfigError for one that
+    cannot be read or says something else."""
     values = LocatedYaml(path, data).value or {}
     if not isinstance(values, dict) or not values.keys() <= {"config_dir", "overrides"}:
         raise ConfigError(f"{path}: must be a mapping of config_dir and overrides", hint=_HINT)
@@ -69,7 +71,8 @@ def parse_project(path: Path, data: bytes) -> Project:
 
 
 def _named_folders(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The folders that overrides name, by their keys, written `prompts.dir: x` or `prompts: {dir: x}`."""
+    """The folders that overrides name, by their keys, written `prompts.dir: x` or `prompts: {dir:
+    x}`."""
     found: dict[str, Any] = {}
     for key, value in overrides.items():
         for name in _FOLDERS:
@@ -92,7 +95,8 @@ def _folder(path: Path, key: str, named: str) -> Path:
 
 
 def list_overrides(project: Project, given: Sequence[str]) -> list[str]:
-    """The overrides of a project as Hydra takes them, paths made absolute, but for the groups that `given` chooses."""
+    """The overrides of a project as Hydra takes them, paths made absolute, but for the groups that
+    `given` chooses."""
     chosen = {key_of(text) for text in given if "." not in key_of(text)}
     return [
         _override(project, key, value)
@@ -130,7 +134,8 @@ def path_names() -> frozenset[str]:
 
 
 def _override(project: Project, key: str, value: Any) -> str:
-    """An override in Hydra's grammar; an entry that a person names is added whether or not it is there."""
+    """An override in Hydra's grammar; an entry that a person names is added whether or not it is
+    there."""
     if key.startswith("tools.approval."):
         return quote_override(f"{key}={value}")
     is_path = isinstance(value, str) and path_names().intersection(key.split("."))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pydantic import BaseModel
+
 from aeon.config.environment import Environment
 from aeon.config.load import find_recorded_origin
 from aeon.config.origin import ProviderOrigin
@@ -25,60 +27,78 @@ from aeon.llm.settings import (
 
 
 def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    """The settings with a definite provider, whose addresses are those in force. `auto` becomes openai with a key or an
-    address, else simulated; or what it was in the run whose answers are used again.
+    """The settings with a definite provider, whose addresses are those in force. `auto` becomes
+    openai with a key or an address, else simulated; or what it was in the run whose answers are
+    used again.
 
     Raises ConfigError for what a provider lacks, and where `env=prod` would not call a model."""
     provider = settings.provider
+    calls_models = settings.store.mode != "replay"
     if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
         raise ConfigError(
             f"provider={provider.kind}: env=prod calls a real model and never falls back to the simulated provider",
             hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
         )
-    if isinstance(provider, AutoProvider | OpenAIProvider) and settings.store.mode != "replay":
+    if isinstance(provider, AutoProvider | OpenAIProvider) and calls_models:
         _refuse_withheld_addresses(provider, environ)
     if isinstance(provider, AutoProvider | CustomProvider):
         before = find_recorded_origin(settings)
         provider = _settle(provider, environ, before.provider if before else None)
     if isinstance(provider, OpenAIProvider):
-        if settings.store.mode != "replay":  # which calls nothing
-            places = {
-                f"provider.fallbacks.{index}": each for index, each in enumerate(provider.fallbacks)
-            }
-            for place, endpoint in {"provider": provider, **places}.items():
-                if isinstance(endpoint, EndpointSettings):
-                    check_endpoint(endpoint, environ, place)
-        fallbacks = tuple(
-            each.model_copy(update={"base_url": each.address(environ)})
-            if isinstance(each, EndpointSettings)
-            else each
-            for each in provider.fallbacks
-        )
-        provider = provider.model_copy(
-            update={"base_url": provider.address(environ), "fallbacks": fallbacks}
-        )
+        if calls_models:
+            _check_endpoints(provider, environ)
+        provider = _put_addresses_in_force(provider, environ)
     settings = settings.model_copy(update={"provider": provider})
+    models = _list_models(settings)
+    if isinstance(provider, LocalProvider):
+        _refuse_other_models(provider, models)
+    check_prices(price_book(provider), settings.limits.max_cost, models.values())
+    return settings
+
+
+def _check_endpoints(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:
+    check_endpoint(provider, environ)
+    for index, fallback in enumerate(provider.fallbacks):
+        if isinstance(fallback, EndpointSettings):
+            check_endpoint(fallback, environ, f"provider.fallbacks.{index}")
+
+
+def _put_addresses_in_force(provider: OpenAIProvider, environ: Mapping[str, str]) -> OpenAIProvider:
+    fallbacks = tuple(
+        each.model_copy(update={"base_url": each.address(environ)})
+        if isinstance(each, EndpointSettings)
+        else each
+        for each in provider.fallbacks
+    )
+    address = provider.address(environ)
+    return provider.model_copy(update={"base_url": address, "fallbacks": fallbacks})
+
+
+def _list_models(settings: Settings) -> dict[str, str]:
+    """The models that parts of a run have of their own, by the keys that name them."""
     groups = {"roles": settings.roles, "reasoning": settings.reasoning}
-    named = {
+    return {
         f"{group}.{name}.model": part.model
         for group, parts in groups.items()
         for name, part in parts
+        if part.model is not None
     }
-    models = {key: model for key, model in named.items() if model is not None}
+
+
+def _refuse_other_models(provider: LocalProvider, models: Mapping[str, str]) -> None:
     for key, model in models.items():
-        if isinstance(provider, LocalProvider) and model != provider.model:
+        if model != provider.model:
             raise ConfigError(
                 f"{key}={model}: provider=local has one model, {provider.model}",
                 hint=f"Set {key} to null, or use a server that has both models.",
             )
-    check_prices(price_book(provider), settings.limits.max_cost, models.values())
-    return settings
 
 
 def _refuse_withheld_addresses(
     provider: AutoProvider | OpenAIProvider, environ: Mapping[str, str]
 ) -> None:
-    """Raise ConfigError for an endpoint whose address would come from a `.env` that the person has not trusted."""
+    """Raise ConfigError for an endpoint whose address would come from a `.env` that the person has
+    not trusted."""
     if not isinstance(environ, Environment) or environ.file is None:
         return
     for endpoint in (provider, *provider.fallbacks):
@@ -103,41 +123,57 @@ def _settle(
     environ: Mapping[str, str],
     recorded: ProviderOrigin | None,
 ) -> OpenAIProvider | SimulatedProvider | CustomProvider:
-    if isinstance(given, CustomProvider) or (recorded is not None and recorded.kind == "custom"):
-        if isinstance(given, AutoProvider):
-            given = CustomProvider(prices=given.prices, retry=given.retry)
-        # The model is taken that the recorded answers are stored under, and never which class is loaded.
-        if recorded is not None and recorded.kind == "custom" and given.model == NO_NAME:
-            given = given.model_copy(update={"model": recorded.model})
+    if recorded is not None and recorded.kind == "custom":
+        return _settle_custom(given, recorded)
+    if isinstance(given, CustomProvider):
         return given
     address = given.address(environ)
     # No server gets the key of another.
     if recorded is not None and not address and recorded.api_key_env in (None, given.api_key_env):
         address = recorded.base_url
         given = given.model_copy(update={"base_url": address})
-    values = {name: getattr(given, name) for name in AutoProvider.model_fields if name != "kind"}
-    calls_a_model = (
-        recorded.kind != "simulated"
-        if recorded
-        else address or given.client or environ.get("OPENAI_API_KEY")
-    )
-    if calls_a_model:
-        # A server of one's own may need no key; OpenAI's does.
-        values["require_key"] = given.require_key and not address
+    if recorded is not None:
+        calls_models = recorded.kind != "simulated"
     else:
+        calls_models = bool(address or given.client or environ.get("OPENAI_API_KEY"))
+    if not calls_models:
         # Nobody has to wait for a provider that makes up its answers, unless a person has said so.
-        waits = {
-            name: value for name, value in given.retry if value != getattr(RetrySettings(), name)
-        }
-        values |= {"model": "simulated", "retry": SIMULATED_RETRY.model_copy(update=waits)}
-    kind = OpenAIProvider if calls_a_model else SimulatedProvider
-    return kind(**{name: values[name] for name in kind.model_fields if name in values})
+        usual = RetrySettings()
+        waits = {name: value for name, value in given.retry if value != getattr(usual, name)}
+        retry = SIMULATED_RETRY.model_copy(update=waits)
+        return SimulatedProvider.model_validate(
+            {**_select_values(given, SimulatedProvider), "model": "simulated", "retry": retry}
+        )
+    # A server of one's own may need no key; OpenAI's does.
+    needs_key = given.require_key and not address
+    return OpenAIProvider.model_validate(
+        {**_select_values(given, OpenAIProvider), "require_key": needs_key}
+    )
+
+
+def _select_values(given: AutoProvider, kind: type[BaseModel]) -> dict[str, object]:
+    """The values of `auto` that a provider of this kind has too."""
+    names = AutoProvider.model_fields.keys() & kind.model_fields.keys() - {"kind"}
+    return {name: getattr(given, name) for name in names}
+
+
+def _settle_custom(
+    given: AutoProvider | CustomProvider, recorded: ProviderOrigin
+) -> CustomProvider:
+    """The model is that under which the recorded answers are stored; which class is loaded is never
+    taken from there."""
+    if isinstance(given, AutoProvider):
+        given = CustomProvider(prices=given.prices, retry=given.retry)
+    if given.model != NO_NAME:
+        return given
+    return given.model_copy(update={"model": recorded.model})
 
 
 def check_endpoint(
     endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider"
 ) -> None:
-    """Raise ConfigError, naming the key below `place`, for a model, address, key or header that is missing."""
+    """Raise ConfigError, naming the key below `place`, for a model, address, key or header that is
+    missing."""
 
     def give(key: str, value: str) -> str:
         if place == "provider":

@@ -1,4 +1,5 @@
-"""The configuration as frozen, validated settings; each field says whether a recording may set it."""
+"""The configuration as frozen, validated settings; each field says whether a recording may set
+it."""
 
 from __future__ import annotations
 
@@ -46,15 +47,17 @@ _NOT_ENGINE = {
 
 
 class ProgressSettings(Value):
-    """`progress`: what is shown while a run goes on. `auto` is `live` on a terminal, `plain` (lines) elsewhere; with
-    `stream`, the live picture shows the text of steps as it comes, where the provider streams."""
+    """`progress`: what is shown while a run goes on. `auto` is `live` on a terminal, `plain`
+    (lines) elsewhere; with `stream`, the live picture shows the text of steps as it comes, where
+    the provider streams."""
 
     kind: Literal["auto", "live", "plain", "none"] = "auto"
     stream: bool = False
 
 
 class InteractionSettings(Value):
-    """`interaction`: whether follow-up questions are put to a person; `none` goes on with the assumption made."""
+    """`interaction`: whether follow-up questions are put to a person; `none` goes on with the
+    assumption made."""
 
     kind: Literal["none", "ask"] = "none"
 
@@ -78,15 +81,17 @@ class BatchColumns(Value):
 
 
 class RaySettings(Value):
-    """`batch.ray`: the cluster of `batch.backend=ray`, HOST:PORT or `auto`; None starts one of this machine."""
+    """`batch.ray`: the cluster of `batch.backend=ray`, HOST:PORT or `auto`; None starts one of this
+    machine."""
 
     address: str | None = None
     actors_per_node: int = Field(default=1, ge=1)
 
 
 class BatchSettings(Value):
-    """`batch`: how `aeon batch` goes through a dataset. `parallel` counts the rows under way, `patience_seconds` is how
-    long they wait for a provider that is down, `confirm_above_cost` is in the currency of the prices."""
+    """`batch`: how `aeon batch` goes through a dataset. `parallel` counts the rows under way,
+    `patience_seconds` is how long they wait for a provider that is down, `confirm_above_cost` is in
+    the currency of the prices."""
 
     parallel: int = Field(default=16, ge=1)
     order: Literal["ended", "dataset"] = "ended"
@@ -102,9 +107,10 @@ class BatchSettings(Value):
 
 
 class SweepSettings(Value):
-    """`sweep`: how the jobs of a multirun are carried out, `parallel` at once in this process. The caps count what all
-    of them ask together; `patience_seconds` is how long they wait for a provider that is down; `objective` is the path
-    of a number in `result.json`, which a sweeper is given of each job."""
+    """`sweep`: how the jobs of a multirun are carried out, `parallel` at once in this process. The
+    caps count what all of them ask together; `patience_seconds` is how long they wait for a
+    provider that is down; `objective` is the path of a number in `result.json`, which a sweeper is
+    given of each job."""
 
     parallel: int = Field(default=4, ge=1)
     fail_fast: bool = False
@@ -116,7 +122,8 @@ class SweepSettings(Value):
 
 
 class ComponentSettings(Value):
-    """`components`: parts of the engine replaced by a person's own, which have the published interfaces."""
+    """`components`: parts of the engine replaced by a person's own, which have the published
+    interfaces."""
 
     planner: StartsCode[OwnObject | None] = None
     validator: StartsCode[OwnObject | None] = None
@@ -139,7 +146,8 @@ _ANY_OPTION = FromOthers("held", None)  # each key says for itself whether it is
 
 
 class Settings(Value):
-    """Everything a run is configured by; one field per configuration group. docs/configuration.md explains the keys."""
+    """Everything a run is configured by; one field per configuration group. docs/configuration.md
+    explains the keys."""
 
     task: str | None = None
     task_file: Path | None = None
@@ -188,7 +196,8 @@ def named_file(settings: Settings, key: str) -> Path | None:
 
 
 def configuration_hash(settings: Settings) -> str:
-    """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is but shown."""
+    """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and
+    what is but shown."""
     return hash_of_json(engine_settings(settings))
 
 

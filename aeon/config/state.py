@@ -1,4 +1,5 @@
-"""The person's own folder of state: small files that Aeon writes for them, readable by nobody else."""
+"""The person's own folder of state: small files that Aeon writes for them, readable by nobody
+else."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def state_folder() -> Path | None:
 
 
 def read_state(name: str) -> bytes | None:
-    """What is in a file of the folder; None when there is none, or when somebody else could have written it."""
+    """What is in a file of the folder; None when there is none, or when somebody else could have
+    written it."""
     folder = state_folder()
     if folder is None:
         return None
@@ -35,8 +37,8 @@ def read_state(name: str) -> bytes | None:
 
 
 def write_state(name: str, content: bytes, *, replace: bool = True) -> None:
-    """Write a file of the folder, whole or not at all; without `replace` one that is there stays as it is. Raises
-    ArtefactError."""
+    """Write a file of the folder, whole or not at all; without `replace` one that is there stays as
+    it is. Raises ArtefactError."""
     folder = state_folder()
     hint = f"Name a folder of your own that can be written: {VARIABLE}=/path."
     if folder is None:

@@ -1,4 +1,5 @@
-"""Which folders a person has trusted, as they are: nothing of another one takes effect (docs/trust.md)."""
+"""Which folders a person has trusted, as they are: nothing of another one takes effect
+(docs/trust.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from aeon.files.pinned import Pinned, find_closed_folder, pin, split_words
 from aeon.files.resources import resource_root
 
 VARIABLE = "AEON_TRUST"
-"""The hashes that this process trusts, for where nobody can be asked; separated by blanks or commas."""
+"""The hashes that this process trusts, for where nobody can be asked; separated by blanks or
+commas."""
 _FILE = "trusted.json"
 
 
@@ -28,7 +30,8 @@ def given_hashes() -> frozenset[str]:
 
 
 def list_trusted() -> dict[str, str]:
-    """The folders that the person has trusted, by their paths, and the hash of what each held then."""
+    """The folders that the person has trusted, by their paths, and the hash of what each held
+    then."""
     with suppress(ValueError):
         values = json.loads(read_state(_FILE) or b"{}")
         if isinstance(values, dict):
@@ -51,7 +54,8 @@ class UntrustedFolder(ConfigError):
 
 
 def require_trust(content: Content) -> None:
-    """Raise UntrustedFolder, with the hash, for a folder that the person has not trusted as it is."""
+    """Raise UntrustedFolder, with the hash, for a folder that the person has not trusted as it
+    is."""
     if is_trusted(content):
         return
     changed = str(content.folder) in list_trusted()
@@ -66,9 +70,10 @@ def require_trust(content: Content) -> None:
 
 
 def trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None = None) -> Project:
-    """The project of an `aeon.yaml`: from now on nothing else is read as configuration, or imported from its folder,
-    but what the overrides `typed` by the person and their `own` folder of configuration name. Raises ConfigError;
-    UntrustedFolder, with the hash, unless the folder is trusted as it is."""
+    """The project of an `aeon.yaml`: from now on nothing else is read as configuration, or imported
+    from its folder, but what the overrides `typed` by the person and their `own` folder of
+    configuration name. Raises ConfigError; UntrustedFolder, with the hash, unless the folder is
+    trusted as it is."""
     content = read_content(path.parent)
     require_trust(content)
     if content.project is None:  # it was a file a moment ago
@@ -83,7 +88,8 @@ def trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None = No
 
 
 def require_trust_of_owner(folder: Path) -> None:
-    """Raise ConfigError when a folder is one that an `aeon.yaml` above it names, and that is not trusted as it is."""
+    """Raise ConfigError when a folder is one that an `aeon.yaml` above it names, and that is not
+    trusted as it is."""
     folder = folder.resolve()
     owner = next((above for above in folder.parents if (above / FILE).is_file()), None)
     if owner is None:
@@ -95,9 +101,10 @@ def require_trust_of_owner(folder: Path) -> None:
 
 
 def pin_project_of_run(directory: Path, given: Sequence[str], recorded: Sequence[str]) -> None:
-    """Before the run that was started in a directory is gone on with: from its project, if it has one, no module is
-    imported and no program started that is not as the person trusted it, or named by what is `given` on the command
-    line today. While the project is trusted as it is, what was `recorded` counts as given."""
+    """Before the run that was started in a directory is gone on with: from its project, if it has
+    one, no module is imported and no program started that is not as the person trusted it, or named
+    by what is `given` on the command line today. While the project is trusted as it is, what was
+    `recorded` counts as given."""
     path = find_project(directory)
     if path is None or find_closed_folder() is not None:
         return

@@ -13,7 +13,7 @@ from typing import Any
 
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say, warn
-from aeon.cli.terminal.width import fit_row
+from aeon.cli.terminal.width import fit_rows
 from aeon.config import origin as origins
 from aeon.config import recompose
 from aeon.config.environment import environment
@@ -161,10 +161,10 @@ def _describe(path: Path) -> Iterator[str]:
     yield str(path)
     for name, text in _list_facts(recorded):
         if text:
-            yield fit_row(f"  {name:<12} {one_line(text, 300)}", 15)
+            yield fit_rows(f"  {name:<12} {one_line(text, 300)}", 15)
     yield ""
     for entry in recorded.answers:
-        yield fit_row(_describe_answer(entry), 8)
+        yield fit_rows(_describe_answer(entry), 8)
 
 
 def _list_facts(recorded: Cassette) -> Iterator[tuple[str, str]]:

@@ -34,12 +34,7 @@ def check(given: Namespace) -> int:
     """Check each file as a run with these settings would and print the findings; inputs only when
     some are given. 2 when one of the files cannot be used, else 0. Raises ConfigError for a bad
     configuration."""
-    # The name of a file may have the form of an override.
-    named = [word for word in given.overrides if Path(word).exists()]
-    given.overrides = [word for word in given.overrides if word not in named]
-    paths = [Path(word) for word in (*given.file, *named)]
-    if not paths:
-        raise ConfigError("which file?", hint="`aeon check workflow.yaml`")
+    paths = _take_files(given)
     settings = compose_settings(read_composition(given))
     with closing(build(settings.tools, environment(settings), report=say)) as registry:
         tools = build_run_registry(registry, InMemory(), settings=settings.tools)
@@ -52,6 +47,16 @@ def check(given: Namespace) -> int:
     else:
         put("\n\n".join(text for _, text in found))
     return DONE if is_fine else USAGE
+
+
+def _take_files(given: Namespace) -> list[Path]:
+    """The files that are named. Raises ConfigError when there is none."""
+    # The name of a file may have the form of an override.
+    named = [word for word in given.overrides if Path(word).exists()]
+    given.overrides = [word for word in given.overrides if word not in named]
+    if not given.file and not named:
+        raise ConfigError("which file?", hint="`aeon check workflow.yaml`")
+    return [Path(word) for word in (*given.file, *named)]
 
 
 def _check(

@@ -16,7 +16,7 @@ from aeon.cli.syntax.help import find_config_folders
 from aeon.cli.terminal.output import show_markdown
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
-from aeon.cli.terminal.width import fit_row
+from aeon.cli.terminal.width import fit_rows
 from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
 from aeon.config.json_schema import describe_types, settings_schema
 from aeon.domain.errors import ConfigError
@@ -46,11 +46,12 @@ def docs(given: Namespace) -> int:
 
 
 def _put_list() -> None:
-    put("aeon docs TOPIC prints a page, aeon docs KEY what a key of the configuration means,")
-    put("aeon docs WORD where a word stands.\n")
+    put("aeon docs PAGE  prints a page")
+    put("aeon docs KEY   what a key of the configuration means")
+    put("aeon docs WORD  where a word stands\n")
     for name, path in list_pages().items():
         if not name.isdecimal():
-            put(fit_row(f"  {name:<14}  {_title(path)}", 18))
+            put(fit_rows(f"  {name:<14}  {_title(path)}", 18))
 
 
 def _title(path: Path) -> str:
@@ -86,21 +87,21 @@ def _describe_group(group: str, own: Sequence[Path]) -> Iterator[str]:
     entries = {entry.path: entry for entry in reversed(_list_entries(group, own))}
     for path, entry in sorted(entries.items()):
         if path.startswith(f"{group}."):
-            yield fit_row(f"  {path}  {entry.comment}".rstrip(), 6)
+            yield fit_rows(f"  {path}  {entry.comment}".rstrip(), 6)
 
 
 def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
     first = entries[0]
     is_basic = any(entry.is_basic for entry in entries)
     yield f"{first.path}{'  (basic)' if is_basic else ''}"
-    yield fit_row(f"  {first.comment}", 2)
+    yield fit_rows(f"  {first.comment}", 2)
     types = " or ".join(describe_types(settings_schema(), first.path))
-    yield fit_row(f"  type: {types or 'any'}", 4)
-    yield fit_row(f"  default: {_write_default(first)}  ({_place_of(first)})", 4)
+    yield fit_rows(f"  type: {types or 'any'}", 4)
+    yield fit_rows(f"  default: {_write_default(first)}  ({_place_of(first)})", 4)
     for entry in entries[1:]:
         if entry.default != first.default:
             comment = f"  {entry.comment}" if entry.comment != first.comment else ""
-            yield fit_row(f"  {_place_of(entry)}: {_write_default(entry)}{comment}", 4)
+            yield fit_rows(f"  {_place_of(entry)}: {_write_default(entry)}{comment}", 4)
 
 
 def _write_default(entry: Entry) -> str:
@@ -124,8 +125,8 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where words stand: the line that has most of them, empty where the heading has them all. Those with the lowest
-    `rank` fit best."""
+    """Where words stand: the line that has most of them, empty where the heading has them all.
+    Those with the lowest `rank` fit best."""
 
     section: _Section
     line: str
@@ -143,9 +144,9 @@ def _put_places(words: Sequence[str], own: Sequence[Path]) -> None:
             hint=_suggest(" ".join(words), own),
         )
     for place in places[:_MOST_PLACES]:
-        put(fit_row(f"{place.section.page:<14}  {place.section.heading}", 16))
+        put(fit_rows(f"{place.section.page:<14}  {place.section.heading}", 16))
         if place.line:
-            put(fit_row(f"{'':<16}{place.line}", 16))
+            put(fit_rows(f"{'':<16}{place.line}", 16))
     shown = min(len(places), _MOST_PLACES)
     more = f" of {len(places)}, a further word finds fewer" if shown < len(places) else ""
     say(f"{count_noun(shown, 'place')}{more}. `aeon docs PAGE` prints a page.")

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from aeon.app import doctor as examination
 from aeon.app import process, rehearsal
+from aeon.app.doctor import RoleCheck
 from aeon.app.verify import LEGEND, MODES, TASKS, Verified, run_tasks
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.progress.view import SCORES
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
-from aeon.cli.terminal.width import fit_row
+from aeon.cli.terminal.width import fit_rows
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings
@@ -39,36 +40,39 @@ def doctor(given: Namespace) -> int:
     shared = process.build_process(settings, environ)
     try:
         rehearsal.check(shared)
-        put(f"{_describe_provider(shared.settings, environ)}\nPrompts and schemas: in order.")
+        provider = _describe_provider(shared.settings, environ)
+        put(fit_rows(f"{provider}\nPrompts and schemas: in order.", 2))
         warn(*shared.warnings)
         put("\n" + _CHECK.format("role", "works", "seconds", "tokens", "model"))
         checks = []
         for check in examination.check_roles(shared):
             checks.append(check)
-            other = check.answered and check.answered != check.asked
-            model = f"{check.answered} (asked: {check.asked})" if other else check.asked
-            works = "yes" if check.works else "NO"
-            tokens = check.usage.total_tokens if check.usage else "unknown"
-            row = _CHECK.format(check.role, works, f"{check.seconds:.2f}", tokens, one_line(model))
-            above = f"fallback {one_line(check.fallback)}:\n" if check.fallback else ""
-            put(_indent(above + row, " " * 10, (check.problem, check.hint)))
+            put(_describe_check(check))
         if found := stack.findings(shared.adapter, only_new=True):
             put(_indent("\nFound out:", "  ", found))
     finally:
         process.close_process(shared)
-    failed = [
-        f"fallback {check.fallback}" if check.fallback else check.role
-        for check in checks
-        if not check.works
-    ]
-    if failed:
+    if failed := [_name_check(check) for check in checks if not check.works]:
         put(f"\nCannot be used: {one_line(', '.join(failed))}.")
         return FAILED
-    put(
-        "\nEvery role works."
-        + (" Every fallback works." if any(check.fallback for check in checks) else "")
-    )
+    fallbacks = " Every fallback works." if any(check.fallback for check in checks) else ""
+    put(f"\nEvery role works.{fallbacks}")
     return DONE
+
+
+def _describe_check(check: RoleCheck) -> str:
+    model = check.asked
+    if check.answered and check.answered != check.asked:
+        model = f"{check.answered} (asked: {check.asked})"
+    works = "yes" if check.works else "NO"
+    tokens = check.usage.total_tokens if check.usage else "unknown"
+    row = _CHECK.format(check.role, works, f"{check.seconds:.2f}", tokens, one_line(model))
+    above = f"{one_line(_name_check(check))}:\n" if check.fallback else ""
+    return _indent(above + row, " " * 10, (check.problem, check.hint))
+
+
+def _name_check(check: RoleCheck) -> str:
+    return f"fallback {check.fallback}" if check.fallback else check.role
 
 
 def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
@@ -88,20 +92,18 @@ def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def _indent(first: str, indent: str, texts: Iterable[str]) -> str:
-    lines = [*first.splitlines(), *(f"{indent}{one_line(text)}" for text in texts if text)]
-    return "\n".join(fit_row(line, len(indent)) for line in lines)
+    lines = (first, *(f"{indent}{one_line(text)}" for text in texts if text))
+    return fit_rows("\n".join(lines), len(indent))
 
 
 def verify(given: Namespace) -> int:
     """Run five small tasks in both modes, as a table, and check the answers that a program can
     check. Raises ConfigError for what is wrong before any call."""
     composition = read_composition(given)
-    if unusable := next(
-        (text for text in composition.overrides if text.startswith(_PLANLESS)), None
-    ):
-        raise ConfigError(
-            f"aeon verify runs tasks of its own, in both modes: leave {unusable.split('=')[0]} out"
-        )
+    for text in composition.overrides:
+        if text.startswith(_PLANLESS):
+            problem = "aeon verify runs tasks of its own, in both modes"
+            raise ConfigError(f"{problem}: leave {text.partition('=')[0]} out")
     settings = {
         mode: compose_settings(composition.with_overrides((*composition.overrides, f"mode={mode}")))
         for mode in MODES
@@ -109,20 +111,23 @@ def verify(given: Namespace) -> int:
     done: list[Verified] = []
     for run in run_tasks(settings, environment(settings[MODES[0]])):
         if not done:
-            if run.result.synthetic:
-                say(
-                    "SIMULATED: no model is called; every figure below is made up, and so is how each run ends."
-                )
-            put(fit_row(_RUN.format(*_HEADS), 12))
+            _put_heads(is_simulated=run.result.synthetic)
         if run.mode == MODES[0]:
-            put(run.task)
+            put(fit_rows(run.task, 4))
         put(_describe_run(run))
         done.append(run)
-    put(f"\n{LEGEND}\n{_describe_all(done)}")
+    put(fit_rows(f"\n{LEGEND}\n{_describe_all(done)}", 2))
     if not all(run.works for run in done):
         return FAILED
     is_wrong = any(run.is_right is False for run in done)
     return NOT_CONVERGED if is_wrong or len(done) < len(TASKS) * len(MODES) else DONE
+
+
+def _put_heads(*, is_simulated: bool) -> None:
+    if is_simulated:
+        problem = "no model is called; every figure below is made up, and so is how each run ends."
+        say(f"SIMULATED: {problem}")
+    put(fit_rows(_RUN.format(*_HEADS), 12))
 
 
 def _describe_run(run: Verified) -> str:
@@ -131,10 +136,8 @@ def _describe_run(run: Verified) -> str:
     figures = [f"{score:.2f}" for score in given if score is not None]
     unknown = "unpriced" if result.usage.unpriced else "unknown"
     cost = unknown if usage.cost is None else f"{usage.cost:.4f}"
-    valid, ended = (
-        f"{run.answers - run.repaired}/{run.answers}",
-        " ".join((result.termination_reason, *figures)),
-    )
+    valid = f"{run.answers - run.repaired}/{run.answers}"
+    ended = " ".join((result.termination_reason, *figures))
     figures_of_run = (run.repaired, usage.requests, usage.total_tokens, cost)
     row = _RUN.format(run.mode, run.phases, valid, *figures_of_run, _RIGHT[run.is_right], ended)
     notes = [] if run.in_order else ["The phases are not in the order that this mode prescribes."]
@@ -153,19 +156,23 @@ def _describe_answers(done: Sequence[Verified]) -> str:
 
 
 def _describe_all(done: Sequence[Verified]) -> str:
-    usages = [run.result.usage for run in done]
-    costs = [usage.total.cost for usage in usages if usage.total.cost is not None]
-    unknown = "" if len(costs) == len(usages) else why_cost_is_unknown(usages)
-    answers, repaired = sum(run.answers for run in done), sum(run.repaired for run in done)
-    missing, not_made = (
-        len(TASKS) * len(MODES) - len(done),
-        "not made: nothing is known to be left of limits.max_cost.",
-    )
-    return (
+    answers = sum(run.answers for run in done)
+    valid = answers - sum(run.repaired for run in done)
+    missing = len(TASKS) * len(MODES) - len(done)
+    text = (
         f"{sum(run.works for run in done)} of {count_noun(len(done), 'run')} kept the order and came to an end"
-        f" (converged or not); {answers - repaired} of {count_noun(answers, 'answer')} valid at once;"
-        f" {sum(usage.total.total_tokens for usage in usages)} tokens,"
-        f" {f'cost unknown: {unknown}' if unknown else f'cost {sum(costs):.4f}'}."
-        + _describe_answers(done)
-        + (f"\n{count_noun(missing, 'run')} {not_made}" if missing else "")
+        f" (converged or not); {valid} of {count_noun(answers, 'answer')} valid at once;"
+        f" {_describe_usage(done)}.{_describe_answers(done)}"
     )
+    if missing:
+        text += f"\n{count_noun(missing, 'run')} not made: nothing is known to be left of limits.max_cost."
+    return text
+
+
+def _describe_usage(done: Sequence[Verified]) -> str:
+    usages = [run.result.usage for run in done]
+    tokens = sum(usage.total.total_tokens for usage in usages)
+    costs = [usage.total.cost for usage in usages if usage.total.cost is not None]
+    if len(costs) < len(usages):
+        return f"{tokens} tokens, cost unknown: {why_cost_is_unknown(usages)}"
+    return f"{tokens} tokens, cost {sum(costs):.4f}"

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say, warn
-from aeon.cli.terminal.width import terminal_width
+from aeon.cli.terminal.width import fit_rows, terminal_width
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.errors import ConfigError
 from aeon.report.runs import Listed, find_runs, remove_run
@@ -23,6 +23,7 @@ from aeon.report.runs_selection import Selection
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here, round_down
 
 _MOST = 20
+_LEAST_OF_TASK = 20
 _MOST_LISTED = 50
 _MOST_DAYS = 100_000
 _SCORES = f"Scores: {', '.join(SCORE_CODES)}."
@@ -87,10 +88,21 @@ def _describe(run: Listed) -> Iterator[str]:
     )
     started = f"{run.started.astimezone():%Y-%m-%d %H:%M}"
     yield f"{one_line(str(relative_to_here(run.directory)))}  {started}"
-    width = terminal_width()
-    yield facts + one_line(run.task, max(20, width - len(facts)) if width else None)
+    yield from _add_task(facts, one_line(run.task), terminal_width())
     if run.is_resumable:
         yield f"  To go on: {command_of((f'resume={relative_to_here(run.directory)}',))}"
+
+
+def _add_task(facts: str, task: str, width: int | None) -> Iterator[str]:
+    """The facts and the task: whole in a pipe, else cut to the terminal's width, below them where
+    there is no room beside."""
+    if width is None:
+        yield facts + task
+    elif len(facts) + min(len(task), _LEAST_OF_TASK) <= width:
+        yield facts + one_line(task, width - len(facts))
+    else:
+        yield fit_rows(facts.rstrip(), 4)
+        yield f"    {one_line(task, width - 4)}"
 
 
 def _size(number: float) -> str:
@@ -104,13 +116,12 @@ def _size(number: float) -> str:
 def prune(given: Namespace) -> int:
     """Remove runs. Raises ConfigError for bad usage, and when nobody can be asked."""
     folder = _find_folder(given.dir)
-    keep = given.keep or 0
-    days = min(given.older_than or 0, _MOST_DAYS)
-    is_chosen = given.keep is not None or given.older_than is not None
-    if not is_chosen or keep < 0 or days < 0:
+    bounds = [number for number in (given.keep, given.older_than) if number is not None]
+    if not bounds or min(bounds) < 0:
         hint = "`aeon runs prune --keep 20`, or `--older-than 30` (days)"
         raise ConfigError("which runs may go?", hint=hint)
-    removed = _find_removable(find_runs(folder), keep, days)
+    days = min(given.older_than or 0, _MOST_DAYS)
+    removed = _find_removable(find_runs(folder), given.keep or 0, days)
     if not removed:
         put("There is nothing to remove.")
         return DONE

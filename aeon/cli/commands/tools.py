@@ -10,6 +10,7 @@ from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, warn
+from aeon.cli.terminal.width import fit_rows
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings
 from aeon.memory.run_memory import InMemory
@@ -40,7 +41,8 @@ def tools(given: Namespace) -> int:
         put(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
         none = "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others."
-        put("\n".join(describe_tool(tool, approval) for tool, approval in offered) or none)
+        texts = "\n".join(describe_tool(tool, approval) for tool, approval in offered)
+        put(fit_rows(texts or none, 4))
     return DONE
 
 

@@ -11,7 +11,7 @@ from aeon.cli.job.trust import ask_for_trust, show_content
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, FAILED
 from aeon.cli.terminal.streams import put, say
-from aeon.cli.terminal.width import fit_row
+from aeon.cli.terminal.width import fit_rows
 from aeon.config.folder_content import read_content
 from aeon.config.trusted_folders import (
     VARIABLE,
@@ -62,4 +62,4 @@ def _list() -> Iterator[str]:
             state = "as it is" if read_content(Path(path)).digest == digest else "changed since"
         except ConfigError:
             state = "gone, or cannot be read"
-        yield fit_row(f"{one_line(path)}  {digest[:12]}  {state}", 4)
+        yield fit_rows(f"{one_line(path)}  {digest[:12]}  {state}", 4)

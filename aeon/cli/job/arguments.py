@@ -51,7 +51,7 @@ def read_composition(given: argparse.Namespace, *, several: bool = False) -> Com
         recompose.composition,
         Composition(overrides=tuple(overrides), config_dir=own, config_name=config_name),
     )
-    if given.hydra_help or given.cfg or given.info or given.experimental_rerun:
+    if any((given.hydra_help, given.cfg, given.info, given.experimental_rerun)):
         _show(given, composed)
         sys.exit(DONE)
     mode = ["hydra.mode=MULTIRUN"] if given.multirun else []

@@ -1,4 +1,5 @@
-"""How a run ended, as a card on a terminal: the verdict, scores, cost, what is open, the folder, the next command."""
+"""How a run ended, as a card on a terminal: the verdict, scores, cost, what is open, the folder,
+the next command."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ _STYLES = {
 
 
 def card(result: RunResult, directory: Path) -> str:
-    """The card as text with the codes of the terminal on standard error; without colour under NO_COLOR. Paths and
-    commands are not broken into lines, so that they can be copied."""
+    """The card as text with the codes of the terminal on standard error; without colour under
+    NO_COLOR. Paths and commands are not broken into lines, so that they can be copied."""
     terminal, file = Console(stderr=True), StringIO()
     console = Console(file=file, force_terminal=True, width=terminal.width, highlight=False)
     sign, style = _SIGNS[ending.tone(result)]

@@ -1,4 +1,5 @@
-"""A composed configuration made ready to run, checked as far as that is possible without calling a model."""
+"""A composed configuration made ready to run, checked as far as that is possible without calling a
+model."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ def prepare_job(
     composition: Composition | None = None,
     open_endpoints: OpenEndpoints | None = None,
 ) -> tuple[Aeon, Run]:
-    """Check a composed configuration, its texts, provider, prompts and schemas; the engine is loaded only for settings,
-    task and inputs that can be used. `composition` is recorded in `run.json`. Raises ConfigError."""
+    """Check a composed configuration, its texts, provider, prompts and schemas; the engine is
+    loaded only for settings, task and inputs that can be used. `composition` is recorded in
+    `run.json`. Raises ConfigError."""
     settings = settings_from(cfg)
     keep_private(settings)
     task, inputs = read_task(settings), read_inputs(settings)
@@ -54,7 +56,8 @@ def keep_private(settings: Settings) -> None:
 
 
 def composition_of(hydra: DictConfig | HydraConf) -> Composition:
-    """The overrides and files that a job was composed of, as Hydra's part of its configuration records them."""
+    """The overrides and files that a job was composed of, as Hydra's part of its configuration
+    records them."""
     main = next(
         (source.path for source in hydra.runtime.config_sources if source.provider == "main"), None
     )

@@ -26,7 +26,8 @@ def ask_for_trust(content: Content) -> bool:
 
 
 def show_content(content: Content) -> Iterator[str]:
-    """Every file in full, or what differs from the packaged one of the same place, values of keys aside."""
+    """Every file in full, or what differs from the packaged one of the same place, values of keys
+    aside."""
     same = []
     for name in sorted(content.files, key=lambda name: (name.count("/"), name)):
         text = _text(name, content.files[name])

@@ -1,4 +1,5 @@
-"""A plan's dependencies drawn as text, top to bottom: a line a step, a lane for each output that is still awaited.
+"""A plan's dependencies drawn as text, top to bottom: a line a step, a lane for each output that is
+still awaited.
 
     1  ■    read     [read_file] Read the report
        │
@@ -30,39 +31,50 @@ _WIDEST = 120
 
 
 def draw(plan: Plan, *, width: int = 0, ascii_only: bool = False) -> str:
-    """The plan as text, no line wider than `width` columns (at least 40; 0: the terminal's, at most 120), its layers
-    numbered, a legend last.
-    Dependencies that need more lanes than fit are named instead. Raises PlanError when they form a cycle."""
+    """The plan as text, no line wider than `width` columns (at least 40; 0: the terminal's, at most
+    120), its layers numbered, a legend last. Dependencies that need more lanes than fit are named
+    instead. Raises PlanError when they form a cycle."""
     width = max(40, width or min(_WIDEST, shutil.get_terminal_size((80, 24)).columns))
     rows = _rows(plan)
     lanes = max((len(text) for text, _, _ in rows), default=0)
     named = lanes > width - _LEAST_LABEL - 4
     if named:
-        lanes, rows = 1, [(NODE, step, number) for _, step, number in rows if step]
+        lanes = 1
+        rows = [(NODE, step, number) for _, step, number in rows if step]
     longest = max((cell_len(one_line(step.step_id)) for step in plan.steps), default=0)
+    digits = len(str(len(plan.steps)))
     lines = []
     for text, step, number in rows:
-        line = f"{number or '':>{len(str(len(plan.steps)))}}  {text:<{lanes}}"
+        line = f"{number or '':>{digits}}  {text:<{lanes}}"
         if step is not None:
-            label = tool_label(step.tool) + step.description
-            if named and step.dependencies:
-                label = f"← {', '.join(step.dependencies)}"
-            step_id = Text(one_line(step.step_id))
-            step_id.truncate(min(_LONGEST_ID, longest), overflow="ellipsis", pad=True)
-            whole = Text(f"{line.replace(NODE, _sign(step))}  {step_id}  {one_line(label)}")
+            named_step = _name_step(step, min(_LONGEST_ID, longest), dependencies=named)
+            whole = Text(f"{line.replace(NODE, _sign(step))}  {named_step}")
             whole.truncate(width, overflow="ellipsis")
             line = whole.plain
         lines.append(line.rstrip())
-    signs = {_MODEL: "done by the model", _TOOL: "done by a tool"}
-    used = {_sign(step) for step in plan.steps}
-    legend = "   ".join(f"{sign} {words}" for sign, words in signs.items() if sign in used)
-    drawing = "\n".join((*lines, "", legend))
+    drawing = "\n".join((*lines, "", _legend(plan)))
     return to_ascii(drawing) if ascii_only else drawing
 
 
+def _name_step(step: PlanStep, id_width: int, *, dependencies: bool) -> str:
+    """A step's id, and what it does; or, where no lane shows them, what it depends on."""
+    label = tool_label(step.tool) + step.description
+    if dependencies and step.dependencies:
+        label = f"← {', '.join(step.dependencies)}"
+    step_id = Text(one_line(step.step_id))
+    step_id.truncate(id_width, overflow="ellipsis", pad=True)
+    return f"{step_id}  {one_line(label)}"
+
+
+def _legend(plan: Plan) -> str:
+    signs = {_MODEL: "done by the model", _TOOL: "done by a tool"}
+    used = {_sign(step) for step in plan.steps}
+    return "   ".join(f"{sign} {words}" for sign, words in signs.items() if sign in used)
+
+
 def outline(plan: Plan) -> list[tuple[str, PlanStep]]:
-    """The steps layer by layer, each with its lanes, all as wide as the widest; `NODE` stands for the step itself.
-    Raises PlanError for a cycle."""
+    """The steps layer by layer, each with its lanes, all as wide as the widest; `NODE` stands for
+    the step itself. Raises PlanError for a cycle."""
     rows = _rows(plan)
     width = max((len(text) for text, _, _ in rows), default=0)
     return [(text.ljust(width), step) for text, step, _ in rows if step is not None]
@@ -73,7 +85,8 @@ def _sign(step: PlanStep) -> str:
 
 
 def _rows(plan: Plan) -> list[tuple[str, PlanStep | None, int | None]]:
-    """The lanes of each line with its step, and its layer's number where the layer begins; no step between layers."""
+    """The lanes of each line with its step, and its layer's number where the layer begins; no step
+    between layers."""
     layered = [[plan.step(step_id) for step_id in layer] for layer in layers(plan)]
     lanes = _Lanes([step for layer in layered for step in layer])
     rows: list[tuple[str, PlanStep | None, int | None]] = []
@@ -89,7 +102,8 @@ def _rows(plan: Plan) -> list[tuple[str, PlanStep | None, int | None]]:
 
 @dataclass
 class _Lanes:
-    """The lanes while the steps are drawn: `columns` holds the id of the step whose output each lane carries."""
+    """The lanes while the steps are drawn: `columns` holds the id of the step whose output each
+    lane carries."""
 
     steps: Sequence[PlanStep]
     columns: list[str | None] = field(default_factory=list)

@@ -11,16 +11,18 @@ from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.streams import DUMB
 
 _RECORDED = ("CI", "JPY_PARENT_PID")
-"""Variables of places that keep what is printed though it looks like a terminal: build servers, notebooks."""
+"""Variables of places that keep what is printed though it looks like a terminal: build servers,
+notebooks."""
 
 
 @contextmanager
 def progress_for(
     kind: str, stream: TextIO, environ: Mapping[str, str], view: RunView | None = None
 ) -> Iterator[Display]:
-    """Show a run on `stream` while the block lasts; gives the subscriber of its events. `kind` is that of `progress`; a
-    picture is drawn on a terminal alone, with `auto` in no build log and no notebook, without colour under NO_COLOR.
-    Every kind, `none` too, begins with the banner of a run that calls no model."""
+    """Show a run on `stream` while the block lasts; gives the subscriber of its events. `kind` is
+    that of `progress`; a picture is drawn on a terminal alone, with `auto` in no build log and no
+    notebook, without colour under NO_COLOR. Every kind, `none` too, begins with the banner of a run
+    that calls no model."""
     view, live = view or RunView(), False
     with suppress(ValueError):  # of a closed stream
         is_kept = kind == "auto" and any(environ.get(name) for name in _RECORDED)

@@ -1,4 +1,5 @@
-"""About how long a run takes yet. Pure: by the seconds that its calls have taken, and what is left of its plan."""
+"""About how long a run takes yet. Pure: by the seconds that its calls have taken, and what is left
+of its plan."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ _LEAST_SECONDS = 0.5
 
 
 def seconds_left(view: RunView, now: datetime) -> float | None:
-    """The seconds until the plan is done once and assessed, if no step is repeated; None while no step has been
-    measured, in a replay, and when it takes longer than that."""
+    """The seconds until the plan is done once and assessed, if no step is repeated; None while no
+    step has been measured, in a replay, and when it takes longer than that."""
     steps = view.took.get("step")
     if not steps or view.recording or view.stopped:
         return None
@@ -47,7 +48,8 @@ def _seconds_of_judging(view: RunView) -> float:
 
 
 def _sizes_of_batches(view: RunView) -> list[int]:
-    """How many steps each pass after this one carries out: a layer of what is to be done yet, in core mode one."""
+    """How many steps each pass after this one carries out: a layer of what is to be done yet, in
+    core mode one."""
     if view.plan is None or view.thresholds is None:
         return [1 for one in view.steps.values() if one.state == "pending"]
     done = ("running", "queued", "complete", "replaced")

@@ -54,7 +54,8 @@ _DOING = {
 
 
 def picture(view: RunView, now: datetime, width: int, height: int) -> list[Text]:
-    """The lines of a run as it stands: at most `height - 1`, of at most `width` cells, from 12 lines of 40 cells up."""
+    """The lines of a run as it stands: at most `height - 1`, of at most `width` cells, from 12
+    lines of 40 cells up."""
     width = min(width, _WIDEST)
     head = _head(view, now, width)
     room = height - 1 - len(head)
@@ -211,7 +212,8 @@ def _step_row(
 
 
 def _select_steps(view: RunView, rows: int) -> list[StepView]:
-    """What runs before what needs a look, what is next, and what is done; in the order of the plan."""
+    """What runs before what needs a look, what is next, and what is done; in the order of the
+    plan."""
     steps = list(view.steps.values())
     chosen = sorted(range(len(steps)), key=lambda place: (_RANKS.index(steps[place].state), place))[
         :rows
@@ -235,7 +237,8 @@ def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView
 
 
 def _texts(view: RunView, width: int, rows: int) -> list[Text]:
-    """The ends of the texts of steps that are written now, the newest steps last, in at most so many rows."""
+    """The ends of the texts of steps that are written now, the newest steps last, in at most so
+    many rows."""
     texts = [
         (one.step_id, read_partly(one.text))
         for one in view.in_flight.values()

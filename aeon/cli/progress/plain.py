@@ -1,4 +1,5 @@
-"""Progress in plain lines: one for each thing worth knowing, or the banner of a run that calls no model alone."""
+"""Progress in plain lines: one for each thing worth knowing, or the banner of a run that calls no
+model alone."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from aeon.llm.watching import Piece, Waiting
 
 
 class Display:
-    """A subscriber that writes a line for each thing worth knowing, without control codes. `live` tells whether a
-    picture is drawn instead."""
+    """A subscriber that writes a line for each thing worth knowing, without control codes. `live`
+    tells whether a picture is drawn instead."""
 
     live = False
 
@@ -75,10 +76,11 @@ class Display:
 
 
 class Silence(Display):
-    """A subscriber that writes the banner and the message for a person who stops the run, and nothing else.
+    """A subscriber that writes the banner and the message for a person who stops the run, and
+    nothing else.
 
-    It takes no time and never raises, so that it needs no thread of its own: of the events it holds only those that say
-    what is under way."""
+    It takes no time and never raises, so that it needs no thread of its own: of the events it holds
+    only those that say what is under way."""
 
     def __init__(self, stream: TextIO, view: RunView) -> None:
         super().__init__(stream, view)

@@ -1,4 +1,5 @@
-"""The terminal while a run goes on: lines of what has happened, and below them the picture, drawn again in place."""
+"""The terminal while a run goes on: lines of what has happened, and below them the picture, drawn
+again in place."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ _WORDS = {
 
 
 class Screen(Display):
-    """Draws the run below its lines, at most eight times a second, from the first event on until it is over."""
+    """Draws the run below its lines, at most eight times a second, from the first event on until it
+    is over."""
 
     live = True
 
@@ -103,9 +105,11 @@ class Screen(Display):
                     self._draw()
 
     def _draw(self, *, last: bool = False) -> None:
-        """Write the new lines over the old picture, and the picture as it is now below them; `last`: no picture."""
+        """Write the new lines over the old picture, and the picture as it is now below them;
+        `last`: no picture."""
         width, height = self._size()
-        # A full line would be broken in two by some terminals, and where it ends nothing can be erased.
+        # A full line would be broken in two by some terminals, and where it ends nothing can be
+        # erased.
         width -= 1
         with self._viewing:
             new, self._new = self._new, []

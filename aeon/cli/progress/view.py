@@ -21,14 +21,15 @@ SCORES = ("completeness", "coherence", "consistency")
 
 
 def was_called(result: ToolResult) -> bool:
-    """Whether the tool itself was reached: not when it does not exist, is not approved or its arguments are invalid."""
+    """Whether the tool itself was reached: not when it does not exist, is not approved or its
+    arguments are invalid."""
     return result.error_kind not in ("unknown", "invalid_arguments", "refused")
 
 
 @dataclass(slots=True)
 class StepView:
-    """A step as it stands. `calling` is the tool that is being called for it, `runs` how often it was started; `queued`
-    until something is asked for it."""
+    """A step as it stands. `calling` is the tool that is being called for it, `runs` how often it
+    was started; `queued` until something is asked for it."""
 
     step: PlanStep
     started: datetime | None = None
@@ -45,8 +46,9 @@ class StepView:
 
 @dataclass(slots=True)
 class CallView:
-    """A structured call that is under way: since when, what it waits for, until when, before it is made (again), and
-    the text of its answer as far as it has come. `begun` once something was asked for it."""
+    """A structured call that is under way: since when, what it waits for, until when, before it is
+    made (again), and the text of its answer as far as it has come. `begun` once something was asked
+    for it."""
 
     call: str
     step_id: str | None = None
@@ -59,9 +61,10 @@ class CallView:
 
 @dataclass(slots=True)
 class RunView:
-    """The state of a run for display; a subscriber. Given: the thresholds of its scores (None: nothing is assessed),
-    the seconds that running work has once the run is `stopped`, how many steps run side by side, the caps, the cost
-    up to an event (None: not known), of a replay, of which no times are shown, its recording, and another picture."""
+    """The state of a run for display; a subscriber. Given: the thresholds of its scores (None:
+    nothing is assessed), the seconds that running work has once the run is `stopped`, how many
+    steps run side by side, the caps, the cost up to an event (None: not known), of a replay, of
+    which no times are shown, its recording, and another picture."""
 
     thresholds: ConvergenceThresholds | None = None
     grace_seconds: float = 10.0

@@ -1,4 +1,5 @@
-"""What is said of a run, in lines and in the picture: each event, and the run as it stands. Pure functions."""
+"""What is said of a run, in lines and in the picture: each event, and the run as it stands. Pure
+functions."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _BANNER_WIDTH = 78
 
 
 def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
-    """The lines before all others of a run that calls no model: that it is a recording, that it is simulated; none for
-    another."""
+    """The lines before all others of a run that calls no model: that it is a recording, that it is
+    simulated; none for another."""
     notices = list(SIMULATED) if synthetic else []
     if recording is not None:
         first, last = recording.first[:10], recording.last[:10]
@@ -45,8 +46,8 @@ def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
 
 
 def lines(event: e.Event, view: RunView, *, brief: bool = False) -> list[str]:
-    """The lines for an event, given the view that has taken it in; none for an event that is not worth one. `brief`
-    leaves out what the picture shows: what begins, and the steps of the plan."""
+    """The lines for an event, given the view that has taken it in; none for an event that is not
+    worth one. `brief` leaves out what the picture shows: what begins, and the steps of the plan."""
     if brief and isinstance(
         event, e.PhaseStarted | e.PhaseFinished | e.PassStarted | e.StepStarted
     ):
@@ -233,7 +234,8 @@ def _of_incidents(event: e.Event) -> list[str]:
 
 
 def read_partly(text: str) -> str:
-    """The output of a step as far as it has come: that in its JSON, or a text that is none, as it is."""
+    """The output of a step as far as it has come: that in its JSON, or a text that is none, as it
+    is."""
     start = text.find("{")
     if start < 0:
         return text
@@ -246,7 +248,8 @@ def read_partly(text: str) -> str:
 
 
 def stopping(view: RunView, seconds: float) -> list[str]:
-    """The lines for a run that was asked to stop: what it waits for, how long, and what a second Ctrl-C does."""
+    """The lines for a run that was asked to stop: what it waits for, how long, and what a second
+    Ctrl-C does."""
     running = [
         f"step {one_line(one.step.step_id)}"
         for one in view.steps.values()

@@ -4,6 +4,7 @@ imported when the command is carried out."""
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
@@ -414,16 +415,15 @@ def find_command(words: Sequence[str]) -> str:
 def quote_task(words: Sequence[str]) -> list[str]:
     """The words behind `aeon ask` as those of a run: the first of them is the task, as it is.
     Raises ConfigError when it is none."""
-    task, *rest = words or [""]
+    problem = "aeon ask takes the task first, as one argument, then flags and overrides"
+    hint = 'Quote it: `aeon ask "name three rivers" mode=core`'
+    task, *rest = words or ["--"]
     is_flag = task.startswith("-") and task != "-" and len(task.split()) == 1
-    is_cut = bool(rest) and "=" not in rest[0] and not rest[0].startswith(("-", "~"))
-    if not words or is_flag or is_cut:
-        raise ConfigError(
-            "aeon ask takes the task first, as one argument, then flags and overrides",
-            hint='Quote it: `aeon ask "name three rivers" mode=core`',
-        )
-    if again := next((text for text in rest if text.startswith(("task=", "task_file="))), None):
-        raise ConfigError(f"{again}: the task is given twice", hint="Leave one of them out.")
+    if is_flag or (rest and re.match(r"[^-~=][^=]*$", rest[0])):
+        raise ConfigError(problem, hint=hint)
+    for text in rest:
+        if text.startswith(("task=", "task_file=")):
+            raise ConfigError(f"{text}: the task is given twice", hint="Leave one of them out.")
     return [f"task={task}", *rest]
 
 

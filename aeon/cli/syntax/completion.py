@@ -4,7 +4,7 @@ imported."""
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from aeon.cli.syntax.commands import COMMANDS, SHELLS, TEXTS, find_command, make_parser
@@ -74,7 +74,15 @@ def _list_overrides(typed: str, own: Sequence[Path]) -> list[str]:
     elif "." in bare:
         found = sorted({f"{entry.path}=" for entry in entries_of(bare.partition(".")[0], own)})
     else:
-        found = [text for group in options for text in (f"{group}=", f"{group}.")]
-        top = dict.fromkeys(entry.path for entry in top_entries(own) if "." not in entry.path)
-        found += [f"{path}=" for path in top if path not in options]
+        found = [*_list_top_keys(options, own)]
     return [f"{typed.removesuffix(bare)}{text}" for text in found]
+
+
+def _list_top_keys(options: Iterable[str], own: Sequence[Path]) -> Iterator[str]:
+    groups_and_keys = dict.fromkeys(options)
+    for group in options:
+        yield from (f"{group}=", f"{group}.")
+    for entry in top_entries(own):
+        if "." not in entry.path and entry.path not in groups_and_keys:
+            groups_and_keys[entry.path] = None
+            yield f"{entry.path}="

@@ -27,8 +27,8 @@ _silenced: dict[int, list[Any]] = {}
 
 
 def status_of_all(control: GroupControl, statuses: Collection[int]) -> int:
-    """The exit status of several rows or jobs: the worst of theirs; 130 where a person stopped them. Where they were
-    stopped for another reason it is 3 at best, or 1 if none could go on."""
+    """The exit status of several rows or jobs: the worst of theirs; 130 where a person stopped
+    them. Where they were stopped for another reason it is 3 at best, or 1 if none could go on."""
     if control.is_interrupted:
         return INTERRUPTED
     ranked = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED)

@@ -24,11 +24,13 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def fit_row(row: str, hanging: int) -> str:
-    """A row of a table, wrapped on a terminal: what does not fit goes on below, after `hanging`
+def fit_rows(rows: str, hanging: int) -> str:
+    """Lines of a table, wrapped on a terminal: what does not fit goes on below, after `hanging`
     blanks."""
     width = terminal_width()
-    return row if width is None else _wrap(row, width, " " * hanging)
+    if width is None:
+        return rows
+    return "\n".join(_wrap(row, width, " " * hanging) for row in rows.split("\n"))
 
 
 def fit_text(text: str) -> str:

@@ -1,7 +1,8 @@
 """Composing the configuration with Hydra, without leaving a trace in Hydra's global state.
 
-An element of `provider.fallbacks` is the name of a provider file, or a mapping whose `provider` is that name and whose
-other keys override the file's; it is replaced by the endpoint that the file configures.
+An element of `provider.fallbacks` is the name of a provider file, or a mapping whose `provider` is
+that name and whose other keys override the file's; it is replaced by the endpoint that the file
+configures.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _FALLBACK = "A fallback is a provider of a model: a name, as in [groq], or [{pro
 
 
 def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:
-    """The configuration, with Hydra's own part if asked for, and the keys that it did not have: they are composed too,
-    for validation to report, and Hydra itself wants them from `add_unknown_keys`. Raises ConfigError."""
+    """The configuration, with Hydra's own part if asked for, and the keys that it did not have:
+    they are composed too, for validation to report, and Hydra itself wants them from
+    `add_unknown_keys`. Raises ConfigError."""
     check_config_dir(of.config_dir, of.config_name)
     added: frozenset[str] = frozenset()
     with hydra_in(of.config_dir) as initialised:
@@ -51,13 +53,15 @@ def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, f
 
 
 def with_fallbacks(cfg: DictConfig, of: Composition) -> DictConfig:
-    """A configuration that Hydra itself has composed, its fallbacks filled in. Raises ConfigError."""
+    """A configuration that Hydra itself has composed, its fallbacks filled in. Raises
+    ConfigError."""
     with hydra_in(of.config_dir):
         return _with_endpoints(cfg, of.overrides)
 
 
 def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
-    """The overrides, those of `keys` in the form (`++`) in which Hydra takes a key that it does not know."""
+    """The overrides, those of `keys` in the form (`++`) in which Hydra takes a key that it does not
+    know."""
     return [f"++{text}" if text.partition("=")[0] in keys else text for text in overrides]
 
 

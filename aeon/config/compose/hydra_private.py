@@ -1,4 +1,5 @@
-"""The only module that knows Hydra's private parts: its state, its sources of files, its command line and its jobs.
+"""The only module that knows Hydra's private parts: its state, its sources of files, its command
+line and its jobs.
 
 `make test-hydra-next` says what the next version of Hydra breaks here.
 """
@@ -54,8 +55,9 @@ def packaged_config_dir() -> Path:
 
 @contextmanager
 def hydra_in(config_dir: Path | None, *, as_usual: bool = False) -> Iterator[Hydra]:
-    """Hydra initialised in a folder; afterwards it is in every respect as it was before. Raises ConfigError within it
-    for a file that cannot be read. `as_usual`: other processes, which are given its state, can load it."""
+    """Hydra initialised in a folder; afterwards it is in every respect as it was before. Raises
+    ConfigError within it for a file that cannot be read. `as_usual`: other processes, which are
+    given its state, can load it."""
     version, backup = VersionBase.instance(), get_gh_backup()
     version_before = version.getbase()
     # A person's own folder comes first, if there is one, then the packaged one.
@@ -77,7 +79,8 @@ def hydra_in(config_dir: Path | None, *, as_usual: bool = False) -> Iterator[Hyd
 
 @contextmanager
 def _set_up(*, as_usual: bool = False) -> Iterator[None]:
-    """Let Hydra read files by `_FileSource`, with the defaults of its own version; `as_usual`: by `_PinnedLoader`."""
+    """Let Hydra read files by `_FileSource`, with the defaults of its own version; `as_usual`: by
+    `_PinnedLoader`."""
     Plugins.instance()  # fills the registry of sources
     if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has no others, and warns when it is asked
         setbase("1.3")
@@ -112,8 +115,8 @@ def read_packaged(text: str) -> Any:
 
 
 class _FileSource(FileConfigSource):
-    """Hydra's source of files, which reads what a person has trusted as it was then, and reports a mistake
-    in a file with its line."""
+    """Hydra's source of files, which reads what a person has trusted as it was then, and reports a
+    mistake in a file with its line."""
 
     def load_config(self, config_path: str) -> ConfigResult:
         folder = Path(self.path)
@@ -135,8 +138,8 @@ class _FileSource(FileConfigSource):
 
 
 class _PinnedLoader(ConfigLoaderImpl):
-    """Hydra's loader, which takes with it, into the process that composes a job, the files that the person has
-    trusted: they are what was looked at there too."""
+    """Hydra's loader, which takes with it, into the process that composes a job, the files that the
+    person has trusted: they are what was looked at there too."""
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         with _reading_pinned_files():
@@ -162,11 +165,11 @@ _merged: dict[tuple[str, ...], DictConfig] = {}
 
 
 def compose_values(of: Composition, overrides: Sequence[str], loader: ConfigLoader) -> DictConfig:
-    """What `hydra.compose` gives without Hydra's part; the packaged files of one choice of options are merged once in
-    a process, since they do not change.
+    """What `hydra.compose` gives without Hydra's part; the packaged files of one choice of options
+    are merged once in a process, since they do not change.
 
-    Gain: a composition after the first takes 0.02 s of CPU instead of 0.13 s (rows of a batch and jobs of a sweep have
-    overrides of their own)."""
+    Gain: a composition after the first takes 0.02 s of CPU instead of 0.13 s (rows of a batch and
+    jobs of a sweep have overrides of their own)."""
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     may_differ = any(_is_elsewhere(override) for override in parsed)
     if of != Composition(overrides=of.overrides) or may_differ:
@@ -195,7 +198,8 @@ def _sets_value(override: Override, groups: Container[str]) -> bool:
 
 
 def show(flags: argparse.Namespace) -> None:
-    """Let Hydra print what its `flags` ask for; it may leave with status 0. Raises what Hydra raises."""
+    """Let Hydra print what its `flags` ask for; it may leave with status 0. Raises what Hydra
+    raises."""
     from hydra._internal.utils import _run_hydra, get_args_parser
 
     os.environ.setdefault("HYDRA_FULL_ERROR", "")
@@ -210,8 +214,9 @@ def show(flags: argparse.Namespace) -> None:
 
 
 def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskFunction) -> Any:
-    """Run a composed configuration as Hydra's job in `directory`; what `task` returns. It is not composed again, which
-    takes 0.14 s of CPU, and Hydra would print the overrides, task and all, of one that cannot be."""
+    """Run a composed configuration as Hydra's job in `directory`; what `task` returns. It is not
+    composed again, which takes 0.14 s of CPU, and Hydra would print the overrides, task and all, of
+    one that cannot be."""
     from hydra._internal.callbacks import Callbacks
     from hydra.core.utils import configure_log, run_job
     from hydra.types import HydraContext
@@ -235,8 +240,8 @@ def start_multirun(
     task: Callable[..., Any],
     launcher: type[Launcher] | None = None,
 ) -> None:
-    """Hand a multirun over to Hydra, which composes the jobs and launches them. A `launcher` of this process is that of
-    `hydra/launcher=aeon`."""
+    """Hand a multirun over to Hydra, which composes the jobs and launches them. A `launcher` of
+    this process is that of `hydra/launcher=aeon`."""
     with hydra_in(of.config_dir, as_usual=launcher is None) as made:
         if launcher is not None:
             plugins = Plugins.instance()
@@ -255,8 +260,8 @@ def name_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
 
 
 def sweep_jobs(of: Composition, cfg: DictConfig) -> list[list[str]]:
-    """The overrides of each job of a composed sweep, in Hydra's order; none where another sweeper than Hydra's own
-    draws values as it goes. Raises ConfigError for what cannot be read."""
+    """The overrides of each job of a composed sweep, in Hydra's order; none where another sweeper
+    than Hydra's own draws values as it goes. Raises ConfigError for what cannot be read."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
     if cfg.hydra.sweeper.get("_target_") != f"{BasicSweeper.__module__}.BasicSweeper":

@@ -1,8 +1,9 @@
 """Overrides, and free text as one: quoted so that Hydra gives it back byte for byte.
 
-Hydra's grammar reads commas, quotes, brackets and `${...}` in a bare value. For keys that hold plain words the text is
-literal: `task`, `inputs.NAME`, `convergence.criteria.NAME`, `memory.entries.NAME`. The patterns of `tools.approval` are
-no keys to that grammar either, but may be keys of a mapping that is a value.
+Hydra's grammar reads commas, quotes, brackets and `${...}` in a bare value. For keys that hold
+plain words the text is literal: `task`, `inputs.NAME`, `convergence.criteria.NAME`,
+`memory.entries.NAME`. The patterns of `tools.approval` are no keys to that grammar either, but may
+be keys of a mapping that is a value.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ _NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
 
 
 def quote(text: str, *, interpolated: bool = False) -> str:
-    """The text as one single-quoted value of Hydra's grammar, its interpolations in force if it is `interpolated`.
+    """The text as one single-quoted value of Hydra's grammar, its interpolations in force if it is
+    `interpolated`.
 
-    Backslashes before a quote, an interpolation or the end are doubled; quote and interpolation get one more."""
+    Backslashes before a quote, an interpolation or the end are doubled; quote and interpolation get
+    one more."""
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
     if not interpolated:
         escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
@@ -37,7 +40,8 @@ def quote(text: str, *, interpolated: bool = False) -> str:
 
 
 def format_value(value: Any, *, interpolated: bool = False) -> str:
-    """A plain value in Hydra's grammar, its texts quoted, their interpolations in force if it is `interpolated`."""
+    """A plain value in Hydra's grammar, its texts quoted, their interpolations in force if it is
+    `interpolated`."""
     if isinstance(value, dict):
         items = (
             f"{name}: {format_value(item, interpolated=interpolated)}"
@@ -60,7 +64,8 @@ def is_literal(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a primary file."""
+    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a
+    primary file."""
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
@@ -77,9 +82,10 @@ def key_of(override: str) -> str:
 
 
 def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
-    """An override with its free text, as `read` gives it for a key and a text, quoted; another argument unchanged. A
-    named entry and a pattern of `tools.approval` are added or replaced (`++`), whether or not they are there. The
-    URL of a store may hold what that grammar reads as something else."""
+    """An override with its free text, as `read` gives it for a key and a text, quoted; another
+    argument unchanged. A named entry and a pattern of `tools.approval` are added or replaced
+    (`++`), whether or not they are there. The URL of a store may hold what that grammar reads as
+    something else."""
     if approval := _APPROVAL.fullmatch(argument):
         pattern, policies = approval["pattern"], approval["policies"].split(",")
         return "++tools.approval=" + ",".join(f"{{{pattern}: {policy}}}" for policy in policies)

@@ -1,4 +1,5 @@
-"""Configuration problems as messages a person can act on: where, what was given, what is allowed, what was meant."""
+"""Configuration problems as messages a person can act on: where, what was given, what is allowed,
+what was meant."""
 
 from __future__ import annotations
 
@@ -79,22 +80,25 @@ def _missing_option(file: str, options: Sequence[str]) -> ConfigError:
 
 def composition_error(error: Exception, overrides: Sequence[str] = ()) -> ConfigError:
     """The ConfigError for an error with which Hydra ends a composition of `overrides`."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    said = "\n".join(line for line in lines if line and not line.startswith(_ADVICE_OF_HYDRA))
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return ConfigError(f"a configuration file cannot be read: {error}")
     if isinstance(error, MissingConfigException) and error.options:
         return _missing_option(str(error.missing_cfg_file), error.options)
+    return ConfigError(_shorten_addresses(_describe_error(error, overrides)), hint=_OVERRIDES)
+
+
+def _describe_error(error: Exception, overrides: Sequence[str]) -> str:
+    lines = [line.strip() for line in str(error).splitlines()]
     if isinstance(error, OverrideParseException):
-        why = (
-            "" if lines[0].startswith("Lexer") else f" ({lines[0]})"
-        )  # a class's name, and the override again
-        said = f"{error.override}: this override cannot be read{why}"
-    elif type(error) is ValueError:  # Hydra does not say of which group
-        said = f"{', '.join(text for text in overrides if '.' not in key_of(text))}: {error}"
-    elif ambiguous := _AMBIGUOUS.match(said):
-        said = f"{ambiguous[1]}: several values need --multirun"
-    return ConfigError(_shorten_addresses(said), hint=_OVERRIDES)
+        # The lexer's line is a class's name, and the override again.
+        why = "" if lines[0].startswith("Lexer") else f" ({lines[0]})"
+        return f"{error.override}: this override cannot be read{why}"
+    if type(error) is ValueError:  # Hydra does not say of which group
+        groups = (text for text in overrides if "." not in key_of(text))
+        return f"{', '.join(groups)}: {error}"
+    text = "\n".join(line for line in lines if line and not line.startswith(_ADVICE_OF_HYDRA))
+    ambiguous = _AMBIGUOUS.match(text)
+    return f"{ambiguous[1]}: several values need --multirun" if ambiguous else text
 
 
 def _shorten_addresses(text: str) -> str:
@@ -102,7 +106,8 @@ def _shorten_addresses(text: str) -> str:
 
 
 def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every dotted key of the settings, groups included; `*` stands for the names that a person chooses."""
+    """Every dotted key of the settings, groups included; `*` stands for the names that a person
+    chooses."""
     for name, field in root.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         yield path
@@ -111,7 +116,8 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def _suggest_key(unknown: str, problem: str, root: type[BaseModel]) -> str:
-    """`problem` with the nearest keys by their last part: exact ones go before what it suggests itself."""
+    """`problem` with the nearest keys by their last part: exact ones go before what it suggests
+    itself."""
     known = [key for key in dict.fromkeys(known_paths(root)) if "*" not in key and key != unknown]
     names = [_last_part(key) for key in known]
     if unknown in names:

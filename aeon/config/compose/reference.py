@@ -1,4 +1,5 @@
-"""What the configuration files offer: groups, options and keys with their comments, read without composing anything."""
+"""What the configuration files offer: groups, options and keys with their comments, read without
+composing anything."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _BASIC = "(basic)"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key of a configuration file: its dotted path, its default as written there, the comment on it, and whether it
-    is marked as one of the few that suffice for most work."""
+    """A key of a configuration file: its dotted path, its default as written there, the comment on
+    it, and whether it is marked as one of the few that suffice for most work."""
 
     path: str
     default: Any
@@ -30,7 +31,8 @@ class Entry:
 
 
 def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
-    """Every group with its options, by name, in the packaged configuration and in folders of a person's own."""
+    """Every group with its options, by name, in the packaged configuration and in folders of a
+    person's own."""
     files = sorted(
         {
             (path.parent.name, path.stem)
@@ -43,27 +45,30 @@ def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
 
 
 def entries_of(group: str, own: Sequence[Path] = ()) -> list[Entry]:
-    """The keys of a group, from each of its options: the one that is chosen by default first, then what that one is
-    based on, then the others by name."""
-    conf = resource_root() / "conf"
-    chosen = [
-        part[group]
-        for part in _defaults(conf / "config.yaml")
-        if isinstance(part, dict) and group in part
-    ]
-    first = chosen[0] if chosen and isinstance(chosen[0], list) else chosen
-    first += [
-        part
-        for option in first
-        for part in _defaults(conf / group / f"{option}.yaml")
-        if isinstance(part, str)
-    ]
+    """The keys of a group, from each of its options: the one that is chosen by default first, then
+    what that one is based on, then the others by name."""
+    first = _list_first_options(group)
     files = [path for folder in _folders(own) for path in (folder / group).glob("*.yaml")]
-    ordered = sorted(
-        files,
-        key=lambda path: (first.index(path.stem) if path.stem in first else len(first), path.stem),
-    )
-    return [entry for path in ordered for entry in _entries(path, group)]
+
+    def place(path: Path) -> tuple[int, str]:
+        number = first.index(path.stem) if path.stem in first else len(first)
+        return number, path.stem
+
+    return [entry for path in sorted(files, key=place) for entry in _entries(path, group)]
+
+
+def _list_first_options(group: str) -> list[str]:
+    """The options of a group that are chosen by default, then what those are based on."""
+    conf = resource_root() / "conf"
+    chosen: list[str] = []
+    for part in _defaults(conf / "config.yaml"):
+        if isinstance(part, dict) and group in part:
+            option = part[group]
+            chosen += option if isinstance(option, list) else [option]
+    for option in tuple(chosen):
+        based_on = _defaults(conf / group / f"{option}.yaml")
+        chosen += [part for part in based_on if isinstance(part, str)]
+    return chosen
 
 
 def top_entries(own: Sequence[Path] = ()) -> list[Entry]:
@@ -72,8 +77,8 @@ def top_entries(own: Sequence[Path] = ()) -> list[Entry]:
 
 
 def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
-    """ConfigError when a person's own folder of configuration is not there, or holds nothing that is looked for; it
-    names the folder that was meant, if there is one."""
+    """ConfigError when a person's own folder of configuration is not there, or holds nothing that
+    is looked for; it names the folder that was meant, if there is one."""
     if config_dir is None:
         return
     folder = Path(config_dir).expanduser()

@@ -116,6 +116,20 @@ def test_a_wrong_choice_is_refused_with_what_can_be_said(
     assert said in ended.err
 
 
+@pytest.mark.parametrize(
+    ("width", "task"),
+    [(None, "a" * 300), (80, f"{'a' * 24}…"), (60, f"{'a' * 55}…")],
+)
+def test_a_task_is_whole_in_a_pipe_and_fits_a_terminal(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch, width: int | None, task: str
+) -> None:
+    aeon(f"task={'a' * 300}", "provider=simulated", "progress=none", "hydra.run.dir=run")
+    monkeypatch.setattr("aeon.cli.commands.runs.terminal_width", lambda: width)
+    lines = aeon("runs").out.splitlines()[3:]
+    assert lines[-1].split()[-1] == task
+    assert width is None or max(map(len, lines)) <= width
+
+
 def test_a_score_that_is_not_known_fits_no_comparison(aeon: RunAeon, two_runs: Path) -> None:
     cut_off(two_runs / "new")
     for where in ("where=completeness<2", "where=completeness>=0", "where=cost>=0"):

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from aeon.cli.terminal.width import fit_row, fit_text, terminal_width
+from aeon.cli.terminal.width import fit_rows, fit_text, terminal_width
 
 
 class Terminal(io.StringIO):
@@ -26,7 +26,7 @@ ROW = "  planner    yes   0.21  a model with a rather long name"
 @pytest.mark.usefixtures("narrow")
 def test_on_a_terminal_a_row_goes_on_below() -> None:
     assert terminal_width() == 40
-    assert fit_row(ROW, 4).splitlines() == [
+    assert fit_rows(ROW, 4).splitlines() == [
         "  planner    yes   0.21  a model with a",
         "    rather long name",
     ]
@@ -36,7 +36,7 @@ def test_in_a_pipe_a_row_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aeon.cli.terminal.width.stdout", io.StringIO)
     monkeypatch.setenv("COLUMNS", "40")
     assert terminal_width() is None
-    assert fit_row(ROW, 4) == ROW
+    assert fit_rows(ROW, 4) == ROW
 
 
 @pytest.mark.usefixtures("narrow")
