@@ -10,7 +10,7 @@ from aeon.app.aeon import Aeon
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings, engine_settings, hash_of_json
-from aeon.domain.values import Value
+from aeon.domain.values import Value, flatten
 
 _Part = TypeVar("_Part", bound=Value)
 _OF_PROVIDER = (
@@ -56,17 +56,8 @@ def _values_of(settings: Settings) -> dict[str, Any]:
     columns = {"batch": {"columns": settings.batch.columns.model_dump(mode="json")}}
     parts = engine_settings(_without_travel(settings)) | columns
     parts = {name: part for name, part in parts.items() if name not in ("prompts", "schemas")}
-    return dict(_leaves("", parts))
-
-
-def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            # A name that a person chose may hold anything; its blanks would end the key.
-            place = f"{key}.{name}" if key else name
-            yield from _leaves(place.replace(" ", "_"), item)
-    else:
-        yield key, value
+    # A name that a person chose may hold anything; its blanks would end the key.
+    return {key.replace(" ", "_"): value for key, value in flatten(parts)}
 
 
 def _without_travel(settings: Settings) -> Settings:

@@ -7,14 +7,15 @@ own it may not.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import key_of
-from aeon.config.marks import leaves_of, mark_at
+from aeon.config.marks import mark_at
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import flatten
 from aeon.files.resources import resource_root
 
 _MAY = "a row may only set models, thresholds, modes, ttl.base, and lower limits"
@@ -38,7 +39,7 @@ def _may_be_composed(text: str, key: str) -> bool:
         return False
     value: Any = override.value()
     if "." in key or isinstance(value, dict):
-        return all(mark_at(leaf).row for leaf in leaves_of(key, value))
+        return all(mark_at(leaf).row for leaf, _ in flatten(value, key))
     # A file of a group is checked by what it changes; one of a person's own may change any other group.
     return (resource_root() / "conf" / key / f"{value}.yaml").is_file()
 
@@ -52,7 +53,7 @@ def check_changes(settings: Settings, configured: Settings) -> None:
     """Raise ConfigError when the settings of a row differ from those that are configured, with its mode, in what it may
     not set, or allow more than they do."""
     before, after = (
-        dict(_values("", of.model_dump(mode="json", exclude={"resume"})))
+        dict(flatten(of.model_dump(mode="json", exclude={"resume"})))
         for of in (configured, settings)
     )
     for key in before.keys() | after.keys():
@@ -73,12 +74,3 @@ def _check_value(key: str, given: Any, before: dict[str, Any]) -> None:
         value = json.dumps(given)
         problem = f"overrides: {key}={value}: a row may not go beyond {named}={most:g}"
         raise ConfigError(problem, hint=_HINT)
-
-
-def _values(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The values within a value by their keys."""
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            yield from _values(f"{key}.{name}" if key else name, item)
-    else:
-        yield key, value

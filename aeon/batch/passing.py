@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from aeon.files.text import lock_file
+
 _PREFIX, _LOCK = "aeon-batch-", "lock"
 
 
@@ -19,8 +21,7 @@ def passing_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         with (folder / ".lock").open("wb") as file:
-            with suppress(OSError):  # not every system and disk can
-                _hold(file.fileno())
+            lock_file(file)
             # Only now by its name: else another process might take it for one that nobody holds.
             (folder / ".lock").rename(folder / _LOCK)
             yield folder
@@ -33,14 +34,5 @@ def _remove_left(place: Path) -> None:
         with suppress(OSError):
             if path.parent.stat().st_uid == os.getuid() and not path.is_symlink():
                 with path.open("rb") as file:
-                    _hold(file.fileno())
-                    shutil.rmtree(path.parent)
-
-
-def _hold(file: int) -> None:
-    """Lock a file until it is closed. Raises OSError when another process holds it."""
-    try:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-    except ImportError:  # not every system has it, and there nothing is removed
-        raise OSError("no locks") from None
-    flock(file, LOCK_EX | LOCK_NB)
+                    if lock_file(file):
+                        shutil.rmtree(path.parent)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO
 
 from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.identity import differing_keys
@@ -17,7 +15,7 @@ from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.files.jsonl import JsonLines, encode_line
 from aeon.files.secret_forms import mask
-from aeon.files.text import encode_json, unwritable_error
+from aeon.files.text import encode_json, hold
 from aeon.report.words import count_noun, one_line
 
 _ALWAYS = {"id", "row", "of", "ended", "configuration", "given"}
@@ -90,7 +88,7 @@ class Results:
         self._file: JsonLines | None = None
         self.done, self.summary = bytearray(dataset.count + 1), Summary(dataset.count)
         if path is not None:
-            with lock(path, f"out={path}", "Wait for it to end, or name another file with out=."):
+            with hold(path, f"out={path}", "Wait for it to end, or name another file with out=."):
                 numbers = self._find_done(path, configuration, dataset, changed)
                 self._file = self._take_over(path, numbers, dataset.count)
 
@@ -165,33 +163,6 @@ class Results:
         """Close the file."""
         if self._file is not None:
             self._file.close()
-
-
-@contextmanager
-def lock(path: Path, named: str, hint: str) -> Iterator[None]:
-    """Hold a file, which is made if it is not there, while the block lasts; `named` and `hint` are for the message.
-    Raises ConfigError when it cannot be written, and when another process holds it."""
-    try:
-        file = path.open("ab")
-        is_held = _is_held(file) or os.fstat(file.fileno()).st_ino != path.stat().st_ino
-    except OSError as error:
-        if isinstance(error, FileNotFoundError):
-            hint = f"Make it first (mkdir -p {path.parent}), or name a file in another folder."
-        raise ConfigError(unwritable_error(path, error).message, hint=hint) from None
-    with file:
-        if is_held:
-            raise ConfigError(f"{named}: another process is writing it", hint=hint)
-        yield
-
-
-def _is_held(file: BinaryIO) -> bool:
-    try:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-
-        flock(file, LOCK_EX | LOCK_NB)
-    except (ImportError, OSError) as error:  # not every system and disk can
-        return isinstance(error, BlockingIOError)
-    return False
 
 
 def read_places(path: Path) -> Iterator[tuple[int, Line]]:

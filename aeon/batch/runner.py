@@ -10,12 +10,10 @@ from typing import TypeVar
 
 from aeon.app.many import run_all
 from aeon.batch.endpoints import CappedMeter, SharedEndpoints
-from aeon.config.settings import BatchSettings, SweepSettings
+from aeon.config.settings import GroupSettings, SweepSettings
 from aeon.kernel.control import RunControl
-from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.stack.patience import Patience
 
-GroupSettings = BatchSettings | SweepSettings
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -51,13 +49,6 @@ def name_group(settings: GroupSettings) -> str:
     return "sweep" if isinstance(settings, SweepSettings) else "batch"
 
 
-def caps_of(settings: GroupSettings) -> LimitSettings:
-    """What all rows together may spend."""
-    return LimitSettings.model_construct(
-        max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls
-    )
-
-
 def patience_of(settings: GroupSettings, give_up: Callable[[str], None]) -> Patience:
     """How long rows wait for a provider that is down; then `give_up` is called with the reason."""
     key = f"{name_group(settings)}.patience_seconds"
@@ -67,7 +58,7 @@ def patience_of(settings: GroupSettings, give_up: Callable[[str], None]) -> Pati
 def group_endpoints(settings: GroupSettings, control: GroupControl) -> SharedEndpoints:
     """The endpoints that all rows of this process share. They stop `control` when a cap on what all spend is reached,
     and when they are down for longer than the patience lasts."""
-    meter = CappedMeter(caps_of(settings), control.request_stop, name_group(settings))
+    meter = CappedMeter(settings.caps, control.request_stop, name_group(settings))
     return SharedEndpoints(meter, patience_of(settings, control.fail))
 
 

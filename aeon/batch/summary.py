@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.history import GOOD_ENDS
 from aeon.observability.artefacts import replace_file
 from aeon.report.html import render_page
 from aeon.report.words import (
@@ -27,7 +28,6 @@ from aeon.report.words import (
 Line = dict[str, Any]
 AGAIN = ("failed", "interrupted", "invalid", "no result", "not started")
 """How a row or a job may have ended that is run again when its batch or sweep goes on."""
-GOOD = ("converged", "completed")
 SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
 QUANTILES = {"least": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "most": 1.0}
@@ -53,7 +53,7 @@ _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 def is_final(line: Mapping[str, Any]) -> bool:
     """Whether the row or job of a line is done: it ended well, or another start would find the same answers."""
     ended = line["ended"]
-    return ended in GOOD or not (ended in AGAIN or line.get("unusable_calls"))
+    return ended in GOOD_ENDS or not (ended in AGAIN or line.get("unusable_calls"))
 
 
 @dataclass
@@ -185,15 +185,15 @@ def _rank(line: Line, error: str) -> int:
     """The place of a row among those to be looked at: failed, not converged, converged."""
     if line["ended"] in AGAIN or error:
         return 0
-    return 2 if line["ended"] in GOOD else 1
+    return 2 if line["ended"] in GOOD_ENDS else 1
 
 
 def describe_good_ends(summary: Summary) -> str:
     """How many of all rows converged, and how many completed in core mode."""
-    counted = [f"{summary.ends[end]:,} {end}" for end in GOOD if summary.ends[end]]
+    counted = [f"{summary.ends[end]:,} {end}" for end in GOOD_ENDS if summary.ends[end]]
     if len(counted) == 2:
         return f"{counted[0]} and {counted[1]}, of {count_noun(summary.of, 'row')}"
-    end = next((end for end in GOOD if summary.ends[end]), "converged")
+    end = next((end for end in GOOD_ENDS if summary.ends[end]), "converged")
     return f"{summary.ends[end]:,} of {count_noun(summary.of, 'row')} {end}"
 
 
@@ -201,7 +201,7 @@ def _kind_of(end: str) -> str:
     """The style of an end on the page."""
     if end in AGAIN:
         return "bad"
-    return "good" if end in GOOD else "open"
+    return "good" if end in GOOD_ENDS else "open"
 
 
 def _format(name: str, value: float) -> str:

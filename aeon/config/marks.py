@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -55,15 +55,6 @@ def find_code(settings: Settings) -> tuple[str, ...]:
     """The keys by which these settings start code of a person's own: those that are set, and not to
     their default."""
     return tuple(_find_set_code(settings, ""))
-
-
-def leaves_of(key: str, value: Any) -> Iterator[str]:
-    """The keys of the values within a value."""
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            yield from leaves_of(f"{key}.{name}", item)
-    else:
-        yield key
 
 
 def _fields_named(model: type[BaseModel], name: str) -> Iterator[FieldInfo]:

@@ -15,11 +15,12 @@ from aeon.config import origin as origins
 from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.compose.reference import groups
-from aeon.config.marks import leaves_of, mark_at
+from aeon.config.marks import mark_at
 from aeon.config.origin import Origin
 from aeon.config.own_runs import read_trust
 from aeon.config.trusted_folders import require_trust_of_owner
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.domain.values import flatten
 from aeon.files.resources import resource_root
 from aeon.store.settings import CASSETTE_SUFFIX
 
@@ -271,7 +272,7 @@ def _verdict(text: str, folder: Path | None) -> str:
         return "held"
     value = None if override.is_delete() else override.value()
     if "." in key or isinstance(value, dict) or override.is_delete():
-        verdicts = {mark_at(leaf).rule for leaf in leaves_of(key, value)}
+        verdicts = {mark_at(leaf).rule for leaf, _ in flatten(value, key)}
         return verdicts.pop() if len(verdicts) == 1 else "held"
     names = {str(name) for name in (value if isinstance(value, list) else [value])}
     mark = mark_at(key)

@@ -88,10 +88,27 @@ class RaySettings(Value):
     actors_per_node: int = Field(default=1, ge=1)
 
 
-class BatchSettings(Value):
-    """`batch`: how `aeon batch` goes through a dataset. `parallel` counts the rows under way,
-    `patience_seconds` is how long they wait for a provider that is down, `confirm_above_cost` is in
-    the currency of the prices."""
+class GroupSettings(Value):
+    """What the rows of a batch and the jobs of a sweep have: `parallel` counts those under way, the
+    caps count what all of them ask together, and `patience_seconds` is how long they wait for a
+    provider that is down."""
+
+    parallel: int = Field(ge=1)
+    patience_seconds: float = Field(default=600.0, ge=0)
+    max_cost: float | None = Field(default=None, gt=0)
+    max_llm_calls: int | None = Field(default=None, gt=0)
+
+    @property
+    def caps(self) -> LimitSettings:
+        """What all together may spend."""
+        return LimitSettings(
+            max_cost=self.max_cost, max_llm_calls=self.max_llm_calls, max_passes=None
+        )
+
+
+class BatchSettings(GroupSettings):
+    """`batch`: how `aeon batch` goes through a dataset. `confirm_above_cost` is in the currency of
+    the prices."""
 
     parallel: int = Field(default=16, ge=1)
     order: Literal["ended", "dataset"] = "ended"
@@ -99,24 +116,16 @@ class BatchSettings(Value):
     columns: BatchColumns = BatchColumns.model_construct()
     changed: Literal["refuse", "again"] = "refuse"
     confirm_above_cost: float | None = Field(default=None, ge=0)
-    patience_seconds: float = Field(default=600.0, ge=0)
-    max_cost: float | None = Field(default=None, gt=0)
-    max_llm_calls: int | None = Field(default=None, gt=0)
     backend: Literal["local", "ray"] = "local"
     ray: RaySettings = RaySettings.model_construct()
 
 
-class SweepSettings(Value):
-    """`sweep`: how the jobs of a multirun are carried out, `parallel` at once in this process. The
-    caps count what all of them ask together; `patience_seconds` is how long they wait for a
-    provider that is down; `objective` is the path of a number in `result.json`, which a sweeper is
-    given of each job."""
+class SweepSettings(GroupSettings):
+    """`sweep`: how the jobs of a multirun are carried out in this process. `objective` is the path
+    of a number in `result.json`, which a sweeper is given of each job."""
 
     parallel: int = Field(default=4, ge=1)
     fail_fast: bool = False
-    patience_seconds: float = Field(default=600.0, ge=0)
-    max_cost: float | None = Field(default=None, gt=0)
-    max_llm_calls: int | None = Field(default=None, gt=0)
     objective: str | None = None
     resume: Path | None = None
 

@@ -27,6 +27,7 @@ Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 TerminationReason = Literal[
     SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"
 ]
+GOOD_ENDS: tuple[TerminationReason, ...] = ("converged", "completed")
 _OfPlan = Literal["manual_intervention", "refused_action", "conflict", "unanswered_issue"]
 _OfCall = Literal[
     "profile_fallback", "evaluation_unavailable", "refinement_unavailable", "refinement_limit"

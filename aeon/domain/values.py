@@ -3,7 +3,7 @@ values, as they may be shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from ipaddress import ip_address
@@ -28,6 +28,15 @@ from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas
+
+
+def flatten(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """The values within mappings, each with its dotted key below `key`; an empty mapping is a value."""
+    if not isinstance(value, dict) or not value:
+        yield key, value
+        return
+    for name, item in value.items():
+        yield from flatten(item, f"{key}.{name}" if key else name)
 
 
 def show_address(address: str) -> str:

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from aeon.files.secret_forms import mask
-from aeon.files.text import IN_RUN, create_like_folder, encode_json, load_json, unwritable_error
+from aeon.files.text import (
+    IN_RUN,
+    create_like_folder,
+    encode_json,
+    load_json,
+    lock_file,
+    unwritable_error,
+)
 
 
 def encode_line(value: Mapping[str, Any]) -> bytes:
@@ -30,12 +37,7 @@ class JsonLines:
             self._size = self._file.tell()
         except OSError as error:
             raise unwritable_error(self.path, error, IN_RUN) from error
-        with suppress(
-            ImportError, OSError
-        ):  # so that others see that it is written; not every system and disk can
-            from fcntl import LOCK_EX, LOCK_NB, flock
-
-            flock(self._file, LOCK_EX | LOCK_NB)
+        lock_file(self._file)  # so that others see that it is written
 
     def write(self, value: dict[str, Any]) -> None:
         """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is

@@ -1,16 +1,17 @@
 """Text and JSON in files: UTF-8 without lone surrogates, nesting within bounds, files that can be
-written."""
+written, and locked."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from aeon.domain.errors import ArtefactError, TaskTextError
+from aeon.domain.errors import ArtefactError, ConfigError, TaskTextError
 
 Place = tuple[str | int, ...]
 """Where a value stands in a document: keys, and places in lists from 0."""
@@ -141,3 +142,37 @@ def unwritable_error(
         else error.strerror or error
     )
     return ArtefactError(f"{path} cannot be written: {problem}", hint=hint)
+
+
+def lock_file(file: IO[bytes], *, shared: bool = False) -> bool | None:
+    """Lock an open file until it is closed. Returns False when another process holds it, and None
+    where there are no locks: not every system and disk has them."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+
+        flock(file, (LOCK_SH if shared else LOCK_EX) | LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
+
+
+@contextmanager
+def hold(path: Path, named: str, hint: str) -> Iterator[None]:
+    """Hold a file, which is made if it is not there, while the block lasts; `named` and `hint` are
+    for the message. Raises ConfigError when it cannot be written, and when another process holds
+    it."""
+    try:
+        file = path.open("ab")
+        is_held = lock_file(file) is False
+        # Another process may have put a new file in its place before it let go of the old one.
+        is_held |= os.fstat(file.fileno()).st_ino != path.stat().st_ino
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            hint = f"Make it first (mkdir -p {path.parent}), or name a file in another folder."
+        raise ConfigError(unwritable_error(path, error).message, hint=hint) from None
+    with file:
+        if is_held:
+            raise ConfigError(f"{named}: another process is writing it", hint=hint)
+        yield

@@ -31,6 +31,7 @@ from opentelemetry.util.genai.types import Error, InputMessage, OutputMessage, T
 
 from aeon.domain import events as e
 from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment
+from aeon.domain.history import GOOD_ENDS
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.protocols import CALL_HEADERS
 from aeon.llm.settings import ProviderSettings
@@ -133,7 +134,7 @@ class Tracing:
             if self._run.should_capture_content:
                 answer = OutputMessage("assistant", [TextPart(event.answer)], reason)
                 self._run.output_messages = [answer]
-        is_good = reason in ("converged", "completed")
+        is_good = reason in GOOD_ENDS
         self.end(None if is_good else Error(reason.replace("_", " "), reason))
 
     @_take.register

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator
 
 from aeon.config.compose.reference import entries_of
 from aeon.config.settings import Settings
 from aeon.domain.result import RunResult
+from aeon.domain.values import flatten
 from aeon.report.words import shorten
 
 _NOT_COMPARED = {"provider.models"}  # a table in its file, and empty without it
@@ -31,10 +31,10 @@ def list_changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
     default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(
         mode="json", by_alias=True
     )
-    known = dict(_flat(default)) | {
+    known = dict(flatten(default)) | {
         one.path: one.default for one in reversed(entries_of("reasoning"))
     }
-    for key, value in _flat(
+    for key, value in flatten(
         {name: part for name, part in result.configuration.items() if name in default}
     ):
         if known.get(key) != value and key not in _NOT_COMPARED:
@@ -45,11 +45,3 @@ def _show(value: object) -> str:
     """A value as it is typed: a text as it is, anything else as JSON, which YAML reads."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shorten(text, 400)
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, inner in value.items():
-        if isinstance(inner, dict) and inner:
-            yield from _flat(inner, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", inner

@@ -18,7 +18,7 @@ from aeon.config.origin import FILE
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
-from aeon.files.text import load_json
+from aeon.files.text import load_json, lock_file
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
 from aeon.store.settings import SQLITE, read_store_settings
 
@@ -168,18 +168,14 @@ def end_without_result(directory: Path) -> str:
     """How a run without a result ended, as `Listed.ended` names it."""
     if (directory / RESULT).exists():
         return "unreadable"
-    unknown = "unfinished"
-    try:
-        from fcntl import LOCK_NB, LOCK_SH, flock  # not on Windows
-
-        with (directory / "events.jsonl").open("rb") as journal:
-            flock(journal, LOCK_SH | LOCK_NB)
-        unknown = "cut off"
-    except BlockingIOError:
+    is_free = None
+    with suppress(OSError), (directory / "events.jsonl").open("rb") as journal:
+        is_free = lock_file(journal, shared=True)
+    if is_free is False:
         return "running"  # the program that writes the journal has it locked
-    except (ImportError, OSError):
-        pass
-    return "plan" if (directory / "plan.yaml").is_file() else unknown
+    if (directory / "plan.yaml").is_file():
+        return "plan"
+    return "cut off" if is_free else "unfinished"
 
 
 def remove_run(run: Listed, above: Path) -> list[Path]:

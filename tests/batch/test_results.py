@@ -10,7 +10,7 @@ import pytest
 
 from aeon.batch import records
 from aeon.batch.dataset import Common, Dataset, Row, open_dataset
-from aeon.batch.results import Results, in_order, lock
+from aeon.batch.results import Results, in_order
 from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
 
@@ -127,17 +127,6 @@ def test_one_process_writes_a_file(tmp_path: Path) -> None:
         opened(tmp_path / "out", dataset(tmp_path))
     first.close()
     opened(tmp_path / "out", dataset(tmp_path)).close()
-
-
-def test_a_file_that_another_process_has_just_replaced_is_being_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It opened the file before the other put a new one there, and locks it after the other let it go."""
-    fcntl = pytest.importorskip("fcntl")
-    path, new = tmp_path / "out", file_of(tmp_path, "new", line(1))
-    monkeypatch.setattr(fcntl, "flock", lambda _file, _how: new.replace(path))
-    with pytest.raises(ConfigError, match="another process is writing it"), lock(path, "out", ""):
-        pytest.fail("it holds a file that nobody will read")
 
 
 def test_a_link_goes_on_leading_to_the_results(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from aeon.batch.results import lock
 from aeon.config.compose import hydra_private
+from aeon.files.text import hold
 from tests.cli.conftest import RunAeon
 from tests.support.batch_server import BatchServer
 from tests.support.openai_server import Failure, OpenAIServer
@@ -235,7 +235,7 @@ def test_a_multirun_that_another_process_carries_out_is_left_to_it(
         f"A multirun goes on with sweep.resume={tmp_path}/sweep. Did you mean resume="
         in aeon("resume=sweep").err
     )
-    with lock(tmp_path / "sweep" / "multirun.yaml", "", ""):
+    with hold(tmp_path / "sweep" / "multirun.yaml", "", ""):
         ended = aeon("sweep.resume=sweep")
     assert ended.status == 2
     assert (

@@ -18,7 +18,7 @@ from aeon.batch.ray.nodes import Member, Nodes, start_actor
 from aeon.batch.ray.worker import Job
 from aeon.batch.results import problem_line
 from aeon.batch.run import AttendRow, Ended, RowRunner
-from aeon.batch.runner import GroupControl, caps_of
+from aeon.batch.runner import GroupControl
 from aeon.config.settings import BatchSettings
 from aeon.config.state import state_folder
 from aeon.domain.errors import AeonError, Unexpected
@@ -43,7 +43,7 @@ class Cluster:
             here = ray.get_runtime_context().get_node_id()
             of_batch = self._running.folder, runner.aeon.settings.store.own_backend, state_folder()
             self._answers = start_actor(ray, Answers, here, *of_batch, num_cpus=0)
-            self._limits = start_actor(ray, Limits, here, caps_of(settings), num_cpus=0)
+            self._limits = start_actor(ray, Limits, here, settings.caps, num_cpus=0)
             self._of_actor(self._answers.open)
             self._nodes = Nodes(ray, job, settings.ray.actors_per_node, self._answers, self._limits)
         except BaseException:

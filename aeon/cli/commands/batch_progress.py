@@ -16,7 +16,7 @@ from aeon.batch.dataset import Row
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.results import ReaderGone
 from aeon.batch.runner import GroupControl
-from aeon.batch.summary import AGAIN, GOOD, Line, Summary, write_page
+from aeon.batch.summary import AGAIN, Line, Summary, write_page
 from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.progress.plain import Display
 from aeon.cli.terminal.questions import at_terminal, confirm
@@ -24,6 +24,7 @@ from aeon.cli.terminal.status import FAILED, NOT_CONVERGED, status_of_all
 from aeon.cli.terminal.streams import say, warn
 from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError, StopRequested, StoreFailed
+from aeon.domain.history import GOOD_ENDS
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
 
@@ -70,7 +71,7 @@ def _say_how_to_go_on(reason: str, out: Path | None) -> None:
 
 def _status(summary: Summary, control: GroupControl) -> int:
     statuses = {FAILED} if summary.failed else set()
-    if summary.ends.keys() - set(GOOD):
+    if summary.ends.keys() - set(GOOD_ENDS):
         statuses.add(NOT_CONVERGED)
     return status_of_all(control, statuses)
 

@@ -15,7 +15,6 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from aeon.app.directory import claim_sweep_directory
-from aeon.batch.results import lock
 from aeon.cli.job.job import hydra_errors, run_job
 from aeon.cli.job.multirun import (
     compare_jobs,
@@ -39,6 +38,7 @@ from aeon.config.load import settings_from
 from aeon.config.settings import SweepSettings
 from aeon.domain.errors import ConfigError
 from aeon.files.pinned import Pinned, list_pinned, pin
+from aeon.files.text import hold
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.compare.forms import COLUMNS_OF_JOBS, write_csv
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here
@@ -70,7 +70,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     sweep = Sweep(settings, directory, constant)
     sweep.plan(planned)
     mark = directory / "multirun.yaml"
-    with lock(mark, f"sweep.resume={directory}", "Wait for its end, or stop it."):
+    with hold(mark, f"sweep.resume={directory}", "Wait for its end, or stop it."):
         if settings.sweep.resume:
             sweep.done, sweep.before = find_done(directory)
         if planned and len(sweep.done) == len(planned):

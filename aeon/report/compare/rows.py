@@ -18,6 +18,8 @@ from typing import Any
 
 from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.history import GOOD_ENDS
+from aeon.domain.values import flatten
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.text import load_json
 from aeon.observability.artefacts import RESULT
@@ -42,7 +44,6 @@ BEFORE = ".before"
 """Where a multirun that goes on keeps what its jobs had left that are run again."""
 STATUS = Path(".hydra") / "exit_status"
 """The file of a multirun's job that holds its exit status."""
-GOOD = ("converged", "completed")
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
 _FAILED = 1  # the status of a job that could not leave one
 _SWEEP = "multirun.yaml"
@@ -100,7 +101,7 @@ class ComparedRun:
     @property
     def is_good(self) -> bool:
         """Whether it came to a good end, without a fallback."""
-        return self.ended in GOOD and not self.without
+        return self.ended in GOOD_ENDS and not self.without
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
     and reviews."""
     if run.error:
         yield run.error
-    elif run.ended not in GOOD:
+    elif run.ended not in GOOD_ENDS:
         yield from _list_missed(run, result)
     left = Counter((result.get("steps_left") or {}).values())
     for state, number in left.items():
@@ -324,20 +325,7 @@ def _describe_request(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: value for key, value in _flat(configuration).items() if key.split(".")[0] not in _APART
-    }
-
-
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(value, dict) or not value:
-        return {path: value}
-    below = f"{path}." if path else ""
-    return {
-        key: leaf
-        for name, part in value.items()
-        for key, leaf in _flat(part, f"{below}{name}").items()
-    }
+    return {key: value for key, value in flatten(configuration) if key.split(".")[0] not in _APART}
 
 
 def _thresholds(configuration: Mapping[str, Any]) -> dict[str, float]:

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from aeon.domain.history import GOOD_ENDS
 from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.effects import Effect, collect_values
 from aeon.report.compare.forms import format_figure
-from aeon.report.compare.rows import GOOD, SCORES, ComparedRun, Comparison, show
+from aeon.report.compare.rows import SCORES, ComparedRun, Comparison, show
 from aeon.report.scores import NOTICEABLE
 from aeon.report.words import count_noun, list_names, one_line
 
@@ -67,7 +68,7 @@ def _count_without_result(runs: Sequence[ComparedRun]) -> Iterator[str]:
 
 def describe_fallbacks(runs: Sequence[ComparedRun]) -> str:
     """That runs with a good end did without a tool, a server or a review."""
-    number = sum(run.ended in GOOD and run.without > 0 for run in runs)
+    number = sum(run.ended in GOOD_ENDS and run.without > 0 for run in runs)
     if not number:
         return ""
     return f"{count_noun(number, 'run')} with a good end did without a tool, a server or a review."
@@ -244,7 +245,7 @@ def _ends(first: ComparedRun, second: ComparedRun) -> Iterator[str]:
 
 
 def _verb(end: str) -> str:
-    return end if end in (*GOOD, "failed") else f"ended {end.replace('_', ' ')}"
+    return end if end in (*GOOD_ENDS, "failed") else f"ended {end.replace('_', ' ')}"
 
 
 def _tokens(first: ComparedRun, second: ComparedRun) -> str:
