@@ -33,6 +33,7 @@ from openai import (
 from aeon.domain.values import LOOPBACK, is_loopback_name
 from aeon.llm.openai.answer import assemble, is_stream
 from aeon.llm.openai.endpoint import Endpoint, Response
+from aeon.llm.openai.plain_socket import find_plain_socket, receive, send
 from aeon.llm.openai.tokens import load_token_provider
 from aeon.llm.protocols import CALL_HEADERS
 
@@ -80,6 +81,7 @@ class _TimedConnection:
 
     def __init__(self, inner: Any, opened: set[_TimedConnection]) -> None:
         self._inner = inner
+        self._plain = find_plain_socket(inner)
         self._head = b""
         self._opened = opened
         opened.add(self)
@@ -87,7 +89,10 @@ class _TimedConnection:
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if self._head:
             self.write(b"", timeout)
-        read: bytes = self._inner.read(max_bytes, _request.seconds_left(timeout))
+        seconds = _request.seconds_left(timeout)
+        if self._plain is not None:
+            return receive(self._plain, max_bytes, seconds)
+        read: bytes = self._inner.read(max_bytes, seconds)
         return read
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -96,7 +101,11 @@ class _TimedConnection:
             self._head = bytes(buffer)
             return
         whole, self._head = self._head + buffer, b""
-        self._inner.write(whole, _request.seconds_left(timeout))
+        seconds = _request.seconds_left(timeout)
+        if self._plain is not None:
+            send(self._plain, whole, seconds)
+        else:
+            self._inner.write(whole, seconds)
 
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
