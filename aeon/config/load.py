@@ -66,6 +66,11 @@ def settings_from(cfg: DictConfig) -> Settings:
         raise settings_error(error, Settings, values) from None
     if mistaken := list(_truths_as_numbers(values, settings.model_dump(by_alias=True))):
         raise ConfigError(f"{', '.join(mistaken)}: must be a number, not true or false")
+    return _read_named_files(settings)
+
+
+def _read_named_files(settings: Settings) -> Settings:
+    """The settings with what stands in files of criteria, of memory and of the answer's schema."""
     convergence, answer, memory = settings.convergence, settings.answer, settings.memory
     if convergence.criteria_file is not None:
         read = _read_values(

@@ -111,22 +111,26 @@ def _imported(path: Path, folder: Path) -> Iterator[Path]:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return  # nothing of it can be run
+    for level, name in _list_imports(tree):
+        # A program finds modules beside it, a module those of the folder.
+        starts = [path.parents[level - 1]] if level else [folder, path.parent]
+        for start in starts:
+            if name and start.is_relative_to(folder):
+                yield from module_files(name, start)
+        yield from _packages_around(path, folder)
+
+
+def _list_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The modules that may be imported, each with how many folders up it is looked for, 0 for the
+    usual places."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [(0, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+            yield from ((0, alias.name) for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            names = [(node.level, module)]
-            names += [(node.level, f"{module}.{alias.name}".strip(".")) for alias in node.names]
-        else:
-            continue
-        for level, name in names:
-            # A program finds modules beside it, a module those of the folder.
-            starts = [path.parents[level - 1]] if level else [folder, path.parent]
-            for start in starts:
-                if name and start.is_relative_to(folder):
-                    yield from module_files(name, start)
-        yield from _packages_around(path, folder)
+            yield node.level, module
+            for alias in node.names:
+                yield node.level, f"{module}.{alias.name}".strip(".")
 
 
 def _packages_around(path: Path, folder: Path) -> Iterator[Path]:

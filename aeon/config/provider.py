@@ -137,17 +137,21 @@ def _settle(
     else:
         calls_models = bool(address or given.client or environ.get("OPENAI_API_KEY"))
     if not calls_models:
-        # Nobody has to wait for a provider that makes up its answers, unless a person has said so.
-        usual = RetrySettings()
-        waits = {name: value for name, value in given.retry if value != getattr(usual, name)}
-        retry = SIMULATED_RETRY.model_copy(update=waits)
-        return SimulatedProvider.model_validate(
-            {**_select_values(given, SimulatedProvider), "model": "simulated", "retry": retry}
-        )
+        return _settle_simulated(given)
     # A server of one's own may need no key; OpenAI's does.
     needs_key = given.require_key and not address
     return OpenAIProvider.model_validate(
         {**_select_values(given, OpenAIProvider), "require_key": needs_key}
+    )
+
+
+def _settle_simulated(given: AutoProvider) -> SimulatedProvider:
+    # Nobody has to wait for a provider that makes up its answers, unless a person has said so.
+    usual = RetrySettings()
+    waits = {name: value for name, value in given.retry if value != getattr(usual, name)}
+    retry = SIMULATED_RETRY.model_copy(update=waits)
+    return SimulatedProvider.model_validate(
+        {**_select_values(given, SimulatedProvider), "model": "simulated", "retry": retry}
     )
 
 

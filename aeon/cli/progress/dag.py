@@ -135,13 +135,21 @@ class _Lanes:
         first, last = min({column, *joined}), max({column, *joined})
         text = ""
         for place, lane in enumerate(self.columns):
-            across = first <= place <= last
             if place == column:
                 text += NODE
             elif place in joined:
                 sides = "╰╯┴" if place in ended else "├┤┼"
-                text += sides[0 if place == first else 1 if place == last else 2]
+                text += _pick_side(sides, is_first=place == first, is_last=place == last)
+            elif lane:
+                text += "│"
             else:
-                text += "│" if lane else "─" if across else " "
-            text += "─" if across and place < last else " "
+                text += "─" if first <= place <= last else " "
+            text += "─" if first <= place < last else " "
         return text
+
+
+def _pick_side(sides: str, *, is_first: bool, is_last: bool) -> str:
+    """The sign of a lane that is joined: at the left end, at the right end, or between."""
+    if is_first:
+        return sides[0]
+    return sides[1] if is_last else sides[2]

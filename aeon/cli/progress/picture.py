@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from textwrap import wrap
 
@@ -105,12 +105,7 @@ def _head(view: RunView, now: datetime, width: int) -> list[Text]:
         Text.assemble("  ", line)
         for line in _lines(_flow(_course(view, now), _DOT, width - 2), width - 2)
     ]
-    calls = [one for one in view.in_flight.values() if one.call != "step" and _wait_text(one, now)]
-    waits = [
-        f"{one.step_id or _DOING.get(one.call, one.call)} {_wait_text(one, now)}"
-        for one in calls[:_MOST_WAITS]
-    ]
-    head += _lines((f"  ↻ {text}" for text in waits), width, "yellow")
+    head += _lines(_list_waits(view, now), width, "yellow")
     if view.stopped:
         left = max(0.0, view.grace_seconds - (now - view.stopped).total_seconds())
         for line in stopping(view, left):
@@ -132,14 +127,21 @@ def _course(view: RunView, now: datetime) -> list[str]:
             items.append(f"{doing} {took}".rstrip())
     seconds = seconds_left(view, now)
     items.append("" if seconds is None else f"about {_round_up(seconds)} left")
-    if not view.recording:
-        caps = view.limits
-        items.append(f"{view.tokens:,}{_of(caps.max_tokens)} tokens" if view.tokens else "")
-        items.append(f"cost {view.cost:.4f}{_of(caps.max_cost)}" if view.cost else "")
+    return items if view.recording else [*items, *_list_used(view)]
+
+
+def _list_used(view: RunView) -> Iterator[str]:
+    """What the run has used, and of how much."""
+    caps = view.limits
+    if view.tokens:
+        yield f"{view.tokens:,}{_of(caps.max_tokens)} tokens"
+    if view.cost:
+        yield f"cost {view.cost:.4f}{_of(caps.max_cost)}"
+    if view.requests:
         requests = count_noun(view.requests, "request")
-        items.append(requests.replace(" ", f"{_of(caps.max_llm_calls)} ") if view.requests else "")
-        items.append(f"answered by {one_line(view.endpoint, 24)}" if view.fell_back else "")
-    return items
+        yield requests.replace(" ", f"{_of(caps.max_llm_calls)} ")
+    if view.fell_back:
+        yield f"answered by {one_line(view.endpoint, 24)}"
 
 
 def _of(cap: float | None) -> str:
@@ -234,6 +236,13 @@ def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView
         if len(drawn[0][0]) <= most
         else []
     )
+
+
+def _list_waits(view: RunView, now: datetime) -> Iterator[str]:
+    calls = [one for one in view.in_flight.values() if one.call != "step" and _wait_text(one, now)]
+    for one in calls[:_MOST_WAITS]:
+        what = one.step_id or _DOING.get(one.call, one.call)
+        yield f"  ↻ {what} {_wait_text(one, now)}"
 
 
 def _texts(view: RunView, width: int, rows: int) -> list[Text]:

@@ -119,15 +119,16 @@ class Screen(Display):
         now = self._render_text(Text("\n").join(lines)).split("\n") if lines else []
         if above or now != self._drawn or last:
             texts = [f"{_CLEAR_LINE}{text}" for text in (*above, *now)]
-            # A terminal that has become narrower has broken the lines of the old picture.
-            up = sum(max(1, -(-cells // (width + 1))) for cells in self._cells) - 1
-            home = f"\x1b[{up}A\r" if up > 0 else "\r"
-            self._write(
-                f"{_BEGIN}{home}"
-                + "\r\n".join([*texts, ""] if last else texts)
-                + f"{_CLEAR_REST}{_END}"
-            )
-            self._drawn, self._cells = now, [cell_len(line.plain.rstrip()) for line in lines]
+            written = "\r\n".join([*texts, ""] if last else texts)
+            self._write(f"{_BEGIN}{self._move_up(width + 1)}{written}{_CLEAR_REST}{_END}")
+            self._drawn = now
+            self._cells = [cell_len(line.plain.rstrip()) for line in lines]
+
+    def _move_up(self, width: int) -> str:
+        """What moves the cursor to the beginning of the old picture."""
+        # A terminal that has become narrower has broken its lines.
+        rows = sum(max(1, -(-cells // width)) for cells in self._cells)
+        return f"\x1b[{rows - 1}A\r" if rows > 1 else "\r"
 
     def _size(self) -> tuple[int, int]:
         with suppress(OSError, ValueError):

@@ -178,6 +178,14 @@ class RunView:
             case e.ProfileUpdated():
                 self.ttl_allocated = event.transition.ttl_after
 
+    def _start_step(self, step: PlanStep) -> None:
+        view = self._step_view(step)
+        view.started = self.now
+        view.runs += 1
+        calls = [call for call in self.in_flight.values() if call.step_id == step.step_id]
+        begun = any(call.begun for call in calls)
+        view.queued = self.watched and not begun and step.tool is None
+
     def _track_steps(self, event: e.Event) -> None:
         match event:
             case e.CycleStarted(plan=Plan()) if self.expected is None:
@@ -188,14 +196,7 @@ class RunView:
             case e.Refined():
                 self._replan(event.plan)
             case e.StepStarted():
-                view = self._step_view(event.step)
-                view.started, view.runs = self.now, view.runs + 1
-                begun = any(
-                    call.begun
-                    for call in self.in_flight.values()
-                    if call.step_id == event.step.step_id
-                )
-                view.queued = self.watched and not begun and event.step.tool is None
+                self._start_step(event.step)
             case e.StepFinished():
                 self._end_step(event.step)
             case e.ToolStarted() if event.step_id in self.steps:

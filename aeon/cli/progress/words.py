@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from pydantic_core import from_json
@@ -12,9 +13,9 @@ from pydantic_core import from_json
 from aeon.cli.progress.view import SCORES, RunView, was_called
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores
-from aeon.domain.plan import PlanStep
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import RefinementRecord
-from aeon.domain.report import SEVERITIES
+from aeon.domain.report import SEVERITIES, ValidationIssue
 from aeon.report.ending import open_questions
 from aeon.report.words import count_noun, format_clock, list_names, one_line, round_down, tool_label
 from aeon.store.cassette import Provenance
@@ -90,41 +91,45 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
     match event:
         case e.PlanMade(plan=plan):
             size = f"{count_noun(len(plan.steps), 'step')} in {count_noun(event.layers, 'layer')}"
-            rows = [
-                f"{_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}"
-                for step in plan.steps
-            ]
-            more = [f"and {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else []
             expected = f"about {count_noun(event.expected_calls, 'LLM cycle')} expected"
-            return [
-                f"plan  {size}, {expected}",
-                *(f"  {row}" for row in (*rows[:_MOST_ROWS], *more)),
-            ]
+            return [f"plan  {size}, {expected}", *_list_steps(plan)]
         case e.StepStarted(step=step):
             return [
                 _join(event.pass_number, f"step {_number(step)}", f"{tool_label(step.tool)}started")
             ]
         case e.StepFinished():
             return _end_of_step(event, view)
-        case e.ToolCalled(result=result):
-            failed = f"{'failed' if was_called(result) else 'not called'} ({result.error_kind})"
-            cut = f", {result.cut:,} characters cut" if result.cut else ""
-            outcome = f"{failed if result.error_kind else 'gave a result'}{cut}"
-            took = "" if view.recording else f"{result.seconds:.1f}s"
-            how = (
-                (f"{outcome}, replayed: it was not called again",)
-                if result.replayed
-                else (outcome, took)
-            )
-            return [
-                _join(
-                    event.site.pass_number,
-                    "tool",
-                    _target(one_line(result.tool), event.step_id),
-                    *how,
-                )
-            ]
+        case e.ToolCalled():
+            return [_end_of_tool(event, view)]
     return []
+
+
+def _list_steps(plan: Plan) -> Iterator[str]:
+    for step in plan.steps[:_MOST_ROWS]:
+        yield f"  {_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}"
+    if len(plan.steps) > _MOST_ROWS:
+        yield f"  and {len(plan.steps) - _MOST_ROWS} more"
+
+
+def _end_of_tool(event: e.ToolCalled, view: RunView) -> str:
+    result = event.result
+    outcome = "gave a result"
+    if result.error_kind:
+        outcome = f"{'failed' if was_called(result) else 'not called'} ({result.error_kind})"
+    if result.cut:
+        outcome += f", {result.cut:,} characters cut"
+    took = "" if view.recording else f"{result.seconds:.1f}s"
+    if result.replayed:
+        outcome += ", replayed: it was not called again"
+        took = ""
+    target = _target(one_line(result.tool), event.step_id)
+    return _join(event.site.pass_number, "tool", target, outcome, took)
+
+
+def _count_issues(issues: Sequence[ValidationIssue]) -> str:
+    severities = Counter(issue.severity for issue in issues)
+    each = [f"{severities[one]} {one}" for one in reversed(SEVERITIES) if severities[one]]
+    return f"{count_noun(len(issues), 'issue')} ({', '.join(each)})" if each else "no issues"
 
 
 def _end_of_step(event: e.StepFinished, view: RunView) -> list[str]:
@@ -161,18 +166,8 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
                 _join(event.pass_number, "convergence", _scores(assessment.scores, view), verdict)
             ]
         case e.Validated(report=report):
-            severities = Counter(issue.severity for issue in report.issues)
-            each = ", ".join(
-                f"{severities[one]} {one}" for one in reversed(SEVERITIES) if severities[one]
-            )
-            found = f"{count_noun(len(report.issues), 'issue')} ({each})" if each else "no issues"
-            return [
-                _join(
-                    event.pass_number,
-                    f"validation of {report.artifact_type.replace('_', ' ')}",
-                    found,
-                )
-            ]
+            what = f"validation of {report.artifact_type.replace('_', ' ')}"
+            return [_join(event.pass_number, what, _count_issues(report.issues))]
         case e.Refined(refinement=record):
             questions = [
                 _join(event.pass_number, "question", one)

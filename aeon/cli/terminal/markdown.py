@@ -6,6 +6,7 @@ from io import StringIO
 from itertools import groupby
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.syntax import Syntax
@@ -32,12 +33,7 @@ def render_markdown(text: str, width: int) -> str:
     ):
         if is_code:
             for block in group:
-                # Its lines are not wrapped, so that it can be copied.
-                language = (block.info.split() or ["text"])[0]
-                code = Syntax(
-                    block.content, language, theme="ansi_dark", background_color="default"
-                )
-                console.print("", code.highlight(block.content), sep="\n", soft_wrap=True)
+                _print_code(console, block)
             continue
         markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
         markdown.parsed = list(group)
@@ -46,3 +42,10 @@ def render_markdown(text: str, width: int) -> str:
         console.print(markdown)
     rendered: str = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip(" ") for line in rendered.splitlines())
+
+
+def _print_code(console: Console, block: Token) -> None:
+    language = (block.info.split() or ["text"])[0]
+    code = Syntax(block.content, language, theme="ansi_dark", background_color="default")
+    # Its lines are not wrapped, so that it can be copied.
+    console.print("", code.highlight(block.content), sep="\n", soft_wrap=True)

@@ -52,19 +52,21 @@ def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) ->
             return INTERRUPTED
         if os.environ.get("HYDRA_FULL_ERROR", "0") not in ("", "0"):
             traceback.print_exc()
-        shortage = find_shortage(error)
-        if shortage is not None and not isinstance(error, ConfigError):
-            said = error.message if isinstance(error, AeonError) else shortage.message
-            said += "" if shortage.message in said else f" ({shortage.message})"
-            say(hide_keys(f"Error: {said}\n{shortage.hint}"))
-            return FAILED
-        if isinstance(error, AeonError):
-            say(hide_keys(f"Error: {error.message}\n{error.hint}".rstrip("\n")))
-            return USAGE if isinstance(error, ConfigError) else FAILED
-        said = f"{type(error).__name__}: {error}"
-        say(hide_keys(f"Error: Aeon failed unexpectedly: {said}"))
-        say("HYDRA_FULL_ERROR=1 in the environment shows where.")
-        return FAILED
+        say(hide_keys(f"Error: {_explain(error)}"))
+        return USAGE if isinstance(error, ConfigError) else FAILED
+
+
+def _explain(error: BaseException) -> str:
+    """What went wrong, and below it what helps."""
+    shortage = None if isinstance(error, ConfigError) else find_shortage(error)
+    if shortage is not None:
+        message = error.message if isinstance(error, AeonError) else shortage.message
+        cause = "" if shortage.message in message else f" ({shortage.message})"
+        return f"{message}{cause}\n{shortage.hint}"
+    if isinstance(error, AeonError):
+        return f"{error.message}\n{error.hint}".rstrip("\n")
+    problem = f"Aeon failed unexpectedly: {type(error).__name__}: {error}"
+    return f"{problem}\nHYDRA_FULL_ERROR=1 in the environment shows where."
 
 
 def _is_interruption(error: BaseException | None) -> bool:
