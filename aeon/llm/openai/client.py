@@ -33,8 +33,8 @@ from openai import (
 from aeon.domain.values import LOOPBACK, is_loopback_name
 from aeon.llm.openai.answer import assemble, is_stream
 from aeon.llm.openai.endpoint import Endpoint, Response
-from aeon.llm.openai.plain_socket import find_plain_socket, receive, send
 from aeon.llm.openai.tokens import load_token_provider
+from aeon.llm.plain_socket import find_plain_socket, receive, send
 from aeon.llm.protocols import CALL_HEADERS
 
 MAX_BYTES = 32 * 1024 * 1024

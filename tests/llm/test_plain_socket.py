@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import httpcore2
 import pytest
 
-from aeon.llm.openai.plain_socket import find_plain_socket, receive, send
+from aeon.llm.plain_socket import find_plain_socket, receive, send
 
 LONG = b"x" * 5_000_000
 AT_ONCE = 0.05
