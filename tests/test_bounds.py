@@ -39,11 +39,8 @@ NO_PARTICIPLES = re.compile(
 
 PARTICIPLES = frozenset(
     {
-        "_allowed_seconds",
-        "_asked_seconds",
         "_changed_components",
         "_configured_for",
-        "_given_up",
         "_imported",
         "_lost_reviews",
         "_missing_option",
@@ -55,7 +52,6 @@ PARTICIPLES = frozenset(
         "_pending",
         "_reading_pinned_files",
         "_sealed_here",
-        "_stored_response",
         "_trusted_project",
         "_verified",
         "_written",
@@ -64,16 +60,12 @@ PARTICIPLES = frozenset(
         "given_hashes",
         "known_paths",
         "named",
-        "named_endpoints",
         "named_file",
         "packaged_config_dir",
         "packaged_files",
-        "packaged_prompts",
         "passing_folder",
         "prepared_run",
-        "shaping_settings",
         "shown",
-        "shown_path",
         "stopping",
         "trusted_by_asking",
         "trusted_project",
@@ -84,12 +76,7 @@ PARTICIPLES = frozenset(
 
 SHARED = frozenset(
     {
-        "Endpoint",
         "Entry",
-        "Environment",
-        "Finding",
-        "Outcome",
-        "Request",
         "Threads",
     }
 )

@@ -15,7 +15,7 @@ from aeon.domain.request import CallName, LLMRequest, Message, Parameters, Role,
 from aeon.llm.exchange import exchange
 from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
-from aeon.llm.stack.build import Endpoint, Endpoints
+from aeon.llm.stack.build import EndpointAdapter, Endpoints
 from aeon.llm.stack.limits import LimitSettings
 
 ROLE_CALLS: Mapping[Role, tuple[CallName, CallName]] = {
@@ -72,7 +72,9 @@ def check_roles(shared: Process) -> Iterator[RoleCheck]:
         yield check
 
 
-def _ask(shared: Process, endpoint: Endpoint, check: RoleCheck, parameters: Parameters) -> bool:
+def _ask(
+    shared: Process, endpoint: EndpointAdapter, check: RoleCheck, parameters: Parameters
+) -> bool:
     once = endpoint.retry.model_copy(update={"attempts": 1, "max_wait_seconds": 0.0})
     alone = stack.run_stack(
         Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once

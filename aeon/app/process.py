@@ -17,7 +17,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
 from aeon.llm.custom import CustomAdapter, load_adapter
 from aeon.llm.custom import describe_given as describe_given_adapter
-from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
+from aeon.llm.prices import AnyEndpoint, name_endpoints, price_list
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.protocols import close
 from aeon.llm.schemas import SchemaLibrary
@@ -31,7 +31,7 @@ from aeon.llm.settings import (
     SimulatedProvider,
 )
 from aeon.llm.stack import build as stack
-from aeon.llm.stack.build import Endpoint, Endpoints
+from aeon.llm.stack.build import EndpointAdapter, Endpoints
 from aeon.llm.stack.endpoint_state import EndpointState
 from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.patience import Patience
@@ -201,8 +201,8 @@ def process_stack(
 ) -> Endpoints:
     """The endpoints of a definite provider; each connects with its first call. `own` is the adapter of
     `provider=custom` where a program gives it; the caller closes it. Raises ConfigError."""
-    named = named_endpoints(settings)
-    made: list[Endpoint] = []
+    named = name_endpoints(settings)
+    made: list[EndpointAdapter] = []
     try:
         for number, (name, endpoint) in enumerate(named, start=1):
             of_first = own if number == 1 else None
@@ -210,7 +210,7 @@ def process_stack(
             has_next = number < len(named)
             state = _endpoint_state(name, endpoint, has_next=has_next)
             made.append(
-                Endpoint(
+                EndpointAdapter(
                     name,
                     adapter,
                     endpoint.retry,

@@ -26,7 +26,7 @@ from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
 from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel.event_stream import EventStream
-from aeon.llm.prompts import PromptLibrary, shown_path
+from aeon.llm.prompts import PromptLibrary, show_path
 from aeon.llm.protocols import close
 from aeon.memory.run_memory import RunMemory
 from aeon.plan.deltas import apply_actions
@@ -110,7 +110,7 @@ def _not_shown(prompts: PromptLibrary, request: LLMRequest) -> Iterator[str]:
         needed.append(("the step", "{{ step.description }}", _SENTINEL_GOAL))
     for what, variable, sentinel in needed:
         if sentinel not in text:
-            where = shown_path(prompts.file_to_correct(request.call))
+            where = show_path(prompts.file_to_correct(request.call))
             yield f"{where}: a prompt of the call {request.call!r} does not show {what}: {variable}"
 
 

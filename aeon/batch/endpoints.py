@@ -10,7 +10,7 @@ from dataclasses import replace
 from aeon.app.process import process_stack
 from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.request import LLMAdapter
-from aeon.llm.prices import AnyEndpoint, named_endpoints
+from aeon.llm.prices import AnyEndpoint, name_endpoints
 from aeon.llm.settings import EndpointSettings, ProviderSettings, SimulatedProvider
 from aeon.llm.stack.build import Endpoints
 from aeon.llm.stack.endpoint_state import EndpointState
@@ -55,7 +55,7 @@ class SharedEndpoints:
             key = provider.model_dump_json()
             if key not in self._opened:
                 self._opened[key] = process_stack(provider, environ, own)
-            named = [settings for _, settings in named_endpoints(provider)]
+            named = [settings for _, settings in name_endpoints(provider)]
             states = [
                 self._states.setdefault(
                     _server_of(settings, has_next=endpoint.has_next), endpoint.state

@@ -113,10 +113,10 @@ def price_list(settings: AnyEndpoint) -> PriceList:
 
 def price_book(settings: ProviderSettings) -> PriceBook:
     """The prices of a provider and its fallbacks."""
-    return PriceBook({name: price_list(endpoint) for name, endpoint in named_endpoints(settings)})
+    return PriceBook({name: price_list(endpoint) for name, endpoint in name_endpoints(settings)})
 
 
-def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
+def name_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
     """A provider and its fallbacks, in the order they are asked; a second one of a name is
     `NAME-2`."""
     found: dict[str, AnyEndpoint] = {}

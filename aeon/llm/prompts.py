@@ -1,7 +1,8 @@
-"""Prompt templates: where each is found, how it is rendered, and what is checked before a run begins.
+"""Prompt templates: where each is found, how it is rendered, and what is checked before a run
+begins.
 
-What a set does not have comes from `default`, and what a person's folder does not have comes from the packaged one,
-file by file. Tasks and outputs only ever enter as values.
+What a set does not have comes from `default`, and what a person's folder does not have comes from
+the packaged one, file by file. Tasks and outputs only ever enter as values.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def fence(value: Any, label: str, **attributes: Any) -> str:
-    """Data between tags that it cannot close, on lines of its own: `<label-CODE attr="..">` and `</label-CODE>`. CODE
-    is twelve letters of the data's SHA-256, so that nobody who writes the data can name it, and equal data are equal
-    text. None is empty text, other values but text JSON; attributes that are None are left out. ValueError for a label
-    that is no name of a tag."""
+    """Data between tags that it cannot close, on lines of its own: `<label-CODE attr="..">` and
+    `</label-CODE>`. CODE is twelve letters of the data's SHA-256, so that nobody who writes the
+    data can name it, and equal data are equal text. None is empty text, other values but text JSON;
+    attributes that are None are left out. ValueError for a label that is no name of a tag."""
     text = value if isinstance(value, str) else "" if value is None else to_json(value)
     given = tuple([(name, str(each)) for name, each in attributes.items() if each is not None])
     # The short texts of a run, such as its steps and their outputs, stand in most of its prompts.
@@ -82,12 +83,14 @@ def _attribute(value: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets and paths too."""
+    """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets
+    and paths too."""
     return _ENCODER.encode(value)
 
 
 def to_json_lines(value: Any) -> str:
-    """JSON with one item of a list, or one member of a mapping, on each line; lists in a mapping likewise."""
+    """JSON with one item of a list, or one member of a mapping, on each line; lists in a mapping
+    likewise."""
     if isinstance(value, Mapping):
         members = [
             f"{to_json(str(name))}:{(to_json_lines if isinstance(member, list | tuple) else to_json)(member)}"
@@ -123,6 +126,25 @@ _FORMAT = {
 }
 
 
+def _check_operation(operator: str, left: Any, right: Any) -> None:
+    """Raise ValueError or TooMuchWork for an operation that would take too long, or too much
+    memory."""
+    sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
+    numbers = [each for each in (left, right) if isinstance(each, int)]
+    match operator:
+        case "*":
+            if sizes and numbers and sizes[0] * numbers[0] > MOST_CHARACTERS:
+                raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
+        case "+":
+            check_characters(sum(sizes))
+        case "**":
+            if max(map(abs, numbers), default=0) > _MOST_EXPONENT:
+                raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
+        case "%":
+            if isinstance(left, str):
+                _check_widths(left)
+
+
 def _check_widths(text: str) -> None:
     if _WIDE.search(text):
         raise ValueError("a width in a format is a number of at most three digits")
@@ -135,7 +157,8 @@ def _format(text: str, *values: Any, **named: Any) -> str:
 
 def _join(pieces: Iterable[str]) -> str:
     """The text of a template or a part of one. Raises TooMuchWork."""
-    joined, size = [], 0
+    joined = []
+    size = 0
     for piece in pieces:
         size += len(piece)
         check_characters(size)
@@ -143,21 +166,12 @@ def _join(pieces: Iterable[str]) -> str:
     return "".join(joined)
 
 
-class _Environment(ImmutableSandboxedEnvironment):
+class _PromptEnvironment(ImmutableSandboxedEnvironment):
     concat = staticmethod(_join)
     intercepted_binops = frozenset({"*", "**", "%", "+"})
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
-        numbers = [each for each in (left, right) if isinstance(each, int)]
-        if operator == "*" and sizes and numbers and sizes[0] * numbers[0] > MOST_CHARACTERS:
-            raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
-        if operator == "+":
-            check_characters(sum(sizes))
-        if operator == "**" and any(abs(number) > _MOST_EXPONENT for number in numbers):
-            raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
-        if operator == "%" and isinstance(left, str):
-            _check_widths(left)
+        _check_operation(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
     def call(self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -177,7 +191,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         return not is_padding and super().is_safe_attribute(obj, attr, value)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        # The member of a mapping of JSON is what a template asks for most; the usual way there is an exception.
+        # The member of a mapping of JSON is what a template asks for most; the usual way there is
+        # an exception.
         if type(obj) is dict and attribute in obj and not hasattr(dict, attribute):
             return obj[attribute]
         if type(obj) is LoopContext and attribute in _OF_A_LOOP:
@@ -189,8 +204,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         return {**self.globals, **(d or {})}
 
 
-ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, auto_reload=False, **_FORMAT)
-"""Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""
+ENVIRONMENT: Environment = _PromptEnvironment(
+    undefined=StrictUndefined, auto_reload=False, **_FORMAT
+)
+"""Sandboxed, and its templates render equal values to equal text. Each library has its own
+overlay."""
 ENVIRONMENT.filters.update(FILTERS)
 ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines, format=_format)
 ENVIRONMENT.globals.pop("lipsum")
@@ -202,8 +220,8 @@ _schema_json = once_per_schema(to_json)
 
 
 class PromptLibrary:
-    """The templates of one prompt set, compiled once; safe to use from many threads. `directory` is a person's folder
-    of prompt sets, looked in first. Raises PromptError if it holds none."""
+    """The templates of one prompt set, compiled once; safe to use from many threads. `directory` is
+    a person's folder of prompt sets, looked in first. Raises PromptError if it holds none."""
 
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
         self._own = directory
@@ -213,7 +231,8 @@ class PromptLibrary:
         self._schema_prompts: dict[tuple[CallName, str, bool], str] = {}
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
-        """The system and the user message of a call. PromptError, with file and line, when it cannot be rendered."""
+        """The system and the user message of a call. PromptError, with file and line, when it
+        cannot be rendered."""
         system, user = (self.text(f"{call}.{part}.j2", variables) for part in PARTS)
         return Message("system", system), Message("user", user)
 
@@ -224,7 +243,7 @@ class PromptLibrary:
         try:
             return template.render(variables)
         except TooMuchWork as error:
-            raise PromptError(f"{shown_path(Path(template.filename or ''))}: {error}") from None
+            raise PromptError(f"{show_path(Path(template.filename or ''))}: {error}") from None
         except (
             Exception
         ) as error:  # whatever fails in a template, the person needs its file and line
@@ -233,7 +252,8 @@ class PromptLibrary:
     def schema_prompt(
         self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]
     ) -> str:
-        """The words that give a model the schema of its answer; few where its messages hold the schema already."""
+        """The words that give a model the schema of its answer; few where its messages hold the
+        schema already."""
         text = _schema_json(schema)
         key = call, text, any(text in message.content for message in messages)
         if key not in self._schema_prompts:
@@ -247,8 +267,9 @@ class PromptLibrary:
         return {part: self._path(f"{call}.{part}.j2") for part in PARTS}
 
     def file_to_correct(self, call: CallName) -> Path:
-        """The file to correct where the user message of a call is wrong: a person's own, if there is one, since the
-        packaged ones are right; of several, the template itself before what it includes."""
+        """The file to correct where the user message of a call is wrong: a person's own, if there
+        is one, since the packaged ones are right; of several, the template itself before what it
+        includes."""
         name = f"{call}.user.j2"
         included = sorted(self._reachable([name]) - {name})
         files = [self._path(part) for part in (name, *included)]
@@ -256,10 +277,11 @@ class PromptLibrary:
         return own[0] if own else files[0]
 
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
-        """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
-        Raises PromptError naming, with file and line, variables that a call does not have, and files of no call."""
+        """Compile and dry-render the templates of the calls in `contexts`, each with its call's
+        example variables. Raises PromptError naming, with file and line, variables that a call does
+        not have, and files of no call."""
         problems = [
-            f"{shown_path(path)}: this is of no call; there are: {', '.join(CALLS)}"
+            f"{show_path(path)}: this is of no call; there are: {', '.join(CALLS)}"
             for path in self._own_files()
             if path.name.split(".")[0] not in CALLS
         ]
@@ -277,7 +299,8 @@ class PromptLibrary:
         )
 
     def digest(self) -> str:
-        """SHA-256, hex, over every template that a call of this set is rendered from, includes too."""
+        """SHA-256, hex, over every template that a call of this set is rendered from, includes
+        too."""
         names = [f"{call}.{part}.j2" for call in CALLS for part in PARTS]
         reachable = self._reachable([*names, "_schema.j2", "_context.j2"])
         return digest_of_files({name: self._path(name) for name in reachable})
@@ -296,24 +319,25 @@ class PromptLibrary:
         return Path(self._template(name).filename or "")
 
     def _explain_missing(self, name: object) -> str:
-        return f"there is no template {name}: looked in {', '.join(map(shown_path, self._folders))}"
+        return f"there is no template {name}: looked in {', '.join(map(show_path, self._folders))}"
 
     def _explain_error(self, error: Exception) -> PromptError:
         """The error with the template's file and line; of nested templates, the innermost."""
         if isinstance(error, TemplateSyntaxError):
             return PromptError(
-                f"{shown_path(Path(error.filename or ''))}:{error.lineno}: {error.message}"
+                f"{show_path(Path(error.filename or ''))}:{error.lineno}: {error.message}"
             )
         message = (
             self._explain_missing(error) if isinstance(error, TemplateNotFound) else str(error)
         )
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if any(Path(frame.filename).is_relative_to(folder) for folder in self._folders):
-                return PromptError(f"{shown_path(Path(frame.filename))}:{frame.lineno}: {message}")
+                return PromptError(f"{show_path(Path(frame.filename))}:{frame.lineno}: {message}")
         return PromptError(message)
 
     def _reachable(self, names: Iterable[str]) -> set[str]:
-        found, waiting = set[str](), list(names)
+        found = set[str]()
+        waiting = list(names)
         known = set(self._environment.list_templates())
         while waiting:
             name = waiting.pop()
@@ -334,7 +358,7 @@ class PromptLibrary:
         }
         known = {*variables, *assigned}
         for part, tree in trees.items():
-            where = shown_path(self._path(part))
+            where = show_path(self._path(part))
             for variable, line in _find_required(tree).items():
                 if variable not in known:
                     near = difflib.get_close_matches(variable, known, n=1)
@@ -376,12 +400,12 @@ def _find_required(tree: nodes.Template) -> dict[str, int]:
 
 
 @cache
-def packaged_prompts() -> PromptLibrary:
+def load_packaged_prompts() -> PromptLibrary:
     """The packaged default set, made once per process."""
     return PromptLibrary()
 
 
-def shown_path(path: Path) -> str:
+def show_path(path: Path) -> str:
     """The path as a person would type it from here."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 

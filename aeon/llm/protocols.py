@@ -40,7 +40,7 @@ class SyntheticAdapter(Protocol):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class ServerFinding:
     """Something found out about a model at an endpoint that a person should know: about which
     ability, and in words."""
 
@@ -57,10 +57,10 @@ class Finding:
 class LearningAdapter(Protocol):
     """An adapter that finds out, while it is used, what its server can do."""
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ServerFinding, ...]:
         """What a person should know of the server, sorted."""
 
-    def new_findings(self) -> tuple[Finding, ...]:
+    def new_findings(self) -> tuple[ServerFinding, ...]:
         """Those findings that no adapter of this process has returned here before."""
 
     def beliefs(self) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""A run's use of the store: an answered request is not made again, and a new answer is stored before it is used."""
+"""A run's use of the store: an answered request is not made again, and a new answer is stored
+before it is used."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _STOPPED = "the run stops, since what it asks now would have to be paid for agai
 
 
 def read_stored_usage(answer: Answer) -> Usage:
-    """The usage that a stored answer reports. Raises StoreFailed for counts that are not whole numbers."""
+    """The usage that a stored answer reports. Raises StoreFailed for counts that are not whole
+    numbers."""
     try:
         return _USAGE.validate_python(answer.get("usage") or {})
     except PydanticError as error:
@@ -42,11 +44,11 @@ def read_stored_usage(answer: Answer) -> Usage:
 class Session:
     """Looks up and stores the answers of one run; thread-safe.
 
-    Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. Where its own
-    store cannot be written, the run ends, unless it `goes_on`: then, and when the shared one cannot, the first failure
-    is given to `warn`. With a `recording` no new request is made.
-    `keep` is given each answer before it is used, again if it comes to nothing, and, instead of `warn`, why `own` could
-    not store it; it may raise to end the run.
+    Answers go to the run's `own` store, and to a `shared` one those of models that may be used
+    anywhere. Where its own store cannot be written, the run ends, unless it `goes_on`: then, and
+    when the shared one cannot, the first failure is given to `warn`. With a `recording` no new
+    request is made. `keep` is given each answer before it is used, again if it comes to nothing,
+    and, instead of `warn`, why `own` could not store it; it may raise to end the run.
     """
 
     def __init__(
@@ -61,19 +63,19 @@ class Session:
         goes_on: bool = False,
     ) -> None:
         self._goes_on = goes_on
-        self._lookups, self._own, self._shared, self._recording = (
-            tuple(lookups),
-            own,
-            shared,
-            recording,
-        )
-        self._keep, self._warn = keep, warn
+        self._lookups = tuple(lookups)
+        self._own = own
+        self._shared = shared
+        self._recording = recording
+        self._keep = keep
+        self._warn = warn
         self.replays = recording is not None
         self._failed: list[AnswerStore] = []
         self._lock = threading.Lock()
         self._requests: Counter[str] = Counter()
         self.saved: Counter[str] = Counter()
-        """The requests that a store answered, by their kind; and the usage of the models among them, by name."""
+        """The requests that a store answered, by their kind; and the usage of the models among
+        them, by name."""
         self.saved_usage: dict[str, Usage] = {}
         self.unusable_steps: set[str] = set()
         """The steps of which a model's answer came to nothing, repairs included."""
@@ -82,7 +84,8 @@ class Session:
 
     @property
     def differing(self) -> int:
-        """How many requests of a replay by order were not those that had been recorded (`store.match=order`)."""
+        """How many requests of a replay by order were not those that had been recorded
+        (`store.match=order`)."""
         return sum(lookup.differing for lookup in self._lookups if isinstance(lookup, InOrder))
 
     def answer(
@@ -92,9 +95,10 @@ class Session:
         *,
         policy: ReusePolicy = lambda _: "anywhere",
     ) -> Answer:
-        """The stored answer to a request, or the one that `ask` gives, stored before this returns. Equal requests from
-        one place are numbered here; `policy` says where an answer may be used again. Raises StoreMiss in a replay,
-        StoreFailed when a parent or a recording cannot be read, and what `ask` raises."""
+        """The stored answer to a request, or the one that `ask` gives, stored before this returns.
+        Equal requests from one place are numbered here; `policy` says where an answer may be used
+        again. Raises StoreMiss in a replay, StoreFailed when a parent or a recording cannot be
+        read, and what `ask` raises."""
         when_unusable(lambda: self._note_unusable(request.path))
         if not (self._lookups or self._own or self._shared):
             return ask()
@@ -116,7 +120,8 @@ class Session:
             return answer
 
     def begin(self, request: StoreRequest) -> None:
-        """Mark that what a request is about is about to happen, so that a later run knows if this one is cut off."""
+        """Mark that what a request is about is about to happen, so that a later run knows if this
+        one is cut off."""
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._write(Entry(request=request, answer={}, time=time), lambda _: "here")
 
@@ -193,8 +198,9 @@ class _NotStored(Exception):
 
 
 def store_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session) -> dict[str, Any]:
-    """The contents of memory at the beginning of a run, stored in its session, and given again from there; without
-    `read` the memory begins with the run, and nothing is stored. Raises StoreFailed."""
+    """The contents of memory at the beginning of a run, stored in its session, and given again from
+    there; without `read` the memory begins with the run, and nothing is stored. Raises
+    StoreFailed."""
 
     def ask() -> Answer:
         if read is None:
@@ -211,8 +217,9 @@ def store_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session)
 
 
 def store_answers_of(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: False) -> Ask:
-    """`ask` with its answers stored in a run's session and given again from there; None is stored, too, unless `stop`
-    says that the run is asked to stop while the question is open. Raises StoreMiss and StoreFailed."""
+    """`ask` with its answers stored in a run's session and given again from there; None is stored,
+    too, unless `stop` says that the run is asked to stop while the question is open. Raises
+    StoreMiss and StoreFailed."""
 
     def ask_once(question: FollowUpQuestion) -> str | None:
         def ask_person() -> Answer:

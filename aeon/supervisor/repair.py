@@ -25,7 +25,7 @@ from aeon.domain.request import (
     current_site,
 )
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
-from aeon.llm.prompts import PromptLibrary, packaged_prompts
+from aeon.llm.prompts import PromptLibrary, load_packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, load_packaged_schemas
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import ErrorKind, FieldError, SchemaValidator, compile_schema, kind_of
@@ -59,7 +59,7 @@ class Supervisor:
         max_attempts: int = 2,
     ) -> None:
         self._llm = llm
-        self._prompts = prompts or packaged_prompts()
+        self._prompts = prompts or load_packaged_prompts()
         self._schemas = schemas or load_packaged_schemas()
         self._parameters = parameters
         self._emit = emit

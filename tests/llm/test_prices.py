@@ -12,7 +12,7 @@ from aeon.llm.prices import (
     PriceList,
     check_prices,
     cost,
-    named_endpoints,
+    name_endpoints,
     price_book,
     price_list,
     price_of,
@@ -169,9 +169,9 @@ def test_each_endpoint_has_its_own_prices_and_its_own_model() -> None:
 
 def test_endpoints_of_one_name_are_told_apart() -> None:
     fallbacks = (OpenAIFallback(), OpenAIFallback(name="groq"), OpenAIFallback(), LocalProvider())
-    named = named_endpoints(OpenAIProvider(fallbacks=fallbacks))
+    named = name_endpoints(OpenAIProvider(fallbacks=fallbacks))
     assert [name for name, _ in named] == ["openai", "openai-2", "groq", "openai-3", "local"]
-    assert [name for name, _ in named_endpoints(SimulatedProvider())] == ["simulated"]
+    assert [name for name, _ in name_endpoints(SimulatedProvider())] == ["simulated"]
 
 
 def test_a_cap_on_cost_needs_a_price_for_every_model_that_may_be_called() -> None:

@@ -19,7 +19,7 @@ from aeon.domain.request import CallName, Message, Usage
 from aeon.files.fences import without_codes
 from aeon.files.resources import resource_root
 from aeon.llm import template_work
-from aeon.llm.prompts import PromptLibrary, fence, packaged_prompts, to_json, to_json_lines
+from aeon.llm.prompts import PromptLibrary, fence, load_packaged_prompts, to_json, to_json_lines
 
 MakeSet = Callable[..., Path]
 CALLS = get_args(CallName)
@@ -450,11 +450,11 @@ def test_the_digest_follows_every_template_in_force_and_nothing_else(make_set: M
 
 
 def test_the_packaged_set_is_made_once() -> None:
-    assert packaged_prompts() is packaged_prompts()
+    assert load_packaged_prompts() is load_packaged_prompts()
 
 
 def test_every_packaged_template_compiles() -> None:
-    library = packaged_prompts()
+    library = load_packaged_prompts()
     for path in sorted((resource_root() / "prompts" / "default").glob("*.user.j2")):
         call: CallName = path.name.split(".")[0]  # type: ignore[assignment]
         assert call in CALLS
@@ -588,10 +588,10 @@ def test_what_cannot_be_json_is_an_error_with_its_place(make_set: MakeSet) -> No
 
 def test_the_schema_in_words_is_a_template_of_the_set(make_set: MakeSet) -> None:
     schema = {"type": "object"}
-    told = packaged_prompts().schema_prompt("plan", schema, ())
+    told = load_packaged_prompts().schema_prompt("plan", schema, ())
     assert told.endswith(fence(schema, "json_schema"))
     assert 'named "plan"' in told
-    shown = packaged_prompts().schema_prompt(
+    shown = load_packaged_prompts().schema_prompt(
         "plan", schema, (Message("user", f"see {to_json(schema)}"),)
     )
     assert (
@@ -599,7 +599,7 @@ def test_the_schema_in_words_is_a_template_of_the_set(make_set: MakeSet) -> None
     )
     own = PromptLibrary(make_set(_schema="{{ call }}: {{ schema | json }}"), "mine")
     assert own.schema_prompt("plan", schema, ()) == 'plan: {"type":"object"}'
-    assert own.digest() != packaged_prompts().digest()
+    assert own.digest() != load_packaged_prompts().digest()
 
 
 def test_what_a_step_is_given_is_a_template_of_the_set(make_set: MakeSet) -> None:
@@ -613,8 +613,8 @@ def test_what_a_step_is_given_is_a_template_of_the_set(make_set: MakeSet) -> Non
         fence("hot", "handoff", step="a"),
         fence("no kettle", "error", step="b"),
     )
-    assert packaged_prompts().text("_context.j2", {"parts": parts}) == "\n\n".join(fences)
-    assert packaged_prompts().text("_context.j2", {"parts": []}) == ""
+    assert load_packaged_prompts().text("_context.j2", {"parts": parts}) == "\n\n".join(fences)
+    assert load_packaged_prompts().text("_context.j2", {"parts": []}) == ""
     own = PromptLibrary(make_set(_context="{{ parts | length }} parts"), "mine")
     assert own.text("_context.j2", {"parts": parts}) == "3 parts"
     with pytest.raises(PromptError, match=r"_context\.j2"):

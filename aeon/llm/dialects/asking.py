@@ -21,7 +21,7 @@ from aeon.llm.dialects.server import Server
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptResult:
     """The result of one attempt: a response, or a failure, with the server's refusal if it
     refused."""
 
@@ -50,7 +50,7 @@ class Outcome:
         return isinstance(failure, ConnectionFailed) and failure.sent and not failure.timed_out
 
 
-Attempt = Callable[[Dialect], Outcome]
+Attempt = Callable[[Dialect], AttemptResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class _Asked:
     the cause."""
 
     trial: Trial
-    outcome: Outcome
-    reported: Outcome
+    outcome: AttemptResult
+    reported: AttemptResult
 
 
-def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Dialect]:
+def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[AttemptResult, Dialect]:
     """Make a request as it is known to work, or in another way for each refusal; most often one
     attempt.
 
@@ -103,7 +103,7 @@ def _ask_from_openings(opening: Dialect, wire: Wire, server: Server, attempt: At
 
 def _ask_from(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) -> _Asked:
     trial = Trial(opening)
-    first: Outcome | None = None
+    first: AttemptResult | None = None
     while True:
         outcome = attempt(trial.dialect)
         if outcome.refusal is None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from aeon.domain.request import LLMRequest, Message
 from aeon.llm.dialects.model_rules import fit_parameters
-from aeon.llm.prompts import packaged_prompts
+from aeon.llm.prompts import load_packaged_prompts
 from aeon.llm.settings import EndpointSettings
 from aeon.schema.json_schema import once_per_schema
 
@@ -138,7 +138,7 @@ def _schema_digests(schema: Mapping[str, Any]) -> dict[bool, str]:
 
 def schema_in_words(request: LLMRequest) -> str:
     """What shows the model its answer's schema in the prompt."""
-    return request.schema_prompt or packaged_prompts().schema_prompt(
+    return request.schema_prompt or load_packaged_prompts().schema_prompt(
         request.call, request.schema, request.messages
     )
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from aeon.domain.values import Value
 from aeon.llm.dialects.dialect import FORMS, Dialect, Form
-from aeon.llm.protocols import Finding
+from aeon.llm.protocols import ServerFinding
 
 _FORMS_IN_WORDS = {
     "json_object": "json_object and the schema in the prompt",
@@ -150,7 +150,7 @@ class Server:
                 findings={**other.findings, **mine.findings},
             )
 
-    def findings(self, *, only_new: bool = False) -> tuple[Finding, ...]:
+    def findings(self, *, only_new: bool = False) -> tuple[ServerFinding, ...]:
         """What a person should know, sorted; or of that what was not returned as new before."""
         with self._lock:
             known = self._reported if only_new else frozenset[str]()
@@ -160,7 +160,7 @@ class Server:
             if only_new:
                 self._reported.update(found)
         return tuple(
-            Finding(self.endpoint, self.model, about, found[about]) for about in sorted(found)
+            ServerFinding(self.endpoint, self.model, about, found[about]) for about in sorted(found)
         )
 
     def _change(self, **changes: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from aeon.domain.errors import ContextFull, LLMError, Truncated
 from aeon.domain.request import Usage
-from aeon.llm.dialects.asking import Outcome
+from aeon.llm.dialects.asking import AttemptResult
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.server import Server
 
@@ -19,12 +19,12 @@ _FAR_BELOW = 0.9
 
 
 def learn_limit_name(
-    outcome: Outcome,
+    outcome: AttemptResult,
     dialect: Dialect,
     wire: Wire,
     server: Server,
-    attempt: Callable[[Dialect], Outcome],
-) -> tuple[Outcome, Dialect]:
+    attempt: Callable[[Dialect], AttemptResult],
+) -> tuple[AttemptResult, Dialect]:
     """Learn from an answer whether the server knows the limit of tokens by the name that was sent.
 
     A longer answer shows that it does not. One that was cut off far below the limit may: the
@@ -54,13 +54,13 @@ def _may_be_limit(failure: LLMError | None) -> bool:
 
 
 def _ask_by_other_name(
-    first: Outcome,
+    first: AttemptResult,
     spent: Usage,
     dialect: Dialect,
     name: str,
     server: Server,
-    attempt: Callable[[Dialect], Outcome],
-) -> tuple[Outcome, Dialect]:
+    attempt: Callable[[Dialect], AttemptResult],
+) -> tuple[AttemptResult, Dialect]:
     renamed = replace(dialect, renamed=not dialect.renamed)
     again = attempt(renamed)
     usage = _usage_of(again)
@@ -77,7 +77,7 @@ def _ask_by_other_name(
     return again, renamed
 
 
-def _usage_of(outcome: Outcome) -> Usage | None:
+def _usage_of(outcome: AttemptResult) -> Usage | None:
     """The usage of an answer, whole or cut off; None where there is no answer."""
     if outcome.response is not None:
         return outcome.response.usage

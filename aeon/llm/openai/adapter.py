@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.dialects.asking import Outcome, ask
+from aeon.llm.dialects.asking import AttemptResult, ask
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
@@ -18,7 +18,7 @@ from aeon.llm.openai.answer import follows_schema, read_answer
 from aeon.llm.openai.connection import Connection, ConnectionClosed
 from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.openai.errors import error_of_refusal, refusal_in
-from aeon.llm.protocols import SECONDS_BEFORE, Finding
+from aeon.llm.protocols import SECONDS_BEFORE, ServerFinding
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import piece_teller, wants_stream
 
@@ -34,9 +34,9 @@ PATIENCE_WITH_THE_SILENT = 0.1
 class OpenAIAdapter:
     """Answers requests, from many threads at once; `aeon.llm.stack.retry` tries failed ones again.
 
-    `api_key` is None for a server that wants none; `headers` go with every request, but for those of a `client` of
-    the caller's own, which it stays. Raises `ConfigError` for a base
-    URL, key or header that cannot be sent.
+    `api_key` is None for a server that wants none; `headers` go with every request, but for those
+    of a `client` of the caller's own, which it stays. Raises `ConfigError` for a base URL, key or
+    header that cannot be sent.
     """
 
     def __init__(
@@ -62,13 +62,16 @@ class OpenAIAdapter:
         return self._settings.model
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request; an attempt takes at most what is left of `timeout_seconds` once it is sent.
+        """Answer one request; an attempt takes at most what is left of `timeout_seconds` once it is
+        sent.
 
-        Most often one attempt; more while it is found out what the server can do. Raises a `ProviderError` where there
-        is no answer, or an `AnswerError` with the usage paid where it is of no use.
+        Most often one attempt; more while it is found out what the server can do. Raises a
+        `ProviderError` where there is no answer, or an `AnswerError` with the usage paid where it
+        is of no use.
         """
         wire = Wire(request, self._settings, stream=wants_stream())
-        server, closings = server_at(*self._place, wire.model), self._connection.closings
+        server = server_at(*self._place, wire.model)
+        closings = self._connection.closings
         attempt = lambda dialect: self._attempt(wire, dialect, server, closings)  # noqa: E731
         outcome, dialect = ask(wire, server, attempt)
         outcome, dialect = learn_limit_name(outcome, dialect, wire, server, attempt)
@@ -87,13 +90,13 @@ class OpenAIAdapter:
                 server.believe("json_schema", message, schema_in_prompt=True)
         return outcome.response
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ServerFinding, ...]:
         """What has been found out up to now that a person should know, sorted."""
         return tuple(
             finding for server in servers_at(*self._place) for finding in server.findings()
         )
 
-    def new_findings(self) -> tuple[Finding, ...]:
+    def new_findings(self) -> tuple[ServerFinding, ...]:
         """Those findings that no adapter of the process has returned here before."""
         return tuple(
             finding
@@ -102,7 +105,8 @@ class OpenAIAdapter:
         )
 
     def beliefs(self) -> dict[str, Any]:
-        """What is believed of the server by now, for `learn` of a later process; without the address itself."""
+        """What is believed of the server by now, for `learn` of a later process; without the
+        address itself."""
         believed = {
             server.model: server.beliefs
             for server in servers_at(*self._place)
@@ -112,7 +116,8 @@ class OpenAIAdapter:
         return {self._digest: values} if values else {}
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
-        """Believe what another process found out about this server. Raises ValueError for what cannot be read."""
+        """Believe what another process found out about this server. Raises ValueError for what
+        cannot be read."""
         for model, values in dict(beliefs.get(self._digest) or {}).items():
             server_at(*self._place, model).learn(Beliefs.model_validate(values))
 
@@ -120,10 +125,14 @@ class OpenAIAdapter:
         """Close the connections; calls under way fail. A later call opens new ones."""
         self._connection.close()
 
-    def _attempt(self, wire: Wire, dialect: Dialect, server: Server, closings: int) -> Outcome:
-        allowed, began = self._allowed_seconds(), time.monotonic()
+    def _attempt(
+        self, wire: Wire, dialect: Dialect, server: Server, closings: int
+    ) -> AttemptResult:
+        allowed = self._limit_attempt()
+        began = time.monotonic()
         try:
-            body, is_stream = wire.body(dialect), self._asks_for_stream(wire, dialect)
+            body = wire.body(dialect)
+            is_stream = self._asks_for_stream(wire, dialect)
             with self._connection.client(closings) as client:
                 began = time.monotonic()
                 tell = piece_teller(wire.request)
@@ -133,12 +142,12 @@ class OpenAIAdapter:
                     response = client.post(body, wire.model, began + allowed)
         except ConnectionClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
-            return Outcome(failure=ProviderError(message))
+            return AttemptResult(failure=ProviderError(message))
         except Exception as error:
             failure = self._failure_of(error, allowed)
             if failure is None:
                 raise
-            outcome = Outcome(failure=failure)
+            outcome = AttemptResult(failure=failure)
         else:
             self._has_answered = True
             outcome = self._read(response, wire)
@@ -146,17 +155,19 @@ class OpenAIAdapter:
             self._note_failure(outcome.failure, wire, time.monotonic() - began, server)
         return outcome
 
-    def _read(self, response: Response, wire: Wire) -> Outcome:
+    def _read(self, response: Response, wire: Wire) -> AttemptResult:
         body = response.body
         if not 200 <= response.status < 300:
             refusal = refusal_in(response)
-            return Outcome(failure=error_of_refusal(refusal, self._endpoint), refusal=refusal)
+            return AttemptResult(failure=error_of_refusal(refusal, self._endpoint), refusal=refusal)
         try:
-            return Outcome(response=read_answer(body, wire.request, wire.model, self._endpoint))
+            return AttemptResult(
+                response=read_answer(body, wire.request, wire.model, self._endpoint)
+            )
         except AnswerError as failed:
-            return Outcome(failure=failed)
+            return AttemptResult(failure=failed)
         except LLMError as failed:
-            return Outcome(failure=failed, refusal=find_error(body))
+            return AttemptResult(failure=failed, refusal=find_error(body))
 
     def _asks_for_stream(self, wire: Wire, dialect: Dialect) -> bool:
         return "stream" in wire.parameters(dialect) or "stream" in self._settings.extra_body
@@ -172,9 +183,10 @@ class OpenAIAdapter:
             failure.__suppress_context__ = True
         return failure
 
-    def _allowed_seconds(self) -> float:
-        """What an attempt may take. A server that never answered, and was silent as long as is allowed, is not given as
-        much again, so that a dead one does not cost every call its whole patience."""
+    def _limit_attempt(self) -> float:
+        """What an attempt may take. A server that never answered, and was silent as long as is
+        allowed, is not given as much again, so that a dead one does not cost every call its whole
+        patience."""
         seconds = self._settings.timeout_seconds
         if self._settings.timeout_per == "attempt":
             return seconds
@@ -185,20 +197,23 @@ class OpenAIAdapter:
     def _note_failure(
         self, failure: ProviderError, wire: Wire, seconds: float, server: Server
     ) -> None:
-        """Record what a failure has cost and taken. A request that was waited for and ended by somebody else, as
-        proxies do with idle connections, is streamed from then on."""
+        """Record what a failure has cost and taken. A request that was waited for and ended by
+        somebody else, as proxies do with idle connections, is streamed from then on."""
         failure.seconds = seconds
-        was_idle, timed_out = seconds >= IDLE_SECONDS, False
+        was_idle = seconds >= IDLE_SECONDS
+        timed_out = False
         is_sent = was_idle and failure.status in IDLE_STATUSES
         if isinstance(failure, ConnectionFailed):
-            is_sent, timed_out = failure.sent, failure.timed_out
+            is_sent = failure.sent
+            timed_out = failure.timed_out
             self._was_silent |= timed_out
             failure.retryable &= not timed_out or self._settings.timeout_per == "attempt"
         if is_sent and was_idle and not timed_out and self._settings.stream == "auto":
             message = f"was cut off after {seconds:.0f} s: answers are streamed from now on"
             server.believe("stream", message, stream=True)
         if is_sent:
-            failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
+            failure.usage = Usage.of_unanswered(wire.request)
+            failure.usage_reported = False
 
 
 def _ignore(_: str) -> None:

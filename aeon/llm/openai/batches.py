@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aeon.domain.request import LLMRequest
-from aeon.llm.dialects.asking import Outcome
+from aeon.llm.dialects.asking import AttemptResult
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.openai.batches_journal import BatchJournal
@@ -69,13 +69,13 @@ class BatchAdapter(OpenAIAdapter):
             elif users:
                 rounds.close()
 
-    def _attempt(self, wire: Wire, dialect: Dialect, *rest: Any) -> Outcome:
+    def _attempt(self, wire: Wire, dialect: Dialect, *rest: Any) -> AttemptResult:
         if self._member is None:
             return super()._attempt(wire, dialect, *rest)
         try:
             ask = Ask(wire.body(dialect), self._member, _teller(wire.request))
         except UnicodeEncodeError as error:
-            return Outcome(failure=self._failure_of(error, 0))
+            return AttemptResult(failure=self._failure_of(error, 0))
         name, response = self._rounds.ask(ask)
         vars(self._given).setdefault("ids", []).append(name)
         return self._read(response, wire)

@@ -1,5 +1,6 @@
-"""The openai package's client for one server, made with the first request: bounded responses, one deadline for each
-request, no redirects, nothing of the environment that is meant for another server. docs/decisions/0032 says why so."""
+"""The openai package's client for one server, made with the first request: bounded responses, one
+deadline for each request, no redirects, nothing of the environment that is meant for another
+server. docs/decisions/0032 says why so."""
 
 from __future__ import annotations
 
@@ -57,9 +58,9 @@ class UnreadableResponse(httpx2.DecodingError):
     """A response that is too long, or packed in a way that was not asked for."""
 
 
-class _Request(threading.local):
-    """The request that is under way in this thread: when it must end, on the clock of `time.monotonic`, and how many
-    bytes its response may have."""
+class _RequestOfThread(threading.local):
+    """The request that is under way in this thread: when it must end, on the clock of
+    `time.monotonic`, and how many bytes its response may have."""
 
     deadline: float | None = None
     most_bytes: float = MAX_BYTES
@@ -70,13 +71,14 @@ class _Request(threading.local):
         return max(_LEAST_SECONDS, self.deadline - time.monotonic())
 
 
-_request = _Request()
+_request = _RequestOfThread()
 
 
 class _TimedConnection:
     """A connection whose every wait ends at the deadline of the request that uses it.
 
-    The timeouts of httpx2 hold for one wait each: a server that sends a byte now and then would never be left.
+    The timeouts of httpx2 hold for one wait each: a server that sends a byte now and then would
+    never be left.
     """
 
     def __init__(self, inner: Any, opened: set[_TimedConnection]) -> None:
@@ -96,11 +98,13 @@ class _TimedConnection:
         return read
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        # The head of a request waits for its body: one packet, and one call into the system, in place of two.
+        # The head of a request waits for its body: one packet, and one call into the system, in
+        # place of two.
         if buffer.endswith(_END_OF_HEAD) and not self._head:
             self._head = bytes(buffer)
             return
-        whole, self._head = self._head + buffer, b""
+        whole = self._head + buffer
+        self._head = b""
         seconds = _request.seconds_left(timeout)
         if self._plain is not None:
             send(self._plain, whole, seconds)
@@ -151,9 +155,11 @@ class _TimedNetwork:
 
 
 class BoundedClient(httpx2.Client):
-    """Reads at most `MAX_BYTES` of a response, unpacked, and lets no wait go on past a request's deadline.
+    """Reads at most `MAX_BYTES` of a response, unpacked, and lets no wait go on past a request's
+    deadline.
 
-    Redirects are not followed: they would carry the key and the prompt to an address that nobody configured.
+    Redirects are not followed: they would carry the key and the prompt to an address that nobody
+    configured.
     """
 
     def __init__(self, *, sends_key: bool, **options: Any) -> None:
@@ -168,9 +174,11 @@ class BoundedClient(httpx2.Client):
         return httpx2.create_ssl_context()
 
     def build_request(self, method: str, url: httpx2.URL | str, **options: Any) -> httpx2.Request:
-        """As in httpx2, which parses an address anew for each request; ready bytes get the headers of the SDK alone."""
+        """As in httpx2, which parses an address anew for each request; ready bytes get the headers
+        of the SDK alone."""
         address = _parse_address(str(url))
-        content, timeout = options.get("content"), options.get("timeout")
+        content = options.get("content")
+        timeout = options.get("timeout")
         if content is None or options.get("params") or not isinstance(timeout, httpx2.Timeout):
             return super().build_request(method, address, **options)
         return httpx2.Request(
@@ -182,8 +190,8 @@ class BoundedClient(httpx2.Client):
         )
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, without the redirects, cookies and hooks of httpx2; the response is read unless it is asked
-        for as a stream."""
+        """Send a request, without the redirects, cookies and hooks of httpx2; the response is read
+        unless it is asked for as a stream."""
         if not self._sends_key:  # the SDK insists on one
             request.headers.pop("authorization", None)
         response = self._transport_for_url(request.url).handle_request(request)
@@ -274,7 +282,8 @@ class _OneConnection:
 class _Spread(httpx2.BaseTransport):
     """Lends each request under way a transport, and with it a connection, of its own.
 
-    A pool of httpx2 looks at all of its connections with each request, which costs the more the more there are.
+    A pool of httpx2 looks at all of its connections with each request, which costs the more the
+    more there are.
     """
 
     def __init__(self, make: Callable[[], httpx2.BaseTransport]) -> None:
@@ -336,7 +345,8 @@ class _BoundedStream(httpx2.SyncByteStream):
 
 
 def _bound(response: httpx2.Response) -> httpx2.Response:
-    """The response, of which only so much can be read. Raises UnreadableResponse for a packing not asked for."""
+    """The response, of which only so much can be read. Raises UnreadableResponse for a packing not
+    asked for."""
     packing = response.headers.get("content-encoding", "").strip().lower()
     if packing not in _PACKINGS:
         raise UnreadableResponse(f"a response in the encoding {packing!r}, which was not asked for")
@@ -359,7 +369,8 @@ def _bound(response: httpx2.Response) -> httpx2.Response:
 
 
 class _OwnHeaders:
-    """Sends the headers that it is given, and none that the SDK finds out of the machine or the environment.
+    """Sends the headers that it is given, and none that the SDK finds out of the machine or the
+    environment.
 
     OPENAI_CUSTOM_HEADERS may be meant for another server; and each header costs time.
     """
@@ -444,8 +455,8 @@ class Client:
         self._hangups = 0
 
     def post(self, body: bytes, model: str, deadline: float) -> Response:
-        """Post a request for a chat completion, and return the response, whatever its status, until a
-        `time.monotonic()`. Raises what the SDK raises where there is no response."""
+        """Post a request for a chat completion, and return the response, whatever its status, until
+        a `time.monotonic()`. Raises what the SDK raises where there is no response."""
         with ends_at(deadline):
             try:
                 return response_of(self._send(body, model, deadline, is_stream=False))
@@ -460,7 +471,8 @@ class Client:
     ) -> Response:
         """As `post`, for a request that asks for a stream; `tell` is given the text as it comes.
 
-        The body of the response is the completion that the chunks make. A server that does not stream is read too.
+        The body of the response is the completion that the chunks make. A server that does not
+        stream is read too.
         """
         with ends_at(deadline):
             try:
@@ -533,7 +545,8 @@ def ends_at(deadline: float) -> Iterator[None]:
 
 @contextmanager
 def of_any_length() -> Iterator[None]:
-    """Let the responses to this thread's requests in the block be of any length; who reads them bounds them."""
+    """Let the responses to this thread's requests in the block be of any length; who reads them
+    bounds them."""
     _request.most_bytes = math.inf
     try:
         yield

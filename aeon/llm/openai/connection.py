@@ -1,4 +1,5 @@
-"""The client of one server for all threads: made with the first request, and again after a close or a fork."""
+"""The client of one server for all threads: made with the first request, and again after a close or
+a fork."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ class ConnectionClosed(Exception):
 
 
 class Connection:
-    """Lends the client of a server to at most `max_concurrency` requests at once. `closings` counts how often it was
-    closed."""
+    """Lends the client of a server to at most `max_concurrency` requests at once. `closings` counts
+    how often it was closed."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -51,7 +52,8 @@ class Connection:
         """End the requests under way. A later request makes another client."""
         with self._lock:
             self.closings += 1
-            client, self._client = self._client, None
+            client = self._client
+            self._client = None
         if client is not None and self._process == os.getpid():
             client.close()
 

@@ -1,4 +1,5 @@
-"""One configured server: its headers, what messages may quote, and the secrets that they never show."""
+"""One configured server: its headers, what messages may quote, and the secrets that they never
+show."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 SHOWN = 300
 SHORTEST_SECRET = 8
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_KEY_HEADERS = ("authorization", "api-key", "x-api-key")
+_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
 
 
 class Response(NamedTuple):
@@ -32,10 +33,11 @@ class Response(NamedTuple):
 
 
 class Endpoint:
-    """What requests to a server carry, and what messages about it show: its address without the query.
+    """What requests to a server carry, and what messages about it show: its address without the
+    query.
 
-    A `client` of a person's own has addresses and authentication of its own.
-    Raises ConfigError, never quoting a value, for an address, key or header that an HTTP request cannot carry.
+    A `client` of a person's own has addresses and authentication of its own. Raises ConfigError,
+    never quoting a value, for an address, key or header that an HTTP request cannot carry.
     """
 
     def __init__(
@@ -53,16 +55,19 @@ class Endpoint:
             self.base_url = str(client.base_url).rstrip("/")
         self.address = show_address(self.base_url)
         self.key = key
-        self.key_sent = bool(key or settings.token_provider or client) or any(
-            name.lower() in _KEY_HEADERS for name in given
-        )
+        names = {name.lower() for name in given}
+        self.key_sent = bool(key or settings.token_provider or client or names & _KEY_HEADERS)
         _check_address(self.base_url)
         self.query = dict(parse_qsl(urlsplit(self.base_url).query, keep_blank_values=True))
-        secret = key or ""
-        values = (secret, *given.values())
-        _check_header("Authorization", secret, settings.api_key_env)
+        _check_header("Authorization", key or "", settings.api_key_env)
         for name, value in given.items():
             _check_header(name, value, "provider.extra_headers_env")
+        self._hide_all((key or "", *given.values()))
+        if client is not None and isinstance(client.api_key, str):
+            self.hide(client.api_key)
+        self.headers = {**self._account_headers(names), **given}
+
+    def _hide_all(self, values: Sequence[str]) -> None:
         query = self.base_url.removeprefix(self.address)
         self._secrets = _find_secrets(values, query)
         # Of an answer, which is not to be changed for a word of an address, only these.
@@ -70,9 +75,6 @@ class Endpoint:
         for value in values:
             self._hide_in_answers(value)
             self._hide_in_answers(value.rpartition(" ")[2])
-        if client is not None and isinstance(client.api_key, str):
-            self.hide(client.api_key)
-        self.headers = {**self._account_headers({name.lower() for name in given}), **given}
 
     def _account_headers(self, configured: set[str]) -> dict[str, str]:
         own: dict[str, str] = {}
@@ -101,7 +103,8 @@ class Endpoint:
         return line if len(line) <= SHOWN else line[:SHOWN] + "..."
 
     def hide_keys(self, answer: str) -> str:
-        """An answer with `[secret]` for each key and header that is sent to this server, in base64 too."""
+        """An answer with `[secret]` for each key and header that is sent to this server, in base64
+        too."""
         for form in self._key_forms:
             answer = answer.replace(form, "[secret]")
         return answer
@@ -119,7 +122,8 @@ class Endpoint:
 
 
 def _check_header(name: str, value: str, source: str | None) -> None:
-    """Raise ConfigError for a header that an HTTP request cannot carry; `source` is where it was configured."""
+    """Raise ConfigError for a header that an HTTP request cannot carry; `source` is where it was
+    configured."""
     if _HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable():
         return
     raise ConfigError(
@@ -129,8 +133,8 @@ def _check_header(name: str, value: str, source: str | None) -> None:
 
 
 def _find_secrets(values: Sequence[str], query: str) -> list[str]:
-    """What messages do not show, the longest first: the key and the headers, also the token behind a scheme in a
-    header, and what stands behind an address. A short word is no secret."""
+    """What messages do not show, the longest first: the key and the headers, also the token behind
+    a scheme in a header, and what stands behind an address. A short word is no secret."""
     texts = (*values, re.sub(r"[?&=#]", " ", query))
     words = [word for text in texts for word in text.split()]
     secrets = {secret for secret in (*values, *words) if len(secret) >= SHORTEST_SECRET}

@@ -1,4 +1,5 @@
-"""A person's own client of the openai package: `provider.client=module:factory`, or an object given in Python."""
+"""A person's own client of the openai package: `provider.client=module:factory`, or an object given
+in Python."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ _PAGE = "`aeon docs python` has an example."
 
 
 def load_client(reference: str) -> OpenAI:
-    """Call the factory that the configuration names. Raises ConfigError where that gives no client."""
+    """Call the factory that the configuration names. Raises ConfigError where that gives no
+    client."""
     named = f"{KEY}={reference}"
     factory = load_object(KEY, reference, "factory")
     made: OpenAI = call_factory(named, factory, hint=f"It is called without arguments. {_PAGE}")
@@ -58,7 +60,8 @@ def check_client(named: str, client: object) -> None:
 
 
 def describe_client(client: OpenAI, provider: ProviderSettings) -> OpenAIProvider:
-    """The settings of a client that was given in Python: those of `provider`, but for address and key.
+    """The settings of a client that was given in Python: those of `provider`, but for address and
+    key.
 
     Raises ConfigError for an object that is no client, and for a provider that asks no server.
     """
@@ -75,9 +78,11 @@ def describe_client(client: OpenAI, provider: ProviderSettings) -> OpenAIProvide
 
 
 class OwnClient:
-    """Sends requests through a person's client by `chat.completions.create`, which is what instruments look at.
+    """Sends requests through a person's client by `chat.completions.create`, which is what
+    instruments look at.
 
-    Its addresses, authentication and connections are its own. It is retried by `provider.retry` alone.
+    Its addresses, authentication and connections are its own. It is retried by `provider.retry`
+    alone.
     """
 
     def __init__(self, client: OpenAI) -> None:
@@ -86,7 +91,8 @@ class OwnClient:
         self._create = self.sdk.chat.completions.with_raw_response.create
 
     def post(self, body: bytes, model: str, deadline: float) -> Response:  # noqa: ARG002 - the body has it
-        """As `Client.post`. A wait ends with the time that is left; the length of a response is not bounded."""
+        """As `Client.post`. A wait ends with the time that is left; the length of a response is not
+        bounded."""
         try:
             return response_of(self._send(body, deadline))
         except APIStatusError as error:

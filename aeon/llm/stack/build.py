@@ -10,7 +10,7 @@ Fallback      over endpoints, those that are cooling down last; each of them:
   Gate          as the endpoint's state allows: not cooling down, requests at once, requests and tokens a minute
   vendor        the only place that knows an SDK
 
-An `Endpoint` and its state live as long as the process, the wrappers as long as a run.
+An `EndpointAdapter` and its state live as long as the process, the wrappers as long as a run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
-from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
+from aeon.llm.prices import PriceBook, PriceList, name_endpoints, price_list
 from aeon.llm.protocols import (
     BatchingAdapter,
     LearningAdapter,
@@ -32,7 +32,7 @@ from aeon.llm.settings import ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
 from aeon.llm.stack.patience import Patience, Patient
-from aeon.llm.stack.retry import Endpoint as Endpoint
+from aeon.llm.stack.retry import EndpointAdapter as EndpointAdapter
 from aeon.llm.stack.retry import Fallback, Retry
 from aeon.llm.stack.stored import Absent, ProfileMemo, Stored
 from aeon.store.session import Session
@@ -40,17 +40,17 @@ from aeon.store.settings import StoreSettings
 
 
 class Endpoints:
-    """A provider and its fallbacks, in the order they are asked. As an adapter, it is the first one's. `meter` adds up
-    what all runs have really spent, `profiles` has the answers to the first profiles of their tasks, `patience` says
-    how long calls wait for endpoints that are down."""
+    """A provider and its fallbacks, in the order they are asked. As an adapter, it is the first
+    one's. `meter` adds up what all runs have really spent, `profiles` has the answers to the first
+    profiles of their tasks, `patience` says how long calls wait for endpoints that are down."""
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, endpoints: Sequence[EndpointAdapter]) -> None:
         self._endpoints = tuple(endpoints)
         self.meter = Meter()
         self.patience = Patience()
         self.profiles: dict[str, LLMResponse] = {}
 
-    def __iter__(self) -> Iterator[Endpoint]:
+    def __iter__(self) -> Iterator[EndpointAdapter]:
         return iter(self._endpoints)
 
     @property
@@ -82,10 +82,11 @@ class Endpoints:
 
 
 def absent_stack(settings: ProviderSettings) -> Endpoints:
-    """The provider's endpoints where none may be called: a replay knows what they charge, and needs no key."""
-    named = named_endpoints(settings)
+    """The provider's endpoints where none may be called: a replay knows what they charge, and needs
+    no key."""
+    named = name_endpoints(settings)
     return Endpoints(
-        [Endpoint(name, Absent(of.model), of.retry, price_list(of)) for name, of in named]
+        [EndpointAdapter(name, Absent(of.model), of.retry, price_list(of)) for name, of in named]
     )
 
 
@@ -100,15 +101,18 @@ def run_stack(
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
 ) -> RunLimits:
-    """One run's wrappers around a process's endpoints, or around any adapter, whose settings are `provider`.
+    """One run's wrappers around a process's endpoints, or around any adapter, whose settings are
+    `provider`.
 
-    `retry` is the endpoints' own unless given. `session` is the run's use of the store, as `store` says.
+    `retry` is the endpoints' own unless given. `session` is the run's use of the store, as `store`
+    says.
     """
     endpoints = endpoints_of(adapter, provider)
     prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
     asked = []
     for endpoint in endpoints:
-        state, has_next = endpoint.state, endpoint.has_next
+        state = endpoint.state
+        has_next = endpoint.has_next
         inner = Gate(endpoint.adapter, state, stop=stop) if state else endpoint.adapter
         inner = inner.of_run(stop) if isinstance(inner, BatchingAdapter) else inner
         inner = Retry(
@@ -131,19 +135,21 @@ def run_stack(
 
 
 def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) -> Endpoints:
-    """The endpoints that an adapter asks; of one that is not `Endpoints`, itself, retried and priced as `provider`."""
+    """The endpoints that an adapter asks; of one that is not `Endpoints`, itself, retried and
+    priced as `provider`."""
     if isinstance(adapter, Endpoints):
         return adapter
     named = provider.model if provider else ""
     model = str(adapter.model if isinstance(adapter, NamedAdapter) else named)
     prices = PriceList(provider.prices if provider else None, model=model)
     return Endpoints(
-        [Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)]
+        [EndpointAdapter("", adapter, provider.retry if provider else RetrySettings(), prices)]
     )
 
 
 def findings(adapter: LLMAdapter, *, only_new: bool = False) -> tuple[str, ...]:
-    """What servers do not take or do not hold to, sorted; `only_new`: what was not returned so before."""
+    """What servers do not take or do not hold to, sorted; `only_new`: what was not returned so
+    before."""
     learners = endpoints_of(adapter).learners
     found = [learner.new_findings() if only_new else learner.findings() for learner in learners]
     return tuple(sorted({str(finding) for each in found for finding in each}))

@@ -1,4 +1,5 @@
-"""What a process knows of one endpoint: whether it may be asked now, and how many requests it takes."""
+"""What a process knows of one endpoint: whether it may be asked now, and how many requests it
+takes."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ DOWN = (
     errors.QuotaExhausted,
 )  # all else that a server says shows that it is up
 _UNAVAILABLE = {408, 502, 503, 504, 529}
-"""Statuses by which a server, or a gateway before it, says that it cannot answer now, whatever is asked."""
+"""Statuses by which a server, or a gateway before it, says that it cannot answer now, whatever is
+asked."""
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
 _LEAST_COOLDOWN_SECONDS = 0.05
@@ -34,11 +36,12 @@ _POLL_SECONDS = 0.25
 class EndpointState:
     """The state of one endpoint, for the life of the process; thread-safe.
 
-    A cooldown begins after `breaker.failures` failures in a row, where no other endpoint can answer (`has_next`) no
-    sooner than a call needs to use up its attempts, and when a call that waits for the endpoint says so (`cool_down`).
-    Where one can, it also begins after `retry.attempts` 429s in a row, or one that asks for more than
-    `retry.max_wait_seconds`. After a cooldown one call tries the endpoint. Where no other can answer, the first
-    cooldowns are short: each is as long as a further backoff.
+    A cooldown begins after `breaker.failures` failures in a row, where no other endpoint can answer
+    (`has_next`) no sooner than a call needs to use up its attempts, and when a call that waits for
+    the endpoint says so (`cool_down`). Where one can, it also begins after `retry.attempts` 429s in
+    a row, or one that asks for more than `retry.max_wait_seconds`. After a cooldown one call tries
+    the endpoint. Where no other can answer, the first cooldowns are short: each is as long as a
+    further backoff.
 
     `answers` counts the requests that were answered; `was_reached` says whether any ever arrived.
     """
@@ -54,13 +57,11 @@ class EndpointState:
         clock: Clock = time.monotonic,
     ) -> None:
         self.limiter = limiter
-        self._name, self._breaker, self._retry, self._has_next, self._clock = (
-            name,
-            breaker,
-            retry,
-            has_next,
-            clock,
-        )
+        self._name = name
+        self._breaker = breaker
+        self._retry = retry
+        self._has_next = has_next
+        self._clock = clock
         self._least_failing_seconds = (
             0.0 if has_next else max(LEAST_FAILING_SECONDS, retry.seconds_of_attempts)
         )
@@ -101,11 +102,12 @@ class EndpointState:
         return self._clock()
 
     def cool_down(self, error: ProviderError, times: int, most: float) -> float | None:
-        """A call has used up its attempts, for the `times`-th time, and waits: let the endpoint cool down, for `most`
-        seconds or what it asks for. Returns the seconds after which the call may be sent again; None where the endpoint
-        answers others."""
+        """A call has used up its attempts, for the `times`-th time, and waits: let the endpoint
+        cool down, for `most` seconds or what it asks for. Returns the seconds after which the call
+        may be sent again; None where the endpoint answers others."""
         with self._lock:
-            now, asked = self._clock(), error.retry_after or 0.0
+            now = self._clock()
+            asked = error.retry_after or 0.0
             if self._cooling_until is not None and now < self._cooling_until:
                 self._cooling_until = min(self._cooling_until, now + most)
                 return self._cooling_until - now
@@ -115,7 +117,8 @@ class EndpointState:
             if self._answers_nobody(error, now) or asked > self._retry.max_wait_seconds:
                 self._begin_cooldown(seconds, error)
                 return seconds
-            # A busy endpoint answers others: this call comes again later, and not together with those it met.
+            # A busy endpoint answers others: this call comes again later, and not together with
+            # those it met.
             return seconds * random.uniform(0.5, 1.0) if isinstance(error, RateLimited) else None
 
     def begin_waiting(self) -> bool:
@@ -128,7 +131,8 @@ class EndpointState:
     def end_waiting(self) -> bool:
         """Note that a call that waited was answered; True for the first of those."""
         with self._lock:
-            was_awaited, self._is_awaited = self._is_awaited, False
+            was_awaited = self._is_awaited
+            self._is_awaited = False
             return was_awaited
 
     def _answers_nobody(self, error: ProviderError, now: float) -> bool:
@@ -140,8 +144,10 @@ class EndpointState:
         return is_long and self.limiter.refusals >= self._retry.attempts
 
     def wait_until_up(self, seconds: float, stop: Callable[[], bool]) -> None:
-        """Wait so long; where the endpoint cools down, until it answers at the longest. Ends when `stop` says yes."""
-        end, answers = self._clock() + seconds, self.answers
+        """Wait so long; where the endpoint cools down, until it answers at the longest. Ends when
+        `stop` says yes."""
+        end = self._clock() + seconds
+        answers = self.answers
         with self._is_up:
             ends_early = self.is_cooling
             while (left := end - self._clock()) > 0 and not stop():
@@ -150,7 +156,8 @@ class EndpointState:
                 self._is_up.wait(min(left, _POLL_SECONDS))
 
     def admit(self) -> bool:
-        """Let a call ask the endpoint; True if it is the one that tries it. Raises `CircuitOpen` during a cooldown."""
+        """Let a call ask the endpoint; True if it is the one that tries it. Raises `CircuitOpen`
+        during a cooldown."""
         with self._lock:
             if self._cooling_until is None:
                 return False
@@ -162,27 +169,28 @@ class EndpointState:
 
     def refusal(self) -> CircuitOpen:
         """The error that says why the endpoint is not asked, and for how long."""
-        seconds, cause = max(0.0, (self._cooling_until or 0.0) - self._clock()), self._cause
-        what, why = "is busy (429)", ""
+        seconds = max(0.0, (self._cooling_until or 0.0) - self._clock())
+        cause = self._cause
+        what = "is busy (429)"
+        why = ""
         hint = "Lower execution.max_parallel, or set provider.requests_per_minute to what the account allows."
         if cause is not None and not isinstance(cause, RateLimited):
-            what, why = (
-                f"has failed {self._failures} times in a row",
-                f"; {type(cause).__name__}: {cause.message}",
-            )
+            what = f"has failed {self._failures} times in a row"
+            why = f"; {type(cause).__name__}: {cause.message}"
             hint = cause.hint
         message = f"{self._name} {what} and is not asked for {seconds:.3g} s{why}"
         return CircuitOpen(message, retry_after=seconds, hint=hint)
 
     def end_busy_cooldown(self) -> None:
-        """Make a busy endpoint available that another was to stand in for, as no other can answer; one that is down
-        goes on cooling down."""
+        """Make a busy endpoint available that another was to stand in for, as no other can answer;
+        one that is down goes on cooling down."""
         with self._lock:
             if self._has_next and isinstance(self._cause, RateLimited):
                 self._make_available()
 
     def note_answer(self, *, sent_at: float = inf, is_trial: bool = False) -> None:
-        """Note that the endpoint is up; an answer to what was sent before it began to fail does not show it."""
+        """Note that the endpoint is up; an answer to what was sent before it began to fail does not
+        show it."""
         with self._lock:
             self.was_reached = True
             is_new = self._cooling_until is None and sent_at >= self._failing_since
@@ -247,12 +255,14 @@ class EndpointState:
         return self._failures >= self._breaker.failures and is_long
 
     def _further_backoff(self, times: int) -> float:
-        """The seconds of the backoff that would come `times` after the last one of a call, twice as long each time."""
+        """The seconds of the backoff that would come `times` after the last one of a call, twice as
+        long each time."""
         first = max(_LEAST_COOLDOWN_SECONDS, self._retry.backoff(self._retry.attempts - 1, 0.0))
         return min(self._breaker.open_seconds, first * 2.0 ** min(times - 1, _MOST_DOUBLINGS))
 
     def _begin_cooldown(self, seconds: float, error: LLMError) -> None:
-        self._cooldown_seconds, self._cause = seconds, error
+        self._cooldown_seconds = seconds
+        self._cause = error
         self._cooling_until = self._clock() + seconds
         self._cooldowns += 1
 
@@ -262,22 +272,27 @@ class EndpointState:
     def _make_available(self) -> None:
         self._failures = self._cooldowns = 0
         self._failing_since = 0.0
-        self._cooling_until, self._cause = None, None
+        self._cooling_until = None
+        self._cause = None
         self._is_up.notify_all()
 
 
 class Gate:
-    """Sends one run's requests to an endpoint as its state allows, and tells the state their outcomes. Raises
-    `CircuitOpen` while the endpoint cools down, and `StopRequested` when `stop` says yes in a wait."""
+    """Sends one run's requests to an endpoint as its state allows, and tells the state their
+    outcomes. Raises `CircuitOpen` while the endpoint cools down, and `StopRequested` when `stop`
+    says yes in a wait."""
 
     def __init__(
         self, inner: LLMAdapter, state: EndpointState, *, stop: Callable[[], bool] = lambda: False
     ) -> None:
-        self._inner, self._state, self._stop = inner, state, stop
+        self._inner = inner
+        self._state = state
+        self._stop = stop
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
-        state, limiter = self._state, self._state.limiter
+        state = self._state
+        limiter = self._state.limiter
         is_trial = state.admit()
 
         def check() -> None:

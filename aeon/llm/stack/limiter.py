@@ -16,7 +16,8 @@ PERIOD_SECONDS = (
 )
 POLL_SECONDS = 0.1
 _QUEUED_SECONDS = 0.5
-"""How often the first request of a queue looks up, and the others, which are called when they are first."""
+"""How often the first request of a queue looks up, and the others, which are called when they are
+first."""
 EXPECTED_OUTPUT = 500
 
 Clock = Callable[[], float]
@@ -31,16 +32,19 @@ class Counted:
 
 
 class PerMinute:
-    """At most `limit` units in any minute; more than that at once waits for an empty one. Not thread-safe."""
+    """At most `limit` units in any minute; more than that at once waits for an empty one. Not
+    thread-safe."""
 
     def __init__(self, limit: int, clock: Clock = time.monotonic) -> None:
-        self.limit, self._clock = limit, clock
+        self.limit = limit
+        self._clock = clock
         self._counted: deque[Counted] = deque()
         self._total = 0
 
     def seconds_until(self, units: int) -> float:
         """The seconds until there is room for so many units, 0.0 for now; counts nothing."""
-        now, seconds = self._clock(), 0.0
+        now = self._clock()
+        seconds = 0.0
         while self._counted and now - self._counted[0].at >= PERIOD_SECONDS:
             self._total -= self._counted.popleft().units
         missing = min(units, self.limit) + self._total - self.limit
@@ -66,7 +70,8 @@ class PerMinute:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """A request's place: its number, the tokens it is expected to use, and what they are counted as."""
+    """A request's place: its number, the tokens it is expected to use, and what they are counted
+    as."""
 
     tokens: int
     number: int = 0
@@ -77,8 +82,9 @@ class Turn:
 class Limiter:
     """Who may send a request to one endpoint, and when; for the life of the process, thread-safe.
 
-    A 429 halves the number of requests under way (those sent together are one signal), and stops everyone for as long
-    as it says, unless that is more than `longest_pause`. Each round of answers makes room for one more.
+    A 429 halves the number of requests under way (those sent together are one signal), and stops
+    everyone for as long as it says, unless that is more than `longest_pause`. Each round of answers
+    makes room for one more.
     """
 
     def __init__(
@@ -93,7 +99,9 @@ class Limiter:
         self.refusals = 0  # how often in a row the server has answered 429
         self._requests = PerMinute(requests_per_minute, clock) if requests_per_minute else None
         self._tokens = PerMinute(tokens_per_minute, clock) if tokens_per_minute else None
-        self._most, self._longest_pause, self._clock = max_concurrency, longest_pause, clock
+        self._most = max_concurrency
+        self._longest_pause = longest_pause
+        self._clock = clock
         self._width = float(max_concurrency)
         self._lock = threading.Lock()
         self._waiting: deque[Turn] = deque()
@@ -117,9 +125,9 @@ class Limiter:
         check: Callable[[], None],
         tell: Callable[[float], None] = lambda _: None,
     ) -> Turn:
-        """Wait for the request's turn. `check` is called after each moment of waiting, and raises to leave; `tell` is
-        told before it how many seconds the wait takes yet, `POLL_SECONDS` where that depends on others, and 0.0 when it
-        is over."""
+        """Wait for the request's turn. `check` is called after each moment of waiting, and raises
+        to leave; `tell` is told before it how many seconds the wait takes yet, `POLL_SECONDS` where
+        that depends on others, and 0.0 when it is over."""
         turn = Turn(estimate_tokens(request) + self._average_output if self._tokens else 0)
         with self._lock:
             self._waiting.append(turn)
@@ -141,7 +149,8 @@ class Limiter:
     def leave(
         self, turn: Turn, used_tokens: int, outcome: LLMResponse | LLMError | None = None
     ) -> None:
-        """End a turn, with what was answered or raised; `outcome` None says nothing about the endpoint."""
+        """End a turn, with what was answered or raised; `outcome` None says nothing about the
+        endpoint."""
         with self._lock:
             self._under_way -= 1
             if self._tokens and turn.counted:
@@ -149,12 +158,14 @@ class Limiter:
             if isinstance(outcome, RateLimited):
                 if turn.number > self._narrowed_at:
                     self._width = max(1.0, min(self._width, self._under_way + 1) / 2)
-                    self._narrowed_at, self.refusals = self._sent, self.refusals + 1
+                    self._narrowed_at = self._sent
+                    self.refusals += 1
                 pause = outcome.retry_after or 0.0
                 if pause <= self._longest_pause:
                     self._resume_at = max(self._resume_at, self._clock() + pause)
             elif isinstance(outcome, LLMResponse):
-                self._width, self.refusals = min(self._most, self._width + 1 / self._width), 0
+                self._width = min(self._most, self._width + 1 / self._width)
+                self.refusals = 0
                 if output := outcome.usage.output_tokens:
                     self._average_output += (output - self._average_output) // 8
             self._call_next()

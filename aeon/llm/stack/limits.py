@@ -1,4 +1,5 @@
-"""What model calls have cost, and the caps on a run: `limits.max_llm_calls`, `limits.max_tokens`, `limits.max_cost`."""
+"""What model calls have cost, and the caps on a run: `limits.max_llm_calls`, `limits.max_tokens`,
+`limits.max_cost`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from aeon.llm.prices import PriceBook, check_prices
 
 
 class LimitSettings(Value):
-    """`limits`: the caps on one run; None is no cap. Seconds are of wall time, cost is in the prices' currency."""
+    """`limits`: the caps on one run; None is no cap. Seconds are of wall time, cost is in the
+    prices' currency."""
 
     max_seconds: LowerOfRow[float | None] = Field(default=None, gt=0)
     max_tokens: LowerOfRow[int | None] = Field(default=None, gt=0)
@@ -25,8 +27,9 @@ class LimitSettings(Value):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Calls started, tokens of calls that have ended, and their cost, None as soon as that of one call is not known.
-    `unmetered` calls were answered without their usage, so that neither tokens nor cost are the whole."""
+    """Calls started, tokens of calls that have ended, and their cost, None as soon as that of one
+    call is not known. `unmetered` calls were answered without their usage, so that neither tokens
+    nor cost are the whole."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -73,12 +76,10 @@ class Spend:
         prices: PriceBook,
         meter: Meter | None = None,
     ) -> None:
-        self._inner, self._limits, self._prices, self._meter = (
-            inner,
-            limits,
-            prices,
-            meter or Meter(),
-        )
+        self._inner = inner
+        self._limits = limits
+        self._prices = prices
+        self._meter = meter or Meter()
 
     @property
     def spent(self) -> Spent:
@@ -86,8 +87,8 @@ class Spend:
         return self._meter.spent
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises `LimitReached` before it goes out, if a cap is reached, and ConfigError under
-        `max_cost` for a model without a price."""
+        """Answer one request. Raises `LimitReached` before it goes out, if a cap is reached, and
+        ConfigError under `max_cost` for a model without a price."""
         asked = request.parameters.model or ""
         check_prices(self._prices, self._limits.max_cost, [asked] if asked else [])
         self._meter.start(self._limits)
@@ -107,9 +108,9 @@ class Spend:
 
 
 class RunLimits(Spend):
-    """Holds one run to its caps, by what it asks for: a call counts from when it goes out, its tokens and cost from
-    its end, so that a run exceeds its caps by no more than the calls then under way. A cap on what cannot be known is
-    reached."""
+    """Holds one run to its caps, by what it asks for: a call counts from when it goes out, its
+    tokens and cost from its end, so that a run exceeds its caps by no more than the calls then
+    under way. A cap on what cannot be known is reached."""
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:
@@ -128,10 +129,8 @@ def check(limits: LimitSettings, spent: Spent) -> None:
     for name, (cap, used) in caps.items():
         if cap is None or (used is not None and used < cap):
             continue
-        what, hint = (
-            f" is reached ({used:.12g} used)" if used is not None else "",
-            f"Raise limits.{name}",
-        )
+        what = f" is reached ({used:.12g} used)" if used is not None else ""
+        hint = f"Raise limits.{name}"
         if used is None:
             missing = "usage" if spent.unmetered else "price"
             what = f": how much is used cannot be known, as an answer came without its {missing}"

@@ -27,12 +27,14 @@ LEAST_WAIT_SECONDS = (
 
 
 class Retry:
-    """Repeats a request whose failure may pass (`error.retryable`), 429 too, in `settings.attempts` attempts.
+    """Repeats a request whose failure may pass (`error.retryable`), 429 too, in `settings.attempts`
+    attempts.
 
-    What the server asks to be waited for counts in `call_seconds`, those of a call with its attempts.
-    An attempt after which the server asks for a wait is not counted, as long as such waits take `max_wait_seconds`
-    together and there is no other endpoint (`has_next`). No attempt is made after a longer wait, or while the endpoint
-    cools down (`state`). A yes of `stop` ends a wait and raises `StopRequested`.
+    What the server asks to be waited for counts in `call_seconds`, those of a call with its
+    attempts. An attempt after which the server asks for a wait is not counted, as long as such
+    waits take `max_wait_seconds` together and there is no other endpoint (`has_next`). No attempt
+    is made after a longer wait, or while the endpoint cools down (`state`). A yes of `stop` ends a
+    wait and raises `StopRequested`.
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class Retry:
         )
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
+        """Answer one request. Raises the last failure, with the number of attempts and the usage of
+        them all."""
         failed: list[LLMError] = []
         return self._retrying(self._attempt, request, failed)
 
@@ -72,7 +75,7 @@ class Retry:
         if failed:
             self._check_stop(request, failed)
         taken = sum(error.seconds for error in failed if isinstance(error, ProviderError))
-        before = SECONDS_BEFORE.set(taken + sum(map(_asked_seconds, failed)))
+        before = SECONDS_BEFORE.set(taken + sum(map(_read_retry_after, failed)))
         try:
             return with_usage_of(failed, self._inner.complete(request))
         except LLMError as error:
@@ -85,7 +88,7 @@ class Retry:
 
     def _seconds_before_next(self, state: RetryCallState) -> float:
         _, failed = state.args
-        asked = _asked_seconds(failed[-1])
+        asked = _read_retry_after(failed[-1])
         # Jitter on both: everyone that the server sent away at once would be back at once.
         jitter = random.uniform(0, self._settings.jitter_seconds)
         backoff = self._settings.backoff(self._count_attempts(failed[:-1]), jitter)
@@ -93,7 +96,7 @@ class Retry:
 
     def _is_last(self, state: RetryCallState) -> bool:
         _, failed = state.args
-        asked = _asked_seconds(failed[-1])
+        asked = _read_retry_after(failed[-1])
         return (
             asked > self._settings.max_wait_seconds
             or asked > self._seconds_left(failed)
@@ -102,14 +105,15 @@ class Retry:
         )
 
     def _seconds_left(self, failed: Sequence[LLMError]) -> float:
-        """What is left of the seconds of a call after the waits that its server asked for, but for the last."""
-        return self._call_seconds - sum(map(_asked_seconds, failed[:-1]))
+        """What is left of the seconds of a call after the waits that its server asked for, but for
+        the last."""
+        return self._call_seconds - sum(map(_read_retry_after, failed[:-1]))
 
     def _count_attempts(self, failed: Sequence[LLMError]) -> int:
         attempts = 0
         server_seconds_left = 0.0 if self._has_next else self._settings.max_wait_seconds
         for error in failed:
-            asked = _asked_seconds(error)
+            asked = _read_retry_after(error)
             if 0 < asked <= server_seconds_left:
                 server_seconds_left -= max(asked, LEAST_WAIT_SECONDS)
             else:
@@ -135,8 +139,9 @@ class Retry:
 
     def _give_up(self, state: RetryCallState) -> LLMResponse:
         _, failed = state.args
-        asked = _asked_seconds(failed[-1])
-        why, most = "no more are made", self._settings.max_wait_seconds
+        asked = _read_retry_after(failed[-1])
+        why = "no more are made"
+        most = self._settings.max_wait_seconds
         if asked > most:
             why = f"the server asks to wait {asked:g} s, more than provider.retry.max_wait_seconds={most:g}"
         elif asked > self._seconds_left(failed):
@@ -153,7 +158,7 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, LLMError) and error.retryable
 
 
-def _asked_seconds(error: LLMError) -> float:
+def _read_retry_after(error: LLMError) -> float:
     return (isinstance(error, ProviderError) and error.retry_after) or 0.0
 
 
@@ -165,9 +170,11 @@ def sleep_until_stopped(seconds: float, stop: Callable[[], bool]) -> None:
 
 
 def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
-    """A copy of the last failure with another message, and the usage of all; the adapter's own stays as it was."""
+    """A copy of the last failure with another message, and the usage of all; the adapter's own
+    stays as it was."""
     last = copy.copy(failed[-1])
-    last.message, last.args = message, (message,)
+    last.message = message
+    last.args = (message,)
     last.usage, last.usage_reported = usage_of(failed)
     return last
 
@@ -190,9 +197,10 @@ def usage_of(failed: Sequence[LLMError]) -> tuple[Usage, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One server or model, for the life of the process; without a `state` nothing is held back. `has_next` says that
-    another endpoint is asked when this one cannot answer, `seconds_of_call` how long a call may take in all."""
+class EndpointAdapter:
+    """One server or model, for the life of the process; without a `state` nothing is held back.
+    `has_next` says that another endpoint is asked when this one cannot answer, `seconds_of_call`
+    how long a call may take in all."""
 
     name: str
     adapter: LLMAdapter
@@ -204,15 +212,18 @@ class Endpoint:
 
 
 class Fallback:
-    """Asks endpoints in order until one answers; the next after an error that says that the endpoint is of no use
-    (`falls_back`), for its own model. The first time that one stands in for another is reported as `FallbackUsed`."""
+    """Asks endpoints in order until one answers; the next after an error that says that the
+    endpoint is of no use (`falls_back`), for its own model. The first time that one stands in for
+    another is reported as `FallbackUsed`."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], *, emit: Emit = ignore) -> None:
-        self._endpoints, self._emit = tuple(endpoints), emit
+    def __init__(self, endpoints: Sequence[EndpointAdapter], *, emit: Emit = ignore) -> None:
+        self._endpoints = tuple(endpoints)
+        self._emit = emit
         self._reported: set[tuple[str, str]] = set()
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises the last endpoint's error, which quotes the errors of those before it."""
+        """Answer one request. Raises the last endpoint's error, which quotes the errors of those
+        before it."""
         failed: list[LLMError] = []
         for endpoint in self._in_order():
             is_first = endpoint is self._endpoints[0]
@@ -248,8 +259,8 @@ class Fallback:
             failed, f"{last.endpoint}: {last.message} (asked before it: {before})"
         ) from last
 
-    def _in_order(self) -> Iterator[Endpoint]:
-        last: list[Endpoint] = []
+    def _in_order(self) -> Iterator[EndpointAdapter]:
+        last: list[EndpointAdapter] = []
         for endpoint in self._endpoints:
             if endpoint.state is not None and endpoint.state.is_cooling:
                 last.append(endpoint)
@@ -272,7 +283,8 @@ class Fallback:
             if first.state
             else LLMError("not asked")
         )
-        told, site = f"{type(error).__name__}: {error.message}", request.site
+        told = f"{type(error).__name__}: {error.message}"
+        site = request.site
         self._emit(
             FallbackUsed(site=site, call=request.call, failed=before, endpoint=name, error=told),
             site,

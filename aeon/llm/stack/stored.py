@@ -1,4 +1,5 @@
-"""What was answered before is not paid for again: a run's store, and a process's first profiles of equal tasks."""
+"""What was answered before is not paid for again: a run's store, and a process's first profiles of
+equal tasks."""
 
 from __future__ import annotations
 
@@ -32,10 +33,12 @@ _RESPONSE = TypeAdapter(LLMResponse)
 
 
 class Stored:
-    """Answers from a run's session what it has, and stores there what the inner adapter answers, failures too.
+    """Answers from a run's session what it has, and stores there what the inner adapter answers,
+    failures too.
 
-    Requests are resolved over the settings `provider`. What the `learners` believe of their servers is stored with an
-    answer. Raises StoreMiss, StoreFailed, and StopRequested when `stop` says so during `store.pace_seconds`.
+    Requests are resolved over the settings `provider`. What the `learners` believe of their servers
+    is stored with an answer. Raises StoreMiss, StoreFailed, and StopRequested when `stop` says so
+    during `store.pace_seconds`.
     """
 
     def __init__(
@@ -48,10 +51,13 @@ class Stored:
         stop: Callable[[], bool] = lambda: False,
         learners: Sequence[LearningAdapter] = (),
     ) -> None:
-        self._inner, self._session, self._learners = inner, session, tuple(learners)
-        self._store, self._stop = store or StoreSettings(), stop
+        self._inner = inner
+        self._session = session
+        self._learners = tuple(learners)
+        self._store = store or StoreSettings()
+        self._stop = stop
         self._base = provider.parameters if provider else Parameters()
-        self._shaping = shaping_settings(provider) if provider else {}
+        self._shaping = select_shaping_settings(provider) if provider else {}
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
@@ -74,13 +80,14 @@ class Stored:
             if isinstance(adapter, BatchingAdapter):
                 adapter.settle()
         if not fresh:
-            return self._stored_response(answer, request)
+            return self._make_response(answer, request)
         if isinstance(fresh[0], LLMError):
             raise fresh[0]
         return fresh[0]
 
     def _build_store_request(self, request: LLMRequest) -> StoreRequest:
-        site, parameters = request.site, request.parameters.over(self._base)
+        site = request.site
+        parameters = request.parameters.over(self._base)
         given = {
             name: getattr(parameters, name) for name in ("temperature", "max_tokens", "effort")
         }
@@ -100,7 +107,7 @@ class Stored:
         }
         return StoreRequest(kind="model", path=CallPath(call=request.call, **place), body=body)
 
-    def _stored_response(self, answer: dict[str, Any], request: LLMRequest) -> LLMResponse:
+    def _make_response(self, answer: dict[str, Any], request: LLMRequest) -> LLMResponse:
         try:
             for adapter in self._learners:
                 adapter.learn(answer.get(FOUND_OUT) or {})
@@ -116,12 +123,14 @@ class Stored:
 
 
 class ProfileMemo:
-    """Answers the first profile of a task, and its repair, from `known`, the answers of the process by all that was
-    asked. `sample` tells apart several answers that are wanted to equal tasks. Neither a failure nor an answer that
-    came to nothing is remembered."""
+    """Answers the first profile of a task, and its repair, from `known`, the answers of the process
+    by all that was asked. `sample` tells apart several answers that are wanted to equal tasks.
+    Neither a failure nor an answer that came to nothing is remembered."""
 
     def __init__(self, inner: LLMAdapter, known: dict[str, LLMResponse], sample: int = 0) -> None:
-        self._inner, self._known, self._sample = inner, known, sample
+        self._inner = inner
+        self._known = known
+        self._sample = sample
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
@@ -160,8 +169,9 @@ class Absent:
         )
 
 
-def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
-    """What else of a provider's settings decides what it answers. Raises StoreFailed for an unreadable scenario."""
+def select_shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
+    """What else of a provider's settings decides what it answers. Raises StoreFailed for an
+    unreadable scenario."""
     found = {name: getattr(provider, name) for name in provider.shapes_answers}
     if scenario := found.get("scenario"):
         try:
@@ -174,14 +184,16 @@ def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
 
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
-    """Where a stored answer may be used: a whole text anywhere; a failure, and an answer without one, in a replay."""
+    """Where a stored answer may be used: a whole text anywhere; a failure, and an answer without
+    one, in a replay."""
     if "error" in answer or answer.get("finish_reason") in ("length", "content_filter"):
         return "replay"
     return "anywhere" if str(answer.get("text", "")).strip() else "replay"
 
 
 def response(answer: dict[str, Any]) -> LLMResponse:
-    """A stored answer as the adapter gave it. Raises the LLMError that was stored; StoreFailed for neither."""
+    """A stored answer as the adapter gave it. Raises the LLMError that was stored; StoreFailed for
+    neither."""
     try:
         if "error" not in answer:
             known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
@@ -206,7 +218,8 @@ def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:
     usage = outcome.usage.by_name()
     if isinstance(outcome, LLMResponse):
         return {name: getattr(outcome, name) for name in _RESPONSE_FIELDS} | {"usage": usage}
-    # A person's adapter may raise a class of its own: its nearest class in the tree is what a replay can raise.
+    # A person's adapter may raise a class of its own: its nearest class in the tree is what a
+    # replay can raise.
     kind = next(kind.__name__ for kind in type(outcome).__mro__ if kind in _ERRORS.values())
     more = (
         ("status", "retry_after")

@@ -19,7 +19,7 @@ from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import LONGEST_COOLDOWN_SECONDS, EndpointState, Gate
 from aeon.llm.stack.limiter import Limiter
-from aeon.llm.stack.retry import Endpoint, Fallback, Retry
+from aeon.llm.stack.retry import EndpointAdapter, Fallback, Retry
 from tests.support.requests import request
 
 SETTINGS = BreakerSettings(failures=3, open_seconds=30)
@@ -178,7 +178,7 @@ class Chain:
         gate = Gate(self.busy, self.state)
         tries = Retry(gate, settings, sleep=lambda _: None, has_next=True, state=self.state)
         self.chain = Fallback(
-            [Endpoint("busy", tries, state=self.state), Endpoint("spare", self.spare)]
+            [EndpointAdapter("busy", tries, state=self.state), EndpointAdapter("spare", self.spare)]
         )
 
     def ask(self, times: int = 1) -> list[str]:

@@ -19,14 +19,15 @@ from aeon.domain.errors import (
 )
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse, Parameters, Usage
-from aeon.llm.stack.retry import Endpoint, Fallback
+from aeon.llm.stack.retry import EndpointAdapter, Fallback
 from tests.llm.scripted import COST, Heard, Scripted
 from tests.support.requests import request
 
 
 def chain(*models: Scripted, heard: Heard | None = None) -> Fallback:
     return Fallback(
-        [Endpoint(f"e{index}", model) for index, model in enumerate(models)], emit=heard or Heard()
+        [EndpointAdapter(f"e{index}", model) for index, model in enumerate(models)],
+        emit=heard or Heard(),
     )
 
 

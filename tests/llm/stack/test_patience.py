@@ -20,7 +20,7 @@ from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState, Gate
 from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.patience import Patience, Patient
-from aeon.llm.stack.retry import Endpoint, Fallback, Retry
+from aeon.llm.stack.retry import EndpointAdapter, Fallback, Retry
 from tests.llm.scripted import Heard
 from tests.support.requests import request
 
@@ -77,7 +77,7 @@ class Stack:
 
     def patient_of(self, patience: Patience) -> Patient:
         """A run's wrappers around the endpoint."""
-        endpoint = Endpoint("there", self.retry, ATTEMPTS, state=self.state)
+        endpoint = EndpointAdapter("there", self.retry, ATTEMPTS, state=self.state)
         return Patient(
             Fallback([endpoint]),
             [endpoint],
@@ -126,8 +126,8 @@ def test_of_several_endpoints_each_is_named_when_the_time_is_over() -> None:
             raise ConnectionFailed("nobody is there")
 
     endpoints = [
-        Endpoint("first", Other()),
-        Endpoint("there", stack.retry, ATTEMPTS, state=stack.state),
+        EndpointAdapter("first", Other()),
+        EndpointAdapter("there", stack.retry, ATTEMPTS, state=stack.state),
     ]
     patient = Patient(Fallback(endpoints), endpoints, Patience(60.0))
     with pytest.raises(ServerFailed) as raised:

@@ -25,7 +25,7 @@ from aeon.llm.settings import LocalProvider, OpenAIProvider, RetrySettings, Simu
 from aeon.llm.stack import stored
 from aeon.llm.stack.build import run_stack
 from aeon.llm.stack.limits import LimitSettings
-from aeon.llm.stack.stored import Absent, Stored, reuse_scope, shaping_settings
+from aeon.llm.stack.stored import Absent, Stored, reuse_scope, select_shaping_settings
 from aeon.store.models import Entry
 from aeon.store.opening import open_session, open_source
 from aeon.store.session import Session
@@ -175,7 +175,7 @@ def test_where_and_how_often_a_provider_is_reached_is_no_part_of_what_it_is_aske
         retry=RetrySettings(attempts=1),
         timeout_seconds=1,
     )
-    assert shaping_settings(reached) == shaping_settings(OpenAIProvider()) == {}
+    assert select_shaping_settings(reached) == select_shaping_settings(OpenAIProvider()) == {}
 
 
 def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provider_answers(
@@ -185,15 +185,15 @@ def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provide
     found = []
     for text in ("seed: 1\n", "seed: 1\n", "seed: 2\n"):
         scenario.write_text(text)
-        found.append(shaping_settings(SimulatedProvider(seed=4, scenario=scenario)))
+        found.append(select_shaping_settings(SimulatedProvider(seed=4, scenario=scenario)))
     assert found[0] == found[1] != found[2]
     assert found[0]["seed"] == 4
     assert (
-        shaping_settings(LocalProvider(repo_id="owner/name", filename="m.gguf"))["repo_id"]
+        select_shaping_settings(LocalProvider(repo_id="owner/name", filename="m.gguf"))["repo_id"]
         == "owner/name"
     )
     with pytest.raises(StoreFailed, match="cannot be read"):
-        shaping_settings(SimulatedProvider(scenario=tmp_path / "gone.yaml"))
+        select_shaping_settings(SimulatedProvider(scenario=tmp_path / "gone.yaml"))
 
 
 @pytest.mark.parametrize("kind", [Truncated, Refused, Filtered, EmptyAnswer])
