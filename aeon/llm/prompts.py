@@ -132,17 +132,14 @@ def _check_operation(operator: str, left: Any, right: Any) -> None:
     sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
     numbers = [each for each in (left, right) if isinstance(each, int)]
     match operator:
-        case "*":
-            if sizes and numbers and sizes[0] * numbers[0] > MOST_CHARACTERS:
-                raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
+        case "*" if sum(sizes) * max(numbers, default=0) > MOST_CHARACTERS:
+            raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
         case "+":
             check_characters(sum(sizes))
-        case "**":
-            if max(map(abs, numbers), default=0) > _MOST_EXPONENT:
-                raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
-        case "%":
-            if isinstance(left, str):
-                _check_widths(left)
+        case "**" if max(map(abs, numbers), default=0) > _MOST_EXPONENT:
+            raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
+        case "%" if isinstance(left, str):
+            _check_widths(left)
 
 
 def _check_widths(text: str) -> None:

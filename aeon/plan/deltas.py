@@ -70,7 +70,7 @@ def apply_actions(
         late |= wrong
         for number in wrong:
             del left[number]
-    new_plan = _rebuild_plan(plan, draft, list(accepted.values()), subplans) if accepted else plan
+    new_plan = _rebuild_plan(plan, draft, list(accepted.values()), subplans)
     return DeltaResult(
         plan=new_plan,
         accepted=tuple(accepted.values()),
@@ -162,6 +162,8 @@ def _rebuild_plan(
 ) -> Plan:
     """The plan of a draft; the subplan of a step that is gone is that of the step its substeps were
     handed to."""
+    if not actions:
+        return plan
     steps = renumber_steps(topological(draft.result()))
     if [id(step) for step in steps] == [id(step) for step in plan.steps]:
         return plan
