@@ -74,12 +74,7 @@ PARTICIPLES = frozenset(
 )
 """Functions that begin with a participle and are to be renamed: a name may leave this set, none may join it."""
 
-SHARED = frozenset(
-    {
-        "Entry",
-        "Threads",
-    }
-)
+SHARED: frozenset[str] = frozenset()
 """Names that several classes have, of which all but one are to be renamed: a name may leave this set, none may join it."""
 
 

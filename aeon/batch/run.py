@@ -203,7 +203,7 @@ class RowRunner:
 _SWITCH_SECONDS = 0.05
 
 
-class Threads:
+class ThreadBackend:
     """The backend of one process: `parallel` threads around one runner."""
 
     def __init__(self, runner: RowRunner, parallel: int) -> None:

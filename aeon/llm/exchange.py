@@ -106,20 +106,7 @@ def exchange(
         response = _complete(llm, request)
         _check_text(response)
     except AeonError as error:
-        failed = events.CallFailed(
-            site=request.site,
-            call=request.call,
-            role=request.role,
-            error=type(error).__name__,
-            message=error.message,
-            usage=error.usage,
-            seconds=perf_counter() - start,
-            model=error.model if isinstance(error, AnswerError) else "",
-            asked=request.parameters.model or "",
-            endpoint=error.endpoint if isinstance(error, LLMError) else "",
-            usage_reported=not isinstance(error, LLMError) or error.usage_reported,
-        )
-        emit(failed, request.site)
+        emit(_make_failure(request, error, perf_counter() - start), request.site)
         raise
     answered = events.CallAnswered(
         request=replace(request, variables={}),
@@ -140,6 +127,22 @@ def exchange(
         return Answered(response, check_answer(response.text, validator, parse))
     except InvalidAnswer as invalid:
         return Answered(response, None, invalid.errors)
+
+
+def _make_failure(request: LLMRequest, error: AeonError, seconds: float) -> events.CallFailed:
+    return events.CallFailed(
+        site=request.site,
+        call=request.call,
+        role=request.role,
+        error=type(error).__name__,
+        message=error.message,
+        usage=error.usage,
+        seconds=seconds,
+        model=error.model if isinstance(error, AnswerError) else "",
+        asked=request.parameters.model or "",
+        endpoint=error.endpoint if isinstance(error, LLMError) else "",
+        usage_reported=not isinstance(error, LLMError) or error.usage_reported,
+    )
 
 
 def _complete(llm: LLMAdapter, request: LLMRequest) -> LLMResponse:

@@ -20,7 +20,7 @@ from aeon.batch.merge import merge
 from aeon.batch.passing import passing_folder
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
-from aeon.batch.run import Backend, RowRunner, Threads, open_aeon
+from aeon.batch.run import Backend, RowRunner, ThreadBackend, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
 from aeon.cli.commands.batch_progress import run_attended, show_end
 from aeon.cli.job.arguments import read_composition, refuse_keys
@@ -124,7 +124,7 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
         answers = Answers(folder, runner.aeon.settings.store.own_backend)
         answers.open()
         answers.close()
-    return Threads(runner, settings.parallel)
+    return ThreadBackend(runner, settings.parallel)
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from aeon.cli.terminal.output import show_markdown
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.cli.terminal.width import fit_rows
-from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
+from aeon.config.compose.reference import KeyEntry, entries_of, groups, top_entries
 from aeon.config.json_schema import describe_types, settings_schema
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import list_pages
@@ -79,7 +79,7 @@ def _describe_setting(named: str, own: Sequence[Path]) -> list[str]:
     return []
 
 
-def _list_entries(key: str, own: Sequence[Path]) -> list[Entry]:
+def _list_entries(key: str, own: Sequence[Path]) -> list[KeyEntry]:
     return [*entries_of(key.partition(".")[0], own), *top_entries(own)]
 
 
@@ -90,7 +90,7 @@ def _describe_group(group: str, own: Sequence[Path]) -> Iterator[str]:
             yield fit_rows(f"  {path}  {entry.comment}".rstrip(), 6)
 
 
-def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
+def _describe_key(entries: Sequence[KeyEntry]) -> Iterator[str]:
     first = entries[0]
     is_basic = any(entry.is_basic for entry in entries)
     yield f"{first.path}{'  (basic)' if is_basic else ''}"
@@ -104,12 +104,12 @@ def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
             yield fit_rows(f"  {_place_of(entry)}: {_write_default(entry)}{comment}", 4)
 
 
-def _write_default(entry: Entry) -> str:
+def _write_default(entry: KeyEntry) -> str:
     text: str = yaml.safe_dump(entry.default, default_flow_style=True, width=10**6)
     return text.partition("\n")[0]
 
 
-def _place_of(entry: Entry) -> str:
+def _place_of(entry: KeyEntry) -> str:
     group = entry.file.parent.name
     return entry.file.name if group == "conf" else f"{group}={entry.file.stem}"
 

@@ -19,7 +19,7 @@ _BASIC = "(basic)"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeyEntry:
     """A key of a configuration file: its dotted path, its default as written there, the comment on
     it, and whether it is marked as one of the few that suffice for most work."""
 
@@ -44,7 +44,7 @@ def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
     return {name: tuple(option for group, option in files if group == name) for name in names}
 
 
-def entries_of(group: str, own: Sequence[Path] = ()) -> list[Entry]:
+def entries_of(group: str, own: Sequence[Path] = ()) -> list[KeyEntry]:
     """The keys of a group, from each of its options: the one that is chosen by default first, then
     what that one is based on, then the others by name."""
     first = _list_first_options(group)
@@ -71,7 +71,7 @@ def _list_first_options(group: str) -> list[str]:
     return chosen
 
 
-def top_entries(own: Sequence[Path] = ()) -> list[Entry]:
+def top_entries(own: Sequence[Path] = ()) -> list[KeyEntry]:
     """The keys that belong to no group."""
     return [entry for folder in _folders(own) for entry in _entries(folder / "config.yaml", "")]
 
@@ -115,7 +115,7 @@ def _folders(own: Sequence[Path]) -> tuple[Path, ...]:
     return (*own, resource_root() / "conf")
 
 
-def _entries(path: Path, group: str) -> Iterator[Entry]:
+def _entries(path: Path, group: str) -> Iterator[KeyEntry]:
     try:
         text = path.read_text(encoding="utf-8")
         document = LocatedYaml(path, text.encode())
@@ -130,7 +130,7 @@ def _entries(path: Path, group: str) -> Iterator[Entry]:
             comment = _comment(lines, document.key_position(place).line - 1)
             explanation = comment.removesuffix(_BASIC).rstrip()
             is_basic = comment != explanation
-            yield Entry(prefix + ".".join(place), value, explanation, path, is_basic)
+            yield KeyEntry(prefix + ".".join(place), value, explanation, path, is_basic)
 
 
 def _places(

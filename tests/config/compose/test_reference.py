@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.config.compose.reference import Entry, entries_of
+from aeon.config.compose.reference import KeyEntry, entries_of
 from aeon.config.load import compose
 from aeon.domain.errors import ConfigError
 
@@ -21,9 +21,9 @@ def test_keys_have_the_comments_above_and_behind_them(folder: Path) -> None:
         "defaults: [default]\n# The first.\nbase: 3  # Units.\ninner: {own: '${base}'}\n"
     )
     assert [entry for entry in entries_of("ttl", [folder]) if entry.file == path] == [
-        Entry("ttl.base", 3, "The first. Units.", path),
-        Entry("ttl.inner", {"own": "${base}"}, "", path),
-        Entry("ttl.inner.own", "${base}", "", path),
+        KeyEntry("ttl.base", 3, "The first. Units.", path),
+        KeyEntry("ttl.inner", {"own": "${base}"}, "", path),
+        KeyEntry("ttl.inner.own", "${base}", "", path),
     ]
 
 
