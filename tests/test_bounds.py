@@ -83,7 +83,6 @@ WORDY = frozenset(
         "LentEndpoints",
         "LentMeter",
         "LentMinute",
-        "_Lent",
     }
 )
 """Names with a word of WORDS_WITHOUT_AN_ACTOR that are to be renamed: a name may leave this set, none may join it."""

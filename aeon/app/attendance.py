@@ -1,4 +1,5 @@
-"""How a person attends runs: what shows them the progress, how they are asked, and the switch that stops them."""
+"""How a person attends runs: what shows them the progress, how they are asked, and the switch that
+stops them."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ _log = logging.getLogger("aeon")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attendance:
-    """A person beside one run, or beside all jobs of a sweep or rows of a batch. `control` stops them, `observers` are
-    given every event, `watcher` looks on at calls under way, `on_start` is given the kernel. Without `ask` follow-up
-    questions stay open; without `approve` tools that need approval are refused."""
+    """A person beside one run, or beside all jobs of a sweep or rows of a batch. `control` stops
+    them, `observers` are given every event, `watcher` looks on at calls under way, `on_start` is
+    given the kernel. Without `ask` follow-up questions stay open; without `approve` tools that need
+    approval are refused."""
 
     control: RunControl = field(default_factory=RunControl)
     observers: Sequence[Subscriber] = ()

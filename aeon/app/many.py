@@ -1,4 +1,5 @@
-"""Many runs at the same time in one process, and a run that is awaited: threads around a kernel that stays as it is."""
+"""Many runs at the same time in one process, and a run that is awaited: threads around a kernel
+that stays as it is."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ Given = TypeVar("Given")
 def run_all(
     work: Callable[[Given], T], items: Iterable[Given], max_concurrency: int, control: RunControl
 ) -> Generator[T, None, None]:
-    """What `work` gives for each item, as it ends, at most `max_concurrency` at once; an item is taken when there is
-    room for it. `control`, that of all runs, is stopped when the caller stops iterating, or when one raises."""
+    """What `work` gives for each item, as it ends, at most `max_concurrency` at once; an item is
+    taken when there is room for it. `control`, that of all runs, is stopped when the caller stops
+    iterating, or when one raises."""
     if max_concurrency < 1:
         raise ValueError(f"max_concurrency is {max_concurrency}: at least 1 run must be under way")
     ended = SimpleQueue[Future[T]]()
@@ -46,7 +48,8 @@ def run_all(
 async def run_awaited(
     run: Callable[..., RunResult], control: RunControl, **arguments: Any
 ) -> RunResult:
-    """The result of a run in a thread of its own; when the caller is cancelled, the run is asked to stop."""
+    """The result of a run in a thread of its own; when the caller is cancelled, the run is asked to
+    stop."""
     import asyncio  # slow to load, and only who awaits has it
 
     future: Future[RunResult] = Future()

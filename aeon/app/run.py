@@ -1,4 +1,5 @@
-"""One run's life: its directory and `run.json`, its journals, store and memory, its kernel, and its result."""
+"""One run's life: its directory and `run.json`, its journals, store and memory, its kernel, and its
+result."""
 
 from __future__ import annotations
 
@@ -41,8 +42,9 @@ from aeon.store.session import Keep, Session, store_memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlace:
-    """Where a run's files and answers go. Without a `directory` nothing is written; the jobs of the folder
-    `of_multirun` share a store; `keep` is given each answer before it is used, if answers are stored."""
+    """Where a run's files and answers go. Without a `directory` nothing is written; the jobs of the
+    folder `of_multirun` share a store; `keep` is given each answer before it is used, if answers
+    are stored."""
 
     directory: Path | None = None
     of_multirun: Path | None = None
@@ -55,8 +57,8 @@ NOWHERE = RunPlace()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The plan that was made, if there is one, about how many calls carrying it out takes, and what cut its making
-    short; `synthetic` says that no model made it."""
+    """The plan that was made, if there is one, about how many calls carrying it out takes, and what
+    cut its making short; `synthetic` says that no model made it."""
 
     plan: Plan | None
     synthetic: bool
@@ -72,7 +74,8 @@ class Planned:
 
 @dataclass
 class Run(Identity):
-    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. `memory` stays open."""
+    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. `memory`
+    stays open."""
 
     memory: Memory | None = None
 
@@ -82,8 +85,9 @@ class Run(Identity):
         self._begun_in: Path | None = None
 
     def begin(self, directory: Path, claim: Callable[[Path], object] = lambda _: None) -> None:
-        """Make the run's directory, with what the run can be resumed from. `claim` marks it as this run's, and raises
-        FileExistsError when it is another's. Raises OSError, StoreFailed, ConfigError."""
+        """Make the run's directory, with what the run can be resumed from. `claim` marks it as this
+        run's, and raises FileExistsError when it is another's. Raises OSError, StoreFailed,
+        ConfigError."""
         check_own_store(self._settings.store)
         origin = make_origin(self, datetime.now(UTC).isoformat(), directory)
 
@@ -105,7 +109,8 @@ class Run(Identity):
         self._begun_in = directory
 
     def to_end(self, attendance: Attendance, place: RunPlace = NOWHERE) -> RunResult:
-        """Run it. Raises ArtefactError when its directory cannot be written, StoreFailed when its store cannot be."""
+        """Run it. Raises ArtefactError when its directory cannot be written, StoreFailed when its
+        store cannot be."""
         started, began = datetime.now(UTC), perf_counter()
         with self._under_way(attendance, place) as (kernel, session):
             outcome = kernel.run(self.work.task, self.work.context, self.run_id)
@@ -140,8 +145,9 @@ class Run(Identity):
             )
 
     def plan(self, attendance: Attendance, place: RunPlace) -> Planned:
-        """Make the plan, review and refine it, and run no step; a budget or a person that ends it early leaves the plan
-        as far as it came. Raises the error of a failing model, ArtefactError and StoreFailed."""
+        """Make the plan, review and refine it, and run no step; a budget or a person that ends it
+        early leaves the plan as far as it came. Raises the error of a failing model, ArtefactError
+        and StoreFailed."""
         cut_short = ""
         with self._under_way(attendance, place) as (kernel, _):
             try:
@@ -166,7 +172,8 @@ class Run(Identity):
     def _under_way(
         self, attendance: Attendance, place: RunPlace
     ) -> Iterator[tuple[Orchestrator, Session]]:
-        """The kernel and the use of the store, once the start of the run is announced; closed at the end."""
+        """The kernel and the use of the store, once the start of the run is announced; closed at
+        the end."""
         if place.directory is not None and self._begun_in != place.directory:
             with artefacts.as_artefact_error(place.directory, IN_RUN):
                 self.begin(place.directory)

@@ -33,14 +33,16 @@ def build_kernel(
     session: Session,
     memory: RunMemory,
 ) -> Orchestrator:
-    """The kernel of one run; `session` is its use of the store, which the caller closes. Raises StoreFailed."""
+    """The kernel of one run; `session` is its use of the store, which the caller closes. Raises
+    StoreFailed."""
     settings, over = shared.settings, Event()
     stream.subscribers.append(
         lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None
     )
 
     def stop() -> bool:
-        """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
+        """Whether the run is asked to stop, or over: a call that still waits then must not go
+        out."""
         return attendance.control.stop_requested or over.is_set()
 
     make_invoker = partial(StoredInvoker, approve=attendance.approve, session=session, stop=stop)

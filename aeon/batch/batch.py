@@ -1,4 +1,5 @@
-"""A dataset on its way through a backend: the rows that are still to be run, and what is written of each."""
+"""A dataset on its way through a backend: the rows that are still to be run, and what is written of
+each."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ _REFUSED, _MOST_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name_
 
 @dataclass
 class Batch:
-    """A dataset on its way through a backend. `shard` (i, n) takes every n-th row from the i-th on; without `records`
-    none is kept. `attend` is the person beside each row."""
+    """A dataset on its way through a backend. `shard` (i, n) takes every n-th row from the i-th on;
+    without `records` none is kept. `attend` is the person beside each row."""
 
     backend: Backend
     settings: BatchSettings
@@ -40,8 +41,8 @@ class Batch:
     _refused: int = 0
 
     def lines(self, most: int | None = None) -> Iterator[Line]:
-        """The line of each row that is not done, once it is written, at most of so many rows; a row that was asked to
-        stop leaves none, and goes on with the next start."""
+        """The line of each row that is not done, once it is written, at most of so many rows; a row
+        that was asked to stop leaves none, and goes on with the next start."""
         with closing(
             self.backend.run(islice(self._rows(), most), self.control, self.attend)
         ) as ended:

@@ -1,4 +1,5 @@
-"""The rows of a dataset: JSON Lines, CSV or Parquet, read one by one, each with its task, inputs and overrides."""
+"""The rows of a dataset: JSON Lines, CSV or Parquet, read one by one, each with its task, inputs
+and overrides."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from aeon.report.words import one_line
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a dataset. `number` counts the rows from 1, `line` the lines of the file. `problem` says why it cannot
-    be run; then the rest may be missing."""
+    """A row of a dataset. `number` counts the rows from 1, `line` the lines of the file. `problem`
+    says why it cannot be run; then the rest may be missing."""
 
     number: int
     line: int
@@ -64,7 +65,8 @@ class Dataset:
     state: tuple[int, ...]
 
     def rows(self) -> Iterator[Row]:
-        """Every row, in order. Raises ConfigError when the file is no longer what it was when it was opened."""
+        """Every row, in order. Raises ConfigError when the file is no longer what it was when it
+        was opened."""
         for row, _ in _read(self.path, self.columns, self.common):
             yield row
         if _state_of(self.path) != self.state:
@@ -75,8 +77,9 @@ class Dataset:
 
 
 def open_dataset(path: Path, columns: BatchColumns, common: Common) -> Dataset:
-    """Read a dataset through; rows have `common` where they give nothing of their own. Raises ConfigError for a file
-    that is no dataset, for ids that stand twice, for a column that no row has, and where no row can be run."""
+    """Read a dataset through; rows have `common` where they give nothing of their own. Raises
+    ConfigError for a file that is no dataset, for ids that stand twice, for a column that no row
+    has, and where no row can be run."""
     if path.suffix.lower() not in SUFFIXES or path.is_dir():
         raise ConfigError(
             f"dataset={path}: must be a file {', '.join(SUFFIXES)}",
@@ -153,7 +156,8 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
 
 
 def _needs_no_quotes(value: Any) -> bool:
-    """Whether an override's value can be written without quotes; a text with commas would then be several values."""
+    """Whether an override's value can be written without quotes; a text with commas would then be
+    several values."""
     return isinstance(value, str) and ("," not in value or value[:1] in ("[", "{", "'", '"'))
 
 

@@ -1,5 +1,5 @@
-"""Endpoints that several configurations of one process ask together, the caps on what all of them spend, and how long
-they wait for endpoints that are down."""
+"""Endpoints that several configurations of one process ask together, the caps on what all of them
+spend, and how long they wait for endpoints that are down."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from aeon.llm.stack.limiter import POLL_SECONDS
 from aeon.llm.stack.limits import LimitSettings, Meter
 from aeon.llm.stack.patience import Patience
 
-_TELL_SERVERS = {
-    *(
-        "base_url",
-        "base_url_env",
-        "api_key_env",
-        "max_concurrency",
-        "requests_per_minute",
-        "tokens_per_minute",
-    ),
-    *("breaker", "retry"),
+_FIELDS_OF_SERVERS = {
+    "base_url",
+    "base_url_env",
+    "api_key_env",
+    "max_concurrency",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "breaker",
+    "retry",
 }
 
 
 class SharedEndpoints:
-    """Opens the endpoints of providers: equal ones have one adapter, and those of one server one state, whatever their
-    models, so that together they keep its limits. `meter` adds up what all of them spend, `patience` is that of all, or
-    None where each provider's settings say it."""
+    """Opens the endpoints of providers: equal ones have one adapter, and those of one server one
+    state, whatever their models, so that together they keep its limits. `meter` adds up what all of
+    them spend, `patience` is that of all, or None where each provider's settings say it."""
 
     def __init__(self, meter: Meter | None = None, patience: Patience | None = None) -> None:
         self.meter = meter or Meter()
@@ -46,7 +45,8 @@ class SharedEndpoints:
     def open(
         self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None
     ) -> Endpoints:
-        """The endpoints of a definite provider, as `process_stack` builds them; closing them closes nothing."""
+        """The endpoints of a definite provider, as `process_stack` builds them; closing them closes
+        nothing."""
         if isinstance(provider, SimulatedProvider):  # it follows its scenario anew in each job
             made = process_stack(provider, environ, own)
             made.meter = self.meter
@@ -62,7 +62,7 @@ class SharedEndpoints:
                 )
                 for settings, endpoint in zip(named, self._opened[key], strict=True)
             ]
-        lent = _Lent(
+        lent = _BorrowedEndpoints(
             [
                 replace(one, state=state)
                 for one, state in zip(self._opened[key], states, strict=True)
@@ -89,19 +89,19 @@ class SharedEndpoints:
             endpoints.close()
 
 
-class _Lent(Endpoints):
+class _BorrowedEndpoints(Endpoints):
     def close(self) -> None:
         """Others still ask them."""
 
 
 def _server_of(settings: AnyEndpoint, *, has_next: bool) -> str:
-    told = _TELL_SERVERS if isinstance(settings, EndpointSettings) else None
-    return f"{settings.kind} {has_next} {settings.model_dump_json(include=told)}"
+    fields = _FIELDS_OF_SERVERS if isinstance(settings, EndpointSettings) else None
+    return f"{settings.kind} {has_next} {settings.model_dump_json(include=fields)}"
 
 
 class CappedMeter(Meter):
-    """A meter that holds all who share it to `caps`, those of `group`: when one is reached, `stop` is told which, and
-    nothing more is asked."""
+    """A meter that holds all who share it to `caps`, those of `group`: when one is reached, `stop`
+    is told which, and nothing more is asked."""
 
     def __init__(
         self, caps: LimitSettings, stop: Callable[[str], None], group: str = "sweep"

@@ -1,4 +1,5 @@
-"""What a batch will come to: by the table and the prices before its first row, then by its first rows."""
+"""What a batch will come to: by the table and the prices before its first row, then by its first
+rows."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _CHARACTERS_OF_A_TOKEN = 4
 
 
 class Forecast(NamedTuple):
-    """What is foreseen of so many rows, in words; `least_cost` is what their prompts cost, None without a price."""
+    """What is foreseen of so many rows, in words; `least_cost` is what their prompts cost, None
+    without a price."""
 
     rows: int
     least_cost: float | None
@@ -60,8 +62,8 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
 
 
 def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:
-    """The tokens of a row's prompts by the shortest way, and their cost: the mean of all rows that can be run, by their
-    lengths, from the prompts of the shortest and of the longest."""
+    """The tokens of a row's prompts by the shortest way, and their cost: the mean of all rows that
+    can be run, by their lengths, from the prompts of the shortest and of the longest."""
     ends, total, count = dict[int, Row](), 0, 0
     for row in dataset.rows():
         if not row.problem:
@@ -89,8 +91,8 @@ def _prompts_of(aeon: Aeon, row: Row) -> tuple[int, float | None]:
 
 
 def project(summary: Summary, left: int, seconds: float) -> str:
-    """What all rows but invalid ones come to when they are as those that ran; each of the `left` ones takes `seconds`
-    more."""
+    """What all rows but invalid ones come to when they are as those that ran; each of the `left`
+    ones takes `seconds` more."""
     rows = summary.count - summary.ends["invalid"] + left
     share = rows / summary.ran
     tokens = (summary.total("input_tokens") + summary.total("output_tokens")) * share

@@ -10,7 +10,8 @@ from aeon.llm.settings import EndpointSettings
 
 
 def with_journal(composition: Composition, settings: Settings, place: Path) -> Composition:
-    """The composition, with the journal of the provider's batches beside `place` unless it says where."""
+    """The composition, with the journal of the provider's batches beside `place` unless it says
+    where."""
     provider = settings.provider
     if not isinstance(provider, EndpointSettings) or not provider.batch or provider.batch_journal:
         return composition

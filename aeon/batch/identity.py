@@ -23,14 +23,15 @@ _OF_PROVIDER = (
     ),
     *("retry", "breaker", "patience_seconds", "stream", "api_key_env", "require_key"),
 )
-"""How requests travel, which decides no answer. An address says who answers; only its port is none of it."""
+"""How requests travel, which decides no answer. An address says who answers; only its port is none
+of it."""
 _WHOLE, _PART = 32, 6  # digits of the digest of all, then of each key's
 
 
 def identify(aeon: Aeon) -> str:
-    """What tells the rows of one configuration from those of another: a digest of all, in hex, and for each key that
-    has another value than Aeon comes with, its name and a short digest. How requests travel and what is observed may
-    change on the way."""
+    """What tells the rows of one configuration from those of another: a digest of all, in hex, and
+    for each key that has another value than Aeon comes with, its name and a short digest. How
+    requests travel and what is observed may change on the way."""
     values = _values_of(aeon.settings)
     values |= {name: aeon.hashes[name] for name in ("prompts", "schemas")}
     usual = _values_of(compose_settings(Composition()))
@@ -41,7 +42,8 @@ def identify(aeon: Aeon) -> str:
 
 
 def differing_keys(one: str, other: str) -> list[str]:
-    """The keys of the configuration in which two identities differ; none where they are of two versions of Aeon."""
+    """The keys of the configuration in which two identities differ; none where they are of two
+    versions of Aeon."""
     before, after = (dict(_keys_of(identity)) for identity in (one, other))
     return sorted(key for key in before | after if before.get(key) != after.get(key))
 

@@ -37,9 +37,9 @@ _LISTS = ("unusable_steps", "unusable_calls", "degraded")
 
 
 def merge(paths: Sequence[Path], out: Path) -> Summary:
-    """Write the rows of the shards of one batch into a new file, by its name JSON Lines, CSV or Parquet. Raises
-    ConfigError for files of different batches, rows that stand twice, rows that are missing, and what cannot be
-    written."""
+    """Write the rows of the shards of one batch into a new file, by its name JSON Lines, CSV or
+    Parquet. Raises ConfigError for files of different batches, rows that stand twice, rows that are
+    missing, and what cannot be written."""
     if (suffix := out.suffix.lower()) not in (".jsonl", ".ndjson", ".csv", ".parquet"):
         raise ConfigError(
             f"out={out}: a merge writes .jsonl, .csv or .parquet",
@@ -68,7 +68,8 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
 
 
 def _find_places(paths: Sequence[Path]) -> array[int]:
-    """Where the line of each row is, by the row's number: the byte, times the number of files, plus the file's."""
+    """Where the line of each row is, by the row's number: the byte, times the number of files, plus
+    the file's."""
     places, configuration = array("q"), ""
     for index, path in enumerate(paths):
         for place, line in read_places(path):

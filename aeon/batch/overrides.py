@@ -1,8 +1,7 @@
 """What a row of a dataset may configure: less than its person, since a dataset may be a stranger's.
 
-Each field of the settings says itself whether a row may set it (`aeon.domain.values.FromOthers`); without a mark of its
-own it may not.
-"""
+Each field of the settings says itself whether a row may set it (`aeon.domain.values.FromOthers`);
+without a mark of its own it may not."""
 
 from __future__ import annotations
 
@@ -24,7 +23,8 @@ _ABSENT = object()
 
 
 def check_overrides(overrides: Sequence[str]) -> None:
-    """Raise ConfigError for an override that sets what a row may not, by its key, before anything is composed of it."""
+    """Raise ConfigError for an override that sets what a row may not, by its key, before anything
+    is composed of it."""
     for text in overrides:
         key = key_of(text)
         if not _may_be_composed(text, key):
@@ -40,18 +40,20 @@ def _may_be_composed(text: str, key: str) -> bool:
     value: Any = override.value()
     if "." in key or isinstance(value, dict):
         return all(mark_at(leaf).row for leaf, _ in flatten(value, key))
-    # A file of a group is checked by what it changes; one of a person's own may change any other group.
+    # A file of a group is checked by what it changes; one of a person's own may change any other
+    # group.
     return (resource_root() / "conf" / key / f"{value}.yaml").is_file()
 
 
 def modes_among(overrides: Sequence[str]) -> tuple[str, ...]:
-    """The overrides that choose a mode: what its file sets belongs to it, and is no change of the row's."""
+    """The overrides that choose a mode: what its file sets belongs to it, and is no change of the
+    row's."""
     return tuple(text for text in overrides if key_of(text) == "mode")
 
 
 def check_changes(settings: Settings, configured: Settings) -> None:
-    """Raise ConfigError when the settings of a row differ from those that are configured, with its mode, in what it may
-    not set, or allow more than they do."""
+    """Raise ConfigError when the settings of a row differ from those that are configured, with its
+    mode, in what it may not set, or allow more than they do."""
     before, after = (
         dict(flatten(of.model_dump(mode="json", exclude={"resume"})))
         for of in (configured, settings)

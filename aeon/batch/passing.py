@@ -1,4 +1,5 @@
-"""Temporary folders that last as long as their process: what a kill has left, the next one removes."""
+"""Temporary folders that last as long as their process: what a kill has left, the next one
+removes."""
 
 from __future__ import annotations
 

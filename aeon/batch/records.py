@@ -1,4 +1,5 @@
-"""The records of a batch's rows: a directory while a row is run, then a line of one file, or nothing."""
+"""The records of a batch's rows: a directory while a row is run, then a line of one file, or
+nothing."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, data BLOB NO
 
 
 class Running:
-    """The folder in which rows are run, each, by its key, in a directory of its own. May be used from threads.
-    Directories that the person has not made are not gone on with, unless it `trusts_all`."""
+    """The folder in which rows are run, each, by its key, in a directory of its own. May be used
+    from threads. Directories that the person has not made are not gone on with, unless it
+    `trusts_all`."""
 
     def __init__(self, folder: Path, *, trusts_all: bool = False) -> None:
         self.folder = folder
@@ -44,7 +46,8 @@ class Running:
         return (directory / FILE).is_file() and (self._trusts_all or is_own_run(directory))
 
     def directories(self, key: str) -> tuple[Path, Path | None]:
-        """A new directory for a row, and the one in which a run of it was cut off, if there is one."""
+        """A new directory for a row, and the one in which a run of it was cut off, if there is
+        one."""
         before = sorted(
             self.folder.glob(f"{key}-*"), key=lambda path: int(path.name.partition("-")[2])
         )
@@ -62,7 +65,8 @@ class Running:
         return buffer.getvalue()
 
     def pack_all(self, key: str) -> bytes | None:
-        """All directories of a row as one archive, to go on with it elsewhere; None when there is none."""
+        """All directories of a row as one archive, to go on with it elsewhere; None when there is
+        none."""
         buffer = BytesIO()
         directories = sorted(filter(self._is_usable, self.folder.glob(f"{key}-*")))
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
@@ -103,7 +107,8 @@ class Records:
         self._file: sqlite3.Connection | None = None
 
     def keep(self, row_id: str, packed: bytes) -> str:
-        """Keep a row's record, instead of an earlier one. Returns where it is: `FILE#ID`. Raises ArtefactError."""
+        """Keep a row's record, instead of an earlier one. Returns where it is: `FILE#ID`. Raises
+        ArtefactError."""
         self._execute("INSERT OR REPLACE INTO records VALUES (?, ?)", (row_id, packed))
         return f"{self._path}#{row_id}"
 

@@ -1,4 +1,5 @@
-"""The rows that a batch writes: one JSON object a line, in a file that a later start goes on with."""
+"""The rows that a batch writes: one JSON object a line, in a file that a later start goes on
+with."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
 def problem_line(
     row: Row, of: int, configuration: str, ended: str, message: str, kind: str = "run"
 ) -> Line:
-    """The line of a row that could not be run (`invalid`), or failed without a result (`failed`)."""
+    """The line of a row that could not be run (`invalid`), or failed without a result
+    (`failed`)."""
     return _line(row, of, configuration, ended, ("row" if ended == "invalid" else kind, message))
 
 
@@ -67,14 +69,16 @@ def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, s
 
 
 class ReaderGone(ArtefactError):
-    """Nobody reads standard output any more, as with `| head`: the batch ends, and there is nothing to say."""
+    """Nobody reads standard output any more, as with `| head`: the batch ends, and there is nothing
+    to say."""
 
 
 class Results:
-    """Where the lines of a batch go: its file, or without a `path` what `put` does with each, False when nobody reads
-    it. `done` is 1 at the number of each row that need not be run again, `summary` what all lines come to. With
-    `changed="again"` rows that ask for something else than they did are run again. Raises ConfigError for a file of
-    another configuration, of other rows, one that is no batch's, and one that another process writes."""
+    """Where the lines of a batch go: its file, or without a `path` what `put` does with each, False
+    when nobody reads it. `done` is 1 at the number of each row that need not be run again,
+    `summary` what all lines come to. With `changed="again"` rows that ask for something else than
+    they did are run again. Raises ConfigError for a file of another configuration, of other rows,
+    one that is no batch's, and one that another process writes."""
 
     def __init__(
         self,
@@ -130,7 +134,8 @@ class Results:
         return numbers
 
     def _take_over(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
-        """A new file in the place of the old one, with its lines of rows that are done; open, and locked, to go on."""
+        """A new file in the place of the old one, with its lines of rows that are done; open, and
+        locked, to go on."""
         target = Path(os.path.realpath(path))  # a link to the results is not replaced
         beside = target.with_name(f".{target.name}.tmp")
         try:
@@ -151,7 +156,8 @@ class Results:
         return file
 
     def write(self, line: Line) -> None:
-        """Append a line. Raises ArtefactError when there is no room, ReaderGone when nobody reads it."""
+        """Append a line. Raises ArtefactError when there is no room, ReaderGone when nobody reads
+        it."""
         if self._file is not None:
             self._file.write(line)
         elif not self._put(mask(encode_json(line)).decode()):
@@ -166,8 +172,8 @@ class Results:
 
 
 def read_places(path: Path) -> Iterator[tuple[int, Line]]:
-    """The lines of a batch's file, each with the byte it begins at; a last one that was cut off is none. Raises
-    ConfigError for a file that is no batch's."""
+    """The lines of a batch's file, each with the byte it begins at; a last one that was cut off is
+    none. Raises ConfigError for a file that is no batch's."""
     number = place = 0
     try:
         with path.open("rb") as file:
@@ -189,7 +195,8 @@ def read_places(path: Path) -> Iterator[tuple[int, Line]]:
 
 
 def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:
-    """Lines as they come, in the order of their rows, which `rows` tells; those that wait are in a file."""
+    """Lines as they come, in the order of their rows, which `rows` tells; those that wait are in a
+    file."""
     places, wanted = dict[int, int](), iter(rows)
     row = next(wanted, None)
     with TemporaryFile() as waiting:

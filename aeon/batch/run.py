@@ -1,4 +1,5 @@
-"""Rows run in this process, many at once, each to its line; a row that was cut off goes on where it was."""
+"""Rows run in this process, many at once, each to its line; a row that was cut off goes on where it
+was."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def leave_unattended(_: Row) -> AbstractContextManager[Attendance]:
 
 
 class Ended(NamedTuple):
-    """A row that has ended: its line, and the record of its run as one archive if it is to be kept."""
+    """A row that has ended: its line, and the record of its run as one archive if it is to be
+    kept."""
 
     line: Line
     packed: bytes | None = None
@@ -59,12 +61,14 @@ class Backend(Protocol):
     def run(
         self, rows: Iterator[Row], control: GroupControl, attend: AttendRow
     ) -> Generator[Ended, None, None]:
-        """Each row as it ends, in any order; a row is taken from `rows` when there is room for it. After `control` was
-        stopped, no row is taken, and one that did not come to its end gives nothing: it goes on with a later start.
-        `attend` is the person beside each row that is run in this process."""
+        """Each row as it ends, in any order; a row is taken from `rows` when there is room for it.
+        After `control` was stopped, no row is taken, and one that did not come to its end gives
+        nothing: it goes on with a later start. `attend` is the person beside each row that is run
+        in this process."""
 
     def forget(self, key: str) -> None:
-        """The line of the row of this key is written: what was kept to go on with it can be removed."""
+        """The line of the row of this key is written: what was kept to go on with it can be
+        removed."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -76,8 +80,8 @@ def open_aeon(
     configured: Settings | None = None,
     open_endpoints: OpenEndpoints | None = None,
 ) -> Aeon:
-    """Aeon as composed for the rows of a batch, with `more` overrides, those of a row where the settings without them
-    are given as `configured`. Raises ConfigError."""
+    """Aeon as composed for the rows of a batch, with `more` overrides, those of a row where the
+    settings without them are given as `configured`. Raises ConfigError."""
     composed = _of_rows(composition, *more)
     settings = compose_settings(composed)
     if configured is not None:
@@ -96,8 +100,8 @@ def _of_rows(composition: Composition, *more: str) -> Composition:
 
 @dataclass
 class RowRunner:
-    """Runs rows through `aeon`, from many threads. `of` and `configuration` are for their lines; `running` is where
-    their directories are."""
+    """Runs rows through `aeon`, from many threads. `of` and `configuration` are for their lines;
+    `running` is where their directories are."""
 
     aeon: Aeon
     composition: Composition
@@ -115,8 +119,9 @@ class RowRunner:
         keep: Keep | None = None,
         attend: AttendRow = leave_unattended,
     ) -> Ended | None:
-        """Run a row; None when it was asked to stop. `keep` is given its directory, each answer before it is used, and
-        why its store could not take it. Raises ArtefactError and StoreFailed when its directory cannot be written."""
+        """Run a row; None when it was asked to stop. `keep` is given its directory, each answer
+        before it is used, and why its store could not take it. Raises ArtefactError and StoreFailed
+        when its directory cannot be written."""
         of, configuration, failures = self.of, self.configuration, list[StoreFailed]()
         if row.problem:
             return Ended(problem_line(row, of, configuration, "invalid", row.problem))
@@ -174,7 +179,8 @@ class RowRunner:
             )
 
     def _configured_for(self, overrides: tuple[str, ...]) -> Settings | None:
-        """The settings that those of a row with these overrides are compared with; None for a row without any."""
+        """The settings that those of a row with these overrides are compared with; None for a row
+        without any."""
         if not overrides:
             return None
         return compose_settings(_of_rows(self.composition, *modes_among(overrides)))
@@ -199,7 +205,8 @@ class RowRunner:
         return found
 
 
-# The process is the batch's own, and hundreds of threads that take turns less often need a tenth less of it.
+# The process is the batch's own, and hundreds of threads that take turns less often need a tenth
+# less of it.
 _SWITCH_SECONDS = 0.05
 
 

@@ -1,5 +1,5 @@
-"""Rows side by side in this process, those of a dataset or the jobs of a sweep: how many at once, what all of them may
-spend, how long they wait for a provider that is down, and what stops them."""
+"""Rows side by side in this process, those of a dataset or the jobs of a sweep: how many at once,
+what all of them may spend, how long they wait for a provider that is down, and what stops them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 class GroupControl(RunControl):
-    """The switch of all rows. `reason` says why they were stopped where no person did it; `has_failed`: no other row
-    would have fared better. `on_stop` is given the reason once."""
+    """The switch of all rows. `reason` says why they were stopped where no person did it;
+    `has_failed`: no other row would have fared better. `on_stop` is given the reason once."""
 
     def __init__(self) -> None:
         self.has_failed = False
@@ -56,8 +56,8 @@ def patience_of(settings: GroupSettings, give_up: Callable[[str], None]) -> Pati
 
 
 def group_endpoints(settings: GroupSettings, control: GroupControl) -> SharedEndpoints:
-    """The endpoints that all rows of this process share. They stop `control` when a cap on what all spend is reached,
-    and when they are down for longer than the patience lasts."""
+    """The endpoints that all rows of this process share. They stop `control` when a cap on what all
+    spend is reached, and when they are down for longer than the patience lasts."""
     meter = CappedMeter(settings.caps, control.request_stop, name_group(settings))
     return SharedEndpoints(meter, patience_of(settings, control.fail))
 
@@ -70,9 +70,10 @@ def run_rows(
     control: RunControl,
     parallel: int,
 ) -> Generator[T, None, None]:
-    """What `work` returns for each row, as it ends, `parallel` rows at once; a row is taken when there is room for it.
-    No row begins while no endpoint may be asked, nor after `control` was stopped: then it gives nothing. `control` is
-    stopped when the caller stops iterating, and when a row raises."""
+    """What `work` returns for each row, as it ends, `parallel` rows at once; a row is taken when
+    there is room for it. No row begins while no endpoint may be asked, nor after `control` was
+    stopped: then it gives nothing. `control` is stopped when the caller stops iterating, and when a
+    row raises."""
 
     def work_when_up(row: R) -> T | None:
         endpoints.wait_until_up(lambda: control.stop_requested)

@@ -1,4 +1,5 @@
-"""What the rows of a batch come to: how they ended, what they took, and which of them should be looked at."""
+"""What the rows of a batch come to: how they ended, what they took, and which of them should be
+looked at."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from aeon.report.words import (
 )
 
 Line = dict[str, Any]
-AGAIN = ("failed", "interrupted", "invalid", "no result", "not started")
+REPEATED_ENDS = ("failed", "interrupted", "invalid", "no result", "not started")
 """How a row or a job may have ended that is run again when its batch or sweep goes on."""
 SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
@@ -51,14 +52,16 @@ _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 
 
 def is_final(line: Mapping[str, Any]) -> bool:
-    """Whether the row or job of a line is done: it ended well, or another start would find the same answers."""
+    """Whether the row or job of a line is done: it ended well, or another start would find the same
+    answers."""
     ended = line["ended"]
-    return ended in GOOD_ENDS or not (ended in AGAIN or line.get("unusable_calls"))
+    return ended in GOOD_ENDS or not (ended in REPEATED_ENDS or line.get("unusable_calls"))
 
 
 @dataclass
 class ErrorGroup:
-    """Errors that are equal but for their numbers: the first of them, how many there are, and the first rows."""
+    """Errors that are equal but for their numbers: the first of them, how many there are, and the
+    first rows."""
 
     message: str
     count: int = 0
@@ -72,7 +75,8 @@ class ErrorGroup:
 
 
 class Summary:
-    """Adds up lines as they come; under 100 bytes a row, but for `MOST_SHOWN` rows. `of` counts the whole dataset."""
+    """Adds up lines as they come; under 100 bytes a row, but for `MOST_SHOWN` rows. `of` counts the
+    whole dataset."""
 
     def __init__(self, of: int) -> None:
         self.of, self.ends, self.simulated, self.unpriced = of, Counter[str](), 0, 0
@@ -88,7 +92,7 @@ class Summary:
         self.unpriced += line.get("cost", 0.0) is None
         self.with_steps_left += line["ended"] == "converged" and bool(line.get("steps_left"))
         self.degraded += bool(line.get("degraded"))
-        self.unusable += line["ended"] not in AGAIN and not is_final(line)
+        self.unusable += line["ended"] not in REPEATED_ENDS and not is_final(line)
         found, error = (
             {**line, **(line.get("scores") or {})},
             (line.get("error") or {}).get("message", ""),
@@ -135,7 +139,7 @@ class Summary:
     @property
     def failed(self) -> int:
         """How many rows failed or cannot be run."""
-        return sum(self.ends[end] for end in AGAIN)
+        return sum(self.ends[end] for end in REPEATED_ENDS)
 
     @property
     def cost(self) -> float | None:
@@ -147,7 +151,8 @@ class Summary:
         return sum(self._values[name])
 
     def figures(self) -> Iterator[tuple[str, list[str]]]:
-        """Each figure that a row has, by name: its quantiles, in the order of `QUANTILES`, and its sum, as texts."""
+        """Each figure that a row has, by name: its quantiles, in the order of `QUANTILES`, and its
+        sum, as texts."""
         for name, values in self._values.items():
             if values:
                 ordered = sorted(values)
@@ -156,7 +161,8 @@ class Summary:
                 yield name.replace("_", " "), [*(_format(name, value) for value in found), total]
 
     def shown(self) -> list[Line]:
-        """The rows to be looked at, at most `MOST_SHOWN`: first those that failed, then those with the least scores."""
+        """The rows to be looked at, at most `MOST_SHOWN`: first those that failed, then those with
+        the least scores."""
         self._shown = sorted(self._shown, key=itemgetter(0))[:MOST_SHOWN]
         return [line for _, line in self._shown]
 
@@ -183,7 +189,7 @@ class Summary:
 
 def _rank(line: Line, error: str) -> int:
     """The place of a row among those to be looked at: failed, not converged, converged."""
-    if line["ended"] in AGAIN or error:
+    if line["ended"] in REPEATED_ENDS or error:
         return 0
     return 2 if line["ended"] in GOOD_ENDS else 1
 
@@ -199,7 +205,7 @@ def describe_good_ends(summary: Summary) -> str:
 
 def _kind_of(end: str) -> str:
     """The style of an end on the page."""
-    if end in AGAIN:
+    if end in REPEATED_ENDS:
         return "bad"
     return "good" if end in GOOD_ENDS else "open"
 
@@ -211,7 +217,8 @@ def _format(name: str, value: float) -> str:
 
 
 def write_page(summary: Summary, out: Path) -> Path:
-    """Write `OUT.html`, a page that opens without network, beside the results; its path. Raises ArtefactError."""
+    """Write `OUT.html`, a page that opens without network, beside the results; its path. Raises
+    ArtefactError."""
     data = render_page(
         "batch",
         {},

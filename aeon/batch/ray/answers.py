@@ -33,9 +33,9 @@ _ORIGIN = ""  # the key of where a row's run comes from
 
 
 class Answers:
-    """The one that writes `OUT.answers`. What a batch that was killed left there is put into `folder`, OUT.running, in
-    directories to go on from, with stores of the kind `backend`, known as runs of the person whose folder of state is
-    `state`, by default of this one."""
+    """The one that writes `OUT.answers`. What a batch that was killed left there is put into
+    `folder`, OUT.running, in directories to go on from, with stores of the kind `backend`, known as
+    runs of the person whose folder of state is `state`, by default of this one."""
 
     def __init__(
         self, folder: Path, backend: OwnObject = SQLITE, state: Path | None = None
@@ -47,7 +47,8 @@ class Answers:
         self._attempts: dict[str, int] = {}
 
     def open(self) -> None:
-        """Open the file. Raises ArtefactError when it cannot be written, or another batch has it open."""
+        """Open the file. Raises ArtefactError when it cannot be written, or another batch has it
+        open."""
         if self._state is not None:  # the environment of an actor is that of its node
             os.environ[STATE] = str(self._state)
         try:
@@ -60,8 +61,8 @@ class Answers:
             self._put_back(name)
 
     def put(self, name: str, attempt: int, key: str, entry: str, origin: str | None) -> bool:
-        """Keep an answer of a row, and with the first of an attempt where its run comes from; False when the row is
-        run elsewhere by now."""
+        """Keep an answer of a row, and with the first of an attempt where its run comes from; False
+        when the row is run elsewhere by now."""
         if attempt < self._attempts.get(name, 0):
             return False
         values = (
@@ -73,7 +74,8 @@ class Answers:
         return True
 
     def begin_again(self, name: str, attempt: int) -> None:
-        """Take no more answers of earlier attempts; those there are go into a directory of the row."""
+        """Take no more answers of earlier attempts; those there are go into a directory of the
+        row."""
         self._put_back(name)
         self._attempts[name] = attempt
 

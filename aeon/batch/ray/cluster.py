@@ -1,4 +1,5 @@
-"""The backend `ray`: rows run on the nodes of a cluster, their answers kept on the node of the batch."""
+"""The backend `ray`: rows run on the nodes of a cluster, their answers kept on the node of the
+batch."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ _Task = tuple[Row, int]  # and how often its actor has died
 
 
 class Cluster:
-    """A `Backend` of many nodes. `runner` is the batch's own; its rows are run by others like it. Raises ConfigError
-    where there is no Ray, or a node cannot run the batch."""
+    """A `Backend` of many nodes. `runner` is the batch's own; its rows are run by others like it.
+    Raises ConfigError where there is no Ray, or a node cannot run the batch."""
 
     def __init__(self, runner: RowRunner, settings: BatchSettings) -> None:
         self._runner, self._running = runner, runner.running

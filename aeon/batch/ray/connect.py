@@ -21,8 +21,8 @@ _ALONE: dict[str, Any] = {
 
 
 def connect(address: str | None) -> Any:
-    """Connect to the cluster at HOST:PORT (`auto` for the one of this machine), or start one of this machine alone.
-    Returns the module of Ray. Raises ConfigError."""
+    """Connect to the cluster at HOST:PORT (`auto` for the one of this machine), or start one of
+    this machine alone. Returns the module of Ray. Raises ConfigError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -42,8 +42,8 @@ def connect(address: str | None) -> Any:
 
 
 def _check(address: str) -> None:
-    """Raise ConfigError when there is no Ray at an address: Ray itself tries that for minutes, and then ends this
-    process."""
+    """Raise ConfigError when there is no Ray at an address: Ray itself tries that for minutes, and
+    then ends this process."""
     if address != "auto":
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or "//" in host:

@@ -1,4 +1,5 @@
-"""The caps of a batch and the limits a minute, held for a whole cluster by one actor and lent to workers in shares."""
+"""The caps of a batch and the limits a minute, held for a whole cluster by one actor and lent to
+workers in shares."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _CALLS_AT_ONCE, _SHARE_OF_COST = (
 
 
 class Limits:
-    """What may still be spent, and sent in this minute. `lend` and `lend_minute` are called by workers."""
+    """What may still be spent, and sent in this minute. `lend` and `lend_minute` are called by
+    workers."""
 
     def __init__(self, caps: LimitSettings, clock: Clock = time.monotonic) -> None:
         self._reached = self._failure = ""
@@ -61,8 +63,9 @@ class Limits:
     def lend_minute(
         self, name: str, limit: int, needed: int, more: int, back: int, *, worker: str
     ) -> tuple[int, float]:
-        """Lend units of a minute, `needed` or up to `more`, for `LEASE_SECONDS`; `back` are those of the last time that
-        were not used, below 0 when it took more. Returns how many, and the seconds until it is worth to ask again."""
+        """Lend units of a minute, `needed` or up to `more`, for `LEASE_SECONDS`; `back` are those
+        of the last time that were not used, below 0 when it took more. Returns how many, and the
+        seconds until it is worth to ask again."""
         minute = self._minutes.setdefault(name, PerMinute(limit, self._clock))
         if (before := self._lent.get((worker, name))) is not None:
             minute.correct(before, before.units - back)
@@ -76,8 +79,8 @@ class Limits:
 
 
 class LentMeter(Meter):
-    """The meter of one worker, which asks for more when what it was lent is spent. `ask` calls a method of `Limits` by
-    its name; `stop` is told which cap is reached."""
+    """The meter of one worker, which asks for more when what it was lent is spent. `ask` calls a
+    method of `Limits` by its name; `stop` is told which cap is reached."""
 
     def __init__(self, worker: str, ask: Callable[..., Any], stop: Callable[[str], None]) -> None:
         super().__init__()
@@ -103,7 +106,8 @@ class LentMeter(Meter):
 
 
 class LentMinute(PerMinute):
-    """The units of a minute that one worker was lent; it asks for more when they are used, or too old."""
+    """The units of a minute that one worker was lent; it asks for more when they are used, or too
+    old."""
 
     def __init__(
         self, name: str, limit: int, ask: Callable[..., Any], clock: Clock = time.monotonic

@@ -24,7 +24,8 @@ def start_actor(ray: Any, kind: type, node: str, *given: Any, **options: Any) ->
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """An actor on a node, which a person calls `name`; it has so many slots `free`. `opening` until it can run rows."""
+    """An actor on a node, which a person calls `name`; it has so many slots `free`. `opening` until
+    it can run rows."""
 
     actor: Any
     node: str
@@ -34,11 +35,12 @@ class Member:
 
 
 class Nodes:
-    """Starts actors on nodes that have none yet, as long as the batch lasts, and says which has room."""
+    """Starts actors on nodes that have none yet, as long as the batch lasts, and says which has
+    room."""
 
     def __init__(self, ray: Any, job: Job, actors_per_node: int, *given: Any) -> None:
-        """Wait for the actors of all nodes. Raises ConfigError when a node cannot run the batch, or none has a
-        processor to spare."""
+        """Wait for the actors of all nodes. Raises ConfigError when a node cannot run the batch, or
+        none has a processor to spare."""
         self._ray, self._job, self._per_node, self._given = ray, job, actors_per_node, given
         self._members: list[Member] = []
         self._problems: dict[str, str] = {}

@@ -57,8 +57,8 @@ class Job:
 
 
 class Worker:
-    """Runs rows of a job, `batch.parallel` at once. The actor `answers` keeps what rows are answered, `limits` is that
-    of `Limits`."""
+    """Runs rows of a job, `batch.parallel` at once. The actor `answers` keeps what rows are
+    answered, `limits` is that of `Limits`."""
 
     def __init__(self, job: Job, answers: Any, limits: Any) -> None:
         self._job, self._answers, self._limits, self._control = job, answers, limits, RunControl()
@@ -71,11 +71,13 @@ class Worker:
         self._running = Running(folder, trusts_all=True)
 
     async def open(self) -> str:
-        """Compose the configuration as it is on this node. Returns what is wrong with it, or nothing."""
+        """Compose the configuration as it is on this node. Returns what is wrong with it, or
+        nothing."""
         return await self._in_thread(self._open)
 
     async def run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:
-        """Run a row, with what earlier attempts have left (`Running.pack_all`); None when it was asked to stop."""
+        """Run a row, with what earlier attempts have left (`Running.pack_all`); None when it was
+        asked to stop."""
         return await self._in_thread(lambda: self._run(row, attempt, saved))
 
     async def stop(self) -> None:
@@ -114,7 +116,8 @@ class Worker:
             self._running.unpack_all(saved)
 
         def keep(directory: Path, entry: Entry, _: StoreFailed | None) -> None:
-            # Kept where it survives this node; with the first goes where the run comes from, to go on with it.
+            # Kept where it survives this node; with the first goes where the run comes from, to go
+            # on with it.
             origin = None if directory in begun else (directory / FILE).read_text(encoding="utf-8")
             answer = row.key, attempt, entry.request.key, write_entry(entry), origin
             if not _call(self._answers.put, *answer):
@@ -142,7 +145,8 @@ class Worker:
 
 
 def _call(method: Any, *given: Any, **named: Any) -> Any:
-    """What a method of an actor returns. Raises StopRequested when the actor is gone, and with it the batch."""
+    """What a method of an actor returns. Raises StopRequested when the actor is gone, and with it
+    the batch."""
     import ray
 
     try:

@@ -16,7 +16,7 @@ from aeon.batch.dataset import Row
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.results import ReaderGone
 from aeon.batch.runner import GroupControl
-from aeon.batch.summary import AGAIN, Line, Summary, write_page
+from aeon.batch.summary import REPEATED_ENDS, Line, Summary, write_page
 from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.progress.plain import Display
 from aeon.cli.terminal.questions import at_terminal, confirm
@@ -182,7 +182,7 @@ class _Progress:
             if line.get("error"):
                 self._tell_problem(line)
             self._ran += line["ended"] != "invalid"
-            if summary.ran == self._enough and line["ended"] not in AGAIN and self.left:
+            if summary.ran == self._enough and line["ended"] not in REPEATED_ENDS and self.left:
                 self.group.view.say(
                     project(summary, self.left, (time.monotonic() - self._began) / self._ran)
                 )

@@ -1,4 +1,5 @@
-"""The person at the terminal while a run, a sweep or a batch goes on: progress, questions, approvals and Ctrl-C."""
+"""The person at the terminal while a run, a sweep or a batch goes on: progress, questions,
+approvals and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -49,9 +50,9 @@ def attend(
     asks: bool = False,
     warn: Callable[[str], None] = streams.warn,
 ) -> Iterator[tuple[Attendance, Display]]:
-    """The person at the terminal, while the block lasts: shows `view` as the kind of `progress` says, and puts
-    questions if the configuration `asks` them. The first Ctrl-C stops what is attended and shows `stopping`, the second
-    ends the program with `ended_at_once`."""
+    """The person at the terminal, while the block lasts: shows `view` as the kind of `progress`
+    says, and puts questions if the configuration `asks` them. The first Ctrl-C stops what is
+    attended and shows `stopping`, the second ends the program with `ended_at_once`."""
     switch = control or RunControl()
 
     def put(
@@ -82,8 +83,8 @@ def attend_run(
     *,
     warn: Callable[[str], None] = streams.warn,
 ) -> Iterator[tuple[Attendance, Display]]:
-    """The person at the terminal while one run or the making of a plan goes on; `resuming` is the command that goes on
-    with the run in `directory`."""
+    """The person at the terminal while one run or the making of a plan goes on; `resuming` is the
+    command that goes on with the run in `directory`."""
 
     def end_now() -> str:
         written = f"Ended at once. What was written is in {directory}"
@@ -126,7 +127,8 @@ def _least_level(settings: Settings, display: Display) -> int:
 
 @contextmanager
 def show_waits(display: Display, at_least: int = INFO) -> Iterator[None]:
-    """While the block lasts, show what the provider is waited for, as it changes, from the level `at_least` on."""
+    """While the block lasts, show what the provider is waited for, as it changes, from the level
+    `at_least` on."""
     waits = logging.getLogger(WAITS)
     handler = logging.Handler()
     handler.emit = lambda record: display.print([one_line(record.getMessage())])  # type: ignore[method-assign]

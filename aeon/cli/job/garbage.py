@@ -1,5 +1,5 @@
-"""When the process of a command line looks for garbage. What it makes until the first answer is modules and classes,
-which are none: to look through them takes a tenth of a start."""
+"""When the process of a command line looks for garbage. What it makes until the first answer is
+modules and classes, which are none: to look through them takes a tenth of a start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def put_off_collection() -> None:
 
 
 def resume_collection() -> None:
-    """Look for garbage from now on, and among what a process has made by the first time not at all."""
+    """Look for garbage from now on, and among what a process has made by the first time not at
+    all."""
     gc.set_threshold(_AFTERWARDS)
     if not gc.get_freeze_count():
         gc.freeze()

@@ -1,4 +1,5 @@
-"""The person at the terminal beside the rows of a batch or the jobs of a sweep: one view and one switch for all."""
+"""The person at the terminal beside the rows of a batch or the jobs of a sweep: one view and one
+switch for all."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class GroupAttendance:
-    """The person beside all rows that `control` stops; a row is called `noun`. `describe` gives the line below their
-    picture. With `forgets` rows that are over are not shown: there may be any number."""
+    """The person beside all rows that `control` stops; a row is called `noun`. `describe` gives the
+    line below their picture. With `forgets` rows that are over are not shown: there may be any
+    number."""
 
     _attendance: Attendance
 
@@ -47,7 +49,8 @@ class GroupAttendance:
 
     @contextmanager
     def attend(self, ended_at_once: Callable[[], str]) -> Iterator[Display]:
-        """Show the rows while the block lasts. A second Ctrl-C ends the program with `ended_at_once`."""
+        """Show the rows while the block lasts. A second Ctrl-C ends the program with
+        `ended_at_once`."""
         attending = attend(
             RunView(draw=self._draw),
             self._settings.progress.kind,
@@ -62,7 +65,8 @@ class GroupAttendance:
         self.view.display = None
 
     def attend_row(self, number: int, settings: Settings, words: str | None) -> Attendance:
-        """The person beside one row, who sees it if it has `words`, and is asked if its settings say so."""
+        """The person beside one row, who sees it if it has `words`, and is asked if its settings
+        say so."""
         observers = [] if words is None else [self.view.begin(number, words, view_of(settings))]
         asks = settings.interaction.kind == "ask"
         return replace(

@@ -44,8 +44,9 @@ def run_one(aeon: Aeon, run: Run, whole: DictConfig, config_name: str) -> int:
 
 
 def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
-    """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on standard error how it
-    ended. `of_multirun` is the folder of its multirun, whose jobs share a store."""
+    """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on
+    standard error how it ended. `of_multirun` is the folder of its multirun, whose jobs share a
+    store."""
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
     settings = aeon.settings
@@ -76,8 +77,8 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
 def carry_out(
     run: Run, attendance: Attendance, place: RunPlace
 ) -> tuple[RunResult, list[ArtefactError]]:
-    """The result of a run, and why its artefacts could not be written, if they could not. Raises ArtefactError where
-    that left no result."""
+    """The result of a run, and why its artefacts could not be written, if they could not. Raises
+    ArtefactError where that left no result."""
     try:
         return run.to_end(attendance, place), []
     except ArtefactError as error:

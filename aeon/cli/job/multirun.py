@@ -32,8 +32,8 @@ def read_statuses(jobs: Iterable[ComparedRun]) -> set[int]:
 
 
 def compare_jobs(directory: Path, planned: Sequence[Sequence[str]] = ()) -> Comparison:
-    """The jobs of a multirun side by side, each from its own directory, since they may have run in other processes; and
-    those of the `planned` overrides that never began."""
+    """The jobs of a multirun side by side, each from its own directory, since they may have run in
+    other processes; and those of the `planned` overrides that never began."""
     digits = len(str(max(len(planned) - 1, 0)))
     jobs = [
         plan_job(f"{number:0{digits}d}", values_by_key(overrides))

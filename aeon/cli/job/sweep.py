@@ -1,5 +1,5 @@
-"""A multirun: its jobs planned and checked, carried out side by side in this process or by another launcher, and told
-of at its end."""
+"""A multirun: its jobs planned and checked, carried out side by side in this process or by another
+launcher, and told of at its end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ _OF_ALL = ("sweep", "progress", "interaction", "execution")
 
 
 def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) -> int:
-    """Run the jobs of a multirun; `added` are the keys that its configuration did not have. The exit status."""
+    """Run the jobs of a multirun; `added` are the keys that its configuration did not have. The
+    exit status."""
     settings = settings_from(OmegaConf.masked_copy(whole, list(_OF_ALL)))
     last = {key_of(text): text for text in given.overrides}
     constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))
@@ -81,8 +82,9 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
 
 
 def _carry_out(sweep: Sweep, mark: Path, of: Composition, launcher: type[Threads] | None) -> None:
-    """Let Hydra start the jobs, in this process by its `launcher`; `mark` is where it writes what they are, and is gone
-    when none can have begun. Raises ConfigError, and KeyboardInterrupt when none has."""
+    """Let Hydra start the jobs, in this process by its `launcher`; `mark` is where it writes what
+    they are, and is gone when none can have begun. Raises ConfigError, and KeyboardInterrupt when
+    none has."""
     try:
         with hydra_errors():
             if launcher is None:
@@ -133,7 +135,8 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
 def _refuse(
     given: Composition, sweep: SweepSettings, in_threads: DictConfig | None, constant: Sequence[str]
 ) -> None:
-    """Raise ConfigError for what jobs cannot have; `in_threads` is how Hydra is to set up those of this process."""
+    """Raise ConfigError for what jobs cannot have; `in_threads` is how Hydra is to set up those of
+    this process."""
     swept = {key_of(text) for text in given.overrides} - set(constant)
     for key in sorted(swept):
         if key.startswith("sweep."):
@@ -163,7 +166,8 @@ def _refuse_of_threads(in_threads: DictConfig) -> None:
 def _check(
     given: Composition, planned: Sequence[Sequence[str]], sweep: SweepSettings
 ) -> frozenset[str]:
-    """Check each planned job as far as it can be without a call; the keys that the configuration did not have."""
+    """Check each planned job as far as it can be without a call; the keys that the configuration
+    did not have."""
     added = frozenset[str]()
     for overrides in planned:
         job, more = config_compose.compose(given.with_overrides(overrides))
@@ -175,9 +179,9 @@ def _check(
 
 
 def sweep_job(trusted: Sequence[Pinned], cfg: DictConfig) -> Any:
-    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it, and write its exit
-    status; what the person has `trusted` is what it was there too. Does not raise, so that every job gets its turn;
-    only an interruption ends the multirun."""
+    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it,
+    and write its exit status; what the person has `trusted` is what it was there too. Does not
+    raise, so that every job gets its turn; only an interruption ends the multirun."""
     for pinned in trusted:
         pin(pinned)
     hydra = HydraConfig.get()

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from aeon.app.run import RunPlace
 from aeon.batch.runner import GroupControl, group_endpoints, run_rows
-from aeon.batch.summary import AGAIN
+from aeon.batch.summary import REPEATED_ENDS
 from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.job.job import carry_out
 from aeon.cli.job.multirun import write_status
@@ -43,8 +43,8 @@ from aeon.report.words import command_of, count_noun, relative_to_here
 
 
 class Sweep:
-    """The jobs of a multirun in `directory`: rows that are overrides. `done` are those that are not run again, and
-    `before` where the answers of those lie that are."""
+    """The jobs of a multirun in `directory`: rows that are overrides. `done` are those that are not
+    run again, and `before` where the answers of those lie that are."""
 
     def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
         self._settings = settings
@@ -79,8 +79,8 @@ class Sweep:
         self._endpoints.close()
 
     def carry_out(self, jobs: Iterable[DictConfig], context: HydraContext) -> dict[int, Any]:
-        """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises KeyboardInterrupt
-        when all were stopped."""
+        """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises
+        KeyboardInterrupt when all were stopped."""
         asks = self._settings.interaction.kind == "ask"
         with self._group.attend(self._end_now) as display:
             display.print([])
@@ -113,7 +113,8 @@ class Sweep:
                 self._answers[number] = None
 
     def _run(self, job: DictConfig, context: HydraContext) -> tuple[int, Any]:
-        """Run one job to whatever end, with Hydra's callbacks; its number and its value for the sweeper."""
+        """Run one job to whatever end, with Hydra's callbacks; its number and its value for the
+        sweeper."""
         number = job.hydra.job.num
         directory = Path(job.hydra.runtime.output_dir)
         errors: list[str] = []
@@ -155,7 +156,7 @@ class Sweep:
         return result.exit_status
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
-        is_again = result.termination_reason in AGAIN
+        is_again = result.termination_reason in REPEATED_ENDS
         told = ending(result, relative_to_here(directory), ways=not is_again)
         is_told = not self._view.live or result.error is not None
         self._view.end(number, result.termination_reason, *([told] if is_told else []))
@@ -182,7 +183,8 @@ class Sweep:
                 self.control.fail(error.message)
 
     def _describe(self, rows: Sequence[RowState]) -> str:
-        """What all jobs have come to: how many are in which state, and what they have really asked for."""
+        """What all jobs have come to: how many are in which state, and what they have really asked
+        for."""
         spent, caps = self._endpoints.meter.spent, self._settings.sweep
         of_calls = f" of {caps.max_llm_calls} " if caps.max_llm_calls else " "
         texts = [
@@ -200,8 +202,8 @@ class Sweep:
 
 
 def objective_of(directory: Path, path: str | None, status: int) -> Any:
-    """The number at `path` in a job's result, None where it has none; without a `path`, its exit status. Raises
-    ConfigError for a path that no result has."""
+    """The number at `path` in a job's result, None where it has none; without a `path`, its exit
+    status. Raises ConfigError for a path that no result has."""
     if path is None or not (directory / RESULT).is_file():
         return status if path is None else None
     found = load_json((directory / RESULT).read_bytes())

@@ -1,4 +1,5 @@
-"""Hydra's launcher of jobs side by side in threads of this process, for whichever sweeper plans them."""
+"""Hydra's launcher of jobs side by side in threads of this process, for whichever sweeper plans
+them."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ CarryOut = Callable[[Iterable[DictConfig], HydraContext], Mapping[int, Any]]
 
 
 class Threads(Launcher):
-    """Composes each job once, in the main thread, as there is room for it, and gives it to the task function, a
-    `CarryOut`, which returns the value of each that began by its number. What a process has once, as Hydra's own state,
-    is not changed."""
+    """Composes each job once, in the main thread, as there is room for it, and gives it to the task
+    function, a `CarryOut`, which returns the value of each that began by its number. What a process
+    has once, as Hydra's own state, is not changed."""
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig

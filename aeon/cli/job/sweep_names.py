@@ -1,4 +1,5 @@
-"""What the directories of a multirun's jobs are called: the number, and the values that tell the jobs apart."""
+"""What the directories of a multirun's jobs are called: the number, and the values that tell the
+jobs apart."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()
 
 
 def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[str]:
-    """The last part of each key that is not `constant`, or all of it where two are equal, with its value."""
+    """The last part of each key that is not `constant`, or all of it where two are equal, with its
+    value."""
     left_out, values = set(constant), {key_of(text): text.partition("=")[2] for text in overrides}
     swept = {key: value for key, value in values.items() if key not in left_out}
     last = [key.rpartition(".")[2] for key in swept]

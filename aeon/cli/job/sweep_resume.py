@@ -1,4 +1,5 @@
-"""Going on with a multirun: its own configuration again, which of its jobs are done, and the answers of the others."""
+"""Going on with a multirun: its own configuration again, which of its jobs are done, and the
+answers of the others."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ SEAL = "multirun.seal"
 
 
 def compose_again(today: Composition) -> Composition:
-    """What the multirun that `sweep.resume=DIR` names was composed from, with today's settings of how it is carried
-    out. Raises ConfigError for a DIR that is no multirun's, and for overrides that would change its jobs."""
+    """What the multirun that `sweep.resume=DIR` names was composed from, with today's settings of
+    how it is carried out. Raises ConfigError for a DIR that is no multirun's, and for overrides
+    that would change its jobs."""
     named = [text for text in today.overrides if key_of(text) == "sweep.resume"]
     rest = [text for text in today.overrides if key_of(text) != "sweep.resume"]
     directory = directory_of(named[-1]) or Path.cwd()
@@ -69,7 +71,8 @@ def _is_of_start(override: str) -> bool:
 
 
 def seal_multirun(directory: Path, of: Composition) -> None:
-    """Mark a multirun as the person's own, as it is composed; without a mark, going on with it asks whose it is."""
+    """Mark a multirun as the person's own, as it is composed; without a mark, going on with it asks
+    whose it is."""
     seal = make_seal(_document(of.overrides, of, str(Path.cwd())))
     with suppress(OSError):
         (directory / SEAL).write_text(seal or "", encoding="ascii")
@@ -121,8 +124,8 @@ def _read(directory: Path) -> DictConfig:
 
 
 def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
-    """The directories of the jobs that are done, by their numbers, and those that hold the answers of the others, moved
-    out of the way. Raises ConfigError when a job still runs."""
+    """The directories of the jobs that are done, by their numbers, and those that hold the answers
+    of the others, moved out of the way. Raises ConfigError when a job still runs."""
     done, before = dict[int, Path](), dict[int, Path]()
     for job in compare_jobs(directory).runs:
         if job.directory is None or job.number is None:

@@ -1,4 +1,5 @@
-"""Rows of a batch or jobs of a sweep while they go on: their states, and lines of what happens in them."""
+"""Rows of a batch or jobs of a sweep while they go on: their states, and lines of what happens in
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ RANKS = ("running", "failed", "waiting")
 
 @dataclass(slots=True)
 class RowState:
-    """A row or a job as it stands: `state` is waiting, running, or how it ended; `view` is there while it runs."""
+    """A row or a job as it stands: `state` is waiting, running, or how it ended; `view` is there
+    while it runs."""
 
     number: int
     words: str
@@ -42,10 +44,10 @@ class RowState:
 
 
 class RowsView:
-    """The rows as they stand, by their numbers; a row is called `noun`. `describe` gives the line below the picture,
-    `stopping` what is shown once all are being stopped. What happens in a row is written in lines, too, unless it is
-    `quiet`. With `forgets` rows that are over are not shown, and no lines are written: there may be any number. `lock`
-    is held while rows change."""
+    """The rows as they stand, by their numbers; a row is called `noun`. `describe` gives the line
+    below the picture, `stopping` what is shown once all are being stopped. What happens in a row is
+    written in lines, too, unless it is `quiet`. With `forgets` rows that are over are not shown,
+    and no lines are written: there may be any number. `lock` is held while rows change."""
 
     def __init__(
         self,

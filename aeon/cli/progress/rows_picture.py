@@ -1,4 +1,5 @@
-"""The picture of rows while they go on: a line for each, and below what all of them have come to."""
+"""The picture of rows while they go on: a line for each, and below what all of them have come
+to."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ def _room(width: int) -> int:
 
 
 def _shorten(texts: list[str], room: int) -> list[str]:
-    """The texts with their keys so short that all fit, if they can: the values tell the jobs apart."""
+    """The texts with their keys so short that all fit, if they can: the values tell the jobs
+    apart."""
     for key in (r"([^ =]{12})[^ =]+=", r"([^ =]{8})[^ =]+=", r"([^ =]{4})[^ =]+=", "()[^ =]+="):
         if max(map(cell_len, texts), default=0) > room:
             texts = [re.sub(key, r"\1=", text).replace(" =", " ").lstrip("=") for text in texts]

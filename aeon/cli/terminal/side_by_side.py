@@ -1,4 +1,5 @@
-"""Runs beside each other as a table: those of `aeon compare`, and the jobs of a multirun at its end."""
+"""Runs beside each other as a table: those of `aeon compare`, and the jobs of a multirun at its
+end."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ _MOST_LINES = 20
 def draw_comparison(
     comparison: Comparison, divergence: Divergence | None = None, width: int | None = None
 ) -> str:
-    """Runs beside each other, `width` columns wide on a terminal, and elsewhere as wide as they are. `divergence` is
-    for two runs."""
+    """Runs beside each other, `width` columns wide on a terminal, and elsewhere as wide as they
+    are. `divergence` is for two runs."""
     from rich.console import Console  # slow to load
 
     is_terminal = width is not None
@@ -38,7 +39,8 @@ def draw_comparison(
 
 
 def _several(comparison: Comparison, console: Console) -> Iterator[RenderableType]:
-    """A line for each run; where that is too wide, its name and parameters stand above its figures."""
+    """A line for each run; where that is too wide, its name and parameters stand above its
+    figures."""
     from rich.text import Text
 
     runs, table = comparison.runs, _rows(comparison.runs, comparison.parameters)

@@ -1,4 +1,5 @@
-"""Figures of runs as drawings: a bar, a strip with a mark for each run, and scores against tokens."""
+"""Figures of runs as drawings: a bar, a strip with a mark for each run, and scores against
+tokens."""
 
 from __future__ import annotations
 

@@ -34,12 +34,13 @@ def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> s
 
 COLUMNS_OF_RUNS = {"run": "name", "cause": "cause", "error": "error", "directory": "directory"}
 COLUMNS_OF_JOBS = {"job": "number", "exit": "status", "directory": "directory"}
-"""The columns of a table before and after the parameters and figures, and the attributes of `Run` in them."""
+"""The columns of a table before and after the parameters and figures, and the attributes of `Run`
+in them."""
 
 
 def csv_text(comparison: Comparison, columns: Mapping[str, str] = COLUMNS_OF_RUNS) -> str:
-    """The comparison as CSV: a line for each run, exact values. The first of the `columns` begins each line, the others
-    end it."""
+    """The comparison as CSV: a line for each run, exact values. The first of the `columns` begins
+    each line, the others end it."""
     text = StringIO(newline="")
     keys = comparison.parameters
     writer = csv.writer(text)
