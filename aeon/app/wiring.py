@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from threading import Event
 
@@ -35,16 +36,8 @@ def build_kernel(
 ) -> Orchestrator:
     """The kernel of one run; `session` is its use of the store, which the caller closes. Raises
     StoreFailed."""
-    settings, over = shared.settings, Event()
-    stream.subscribers.append(
-        lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None
-    )
-
-    def stop() -> bool:
-        """Whether the run is asked to stop, or over: a call that still waits then must not go
-        out."""
-        return attendance.control.stop_requested or over.is_set()
-
+    settings = shared.settings
+    stop = _watch_for_end(stream, attendance)
     make_invoker = partial(StoredInvoker, approve=attendance.approve, session=session, stop=stop)
     llm: LLMAdapter = stack.run_stack(
         shared.adapter,
@@ -81,6 +74,15 @@ def build_kernel(
         control=attendance.control,
         options=_options(settings, work, synthetic=shared.synthetic),
     )
+
+
+def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], bool]:
+    """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
+    over = Event()
+    stream.subscribers.append(
+        lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None
+    )
+    return lambda: attendance.control.stop_requested or over.is_set()
 
 
 def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
