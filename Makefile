@@ -158,14 +158,17 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 
 # The stamps keep a second call from installing again; a changed dependency installs anew.
+# pip compiles what it copies, and an editable installation is not copied.
 $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -m compileall -q aeon
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m compileall -q aeon
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-site: pyproject.toml constraints.txt $(VENV)/installed-dev
