@@ -78,12 +78,11 @@ class _Recorder:
 
 
 def check(shared: Process) -> None:
-    """Make every component of a person's own once, and try the templates where prompts or schemas are a person's own:
+    """Make every component once, and try the templates where prompts or schemas are a person's own:
     the tests have tried the packaged ones. Raises ConfigError for a component that cannot be made, and what
     `try_templates` raises."""
+    build_components(Packaged(shared, {}, EventStream(), RunMemory()), _Recorder())
     if shared.own_components.by_name:
-        packaged = Packaged(shared, {}, EventStream(), RunMemory())
-        build_components(packaged, _Recorder())
         close(shared.own_components.make("memory", offer_memory(shared, "rehearsal")))
     settings = shared.settings
     if settings.prompts.dir is not None or settings.schemas.dir is not None:
