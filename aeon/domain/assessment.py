@@ -115,7 +115,8 @@ class ConvergenceSettings(ConvergenceThresholds):
                 )
             if is_own_code(name):
                 raise ValueError(
-                    f"criterion {name!r} has the name of a reason code of Aeon's own: choose another"
+                    f"criterion {name!r} has the name of a reason code of Aeon's own: "
+                    "choose another"
                 )
         return criteria
 

@@ -115,7 +115,8 @@ class Dimension(Value):
             raise ValueError("a dimension needs either levels or bands")
         if beyond := [name for name, band in self.bands.items() if band.at_least > 1]:
             raise ValueError(
-                f"bands are of a number from 0 to 1: at_least of {', '.join(beyond)} is never reached"
+                f"bands are of a number from 0 to 1: at_least of {', '.join(beyond)} is "
+                "never reached"
             )
         return self
 

@@ -241,7 +241,10 @@ class RunResult(Value):
         error = f"{self.error.message} {self.error.hint}" if self.error else ""
         lines = (SIMULATED_LINE if self.synthetic else "", ended, error, spent)
         text = "".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lines if line)
-        answer = f"<pre dir='auto' style='white-space: pre-wrap; text-align: start'>{escape(self.answer)}</pre>"
+        answer = (
+            "<pre dir='auto' style='white-space: pre-wrap; text-align: "
+            f"start'>{escape(self.answer)}</pre>"
+        )
         return f"{text}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
 
     @property

@@ -213,7 +213,10 @@ class StepWorker:
             tool, arguments, errors=violations, tools=self._registry.describe()
         )
         before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, valid))
-        remark = f"Step {step.step_id}: the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
+        remark = (
+            f"Step {step.step_id}: the arguments of tool '{tool.name}' were "
+            f"repaired: {before} -> {after}"
+        )
         return (
             step.model_copy(update={"arguments": valid}),
             valid,

@@ -14,7 +14,8 @@ from aeon.domain.errors import ConfigError
 _WRITTEN_BY_PROGRAMS = frozenset({".db", ".log", ".sqlite", ".sqlite3"})
 _BETWEEN_WORDS = re.compile(r"[\s'\"=:;|&()<>\[\]{},]+")
 UNTRUSTED_HINT = (
-    "`aeon trust` shows what you have trusted, and asks again. It finds what is named in plain words within the "
+    "`aeon trust` shows what you have trusted, and asks again. It finds what is named in "
+    "plain words within the "
     "project; all else has to be given on the command line."
 )
 
@@ -96,7 +97,8 @@ def check_program(command: Iterable[str], directory: Path) -> None:
         name = pinned.name_of(path)
         if name and path.read_bytes() != pinned.files.get(name):
             raise ConfigError(
-                f"{path}: a command names this file, and it is not as you have trusted it in {pinned.root}",
+                f"{path}: a command names this file, and it is not as you have trusted "
+                f"it in {pinned.root}",
                 hint=UNTRUSTED_HINT,
             )
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from aeon.domain.errors import AeonError
 
-_FILES = "Raise the limit (ulimit -n), or lower execution.max_parallel, batch.parallel or sweep.parallel."
+_FILES = (
+    "Raise the limit (ulimit -n), or lower execution.max_parallel, batch.parallel "
+    "or sweep.parallel."
+)
 _SPACE = "Free space, or name a folder on another disk (hydra.run.dir=...)."
 _FILES_OF_SQLITE = 4  # a database, its journal, the journal's index, and the folder
 _OF_SYSTEM = {

@@ -93,7 +93,10 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:
         raise ConfigError(
             f"{path}: two columns have the same name", hint="Give each a name of its own."
         )
-    problem = f"cells, and the header has {len(names)}; a cell with {comma!r} is written in quotation marks"
+    problem = (
+        f"cells, and the header has {len(names)}; a cell with {comma!r} is written "
+        "in quotation marks"
+    )
     for cells in filter(None, reader):
         is_whole = len(cells) == len(names)
         given = {name: cell for name, cell in zip(names, cells, strict=False) if name}

@@ -51,7 +51,8 @@ class CustomAdapter:
         except (Exception, SystemExit) as error:
             failed = ProviderError(
                 f"{KEY}={self._settings.adapter}: {type(error).__name__}: {error}",
-                hint=f"Only ConnectionFailed, ServerFailed and RateLimited of aeon.domain.errors are retried. {_PAGE}",
+                hint="Only ConnectionFailed, ServerFailed and RateLimited of "
+                f"aeon.domain.errors are retried. {_PAGE}",
                 usage=Usage.of_unanswered(request),
             )
             failed.usage_reported = False  # it may have been sent, and paid for
@@ -78,7 +79,8 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
     if not settings.adapter:
         raise ConfigError(
             f"{KEY}: provider=custom names no adapter",
-            hint=f"Name your class: {KEY}=package.module:Class. A run that was given one in Python is resumed by "
+            hint=f"Name your class: {KEY}=package.module:Class. A run that was given one "
+            "in Python is resumed by "
             f'Aeon.from_config(["resume=DIR"], adapter=...). {_PAGE}',
         )
     named = f"{KEY}={settings.adapter}"
@@ -107,7 +109,8 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
         if provider.adapter:
             raise ConfigError(
                 f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
-                hint=f"Leave one of them out; {KEY}=null undoes what a file or a recorded run sets.",
+                hint=f"Leave one of them out; {KEY}=null undoes what a file or a "
+                "recorded run sets.",
             )
         model = model if provider.model == NO_NAME else provider.model
     shared = provider.model_dump(include=set(SHARED))

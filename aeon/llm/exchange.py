@@ -181,7 +181,10 @@ def _check_text(response: LLMResponse) -> None:
         failure = EmptyAnswer
     if failure is None and len(response.text) > MOST_CHARACTERS:
         failure = Oversized
-        problem = f"the answer has {len(response.text):,} characters, at most {MOST_CHARACTERS:,} are read"
+        problem = (
+            f"the answer has {len(response.text):,} characters, at most "
+            f"{MOST_CHARACTERS:,} are read"
+        )
     if failure is not None:
         raise failure(
             problem,

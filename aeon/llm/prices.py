@@ -187,8 +187,10 @@ def check_prices(
     without a price; `of` is the cap's group."""
     if max_cost is not None and (names := prices.find_missing(models)):
         raise ConfigError(
-            f"{of}.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
+            f"{of}.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, "
+            "and none is published",
             hint="Set provider.prices, in money per million tokens, for example "
-            f"{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{*: {{input: 0, output: 0}}}} for your own server; "
+            f"{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{*: {{input: 0, output: "
+            f"0}}}} for your own server; "
             f"or set {of}.max_cost to null.",
         )

@@ -78,7 +78,8 @@ class SchemaLibrary:
         if directory is not None and not self._own:
             meant = find_meant(directory, "schemas", lambda place: bool(_own_schemas(place)))
             raise SchemaFileError(
-                f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{c}.json' for c in CALLS)})",
+                f"schemas.dir={directory}: it holds no schema of a call "
+                f"({', '.join(f'{c}.json' for c in CALLS)})",
                 hint=f"Did you mean schemas.dir={meant}?"
                 if meant
                 else "`aeon init DIR` copies the packaged schemas to DIR/schemas.",
@@ -182,7 +183,8 @@ class SchemaLibrary:
                         "\n".join(
                             f"{path}#{problem.removeprefix('(root)')}" for problem in problems
                         ),
-                        hint="It may allow less than the packaged file, may have other pairs of artefacts and kinds of "
+                        hint="It may allow less than the packaged file, may have other "
+                        "pairs of artefacts and kinds of "
                         "issues, and may ask for more; but it must ask for all that "
                         f"{_find_packaged_schema(call)} asks for, within OpenAI's strict subset.",
                     )

@@ -123,7 +123,8 @@ def _explain_errors(path: Path, what: str) -> Iterator[None]:
         reason = first_mistake(error) if isinstance(error, pydantic.ValidationError) else str(error)
         raise ArtefactError(
             f"{path} does not hold {what} of this version: {reason}",
-            hint="Read it with the version of Aeon that wrote it; result.json names it under versions.",
+            hint="Read it with the version of Aeon that wrote it; result.json names it "
+            "under versions.",
         ) from error
 
 

@@ -13,7 +13,10 @@ from aeon.domain.values import Value
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import find_unanswered, fragment_of, is_contradiction
 
-_RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total allows: the plan stays as it is"
+_RUN_LIMIT = (
+    "the run has been refined as often as refinement.max_attempts_total allows: "
+    "the plan stays as it is"
+)
 
 
 class RefinementAttempts(Value):

@@ -84,7 +84,8 @@ def apply_actions(
 
 def _find_unknown_references(draft: Draft) -> dict[int, str]:
     return {
-        number: f"step '{step_id}' depends on '{dependency}', which is not a step of the plan and is not added to it"
+        number: f"step '{step_id}' depends on '{dependency}', which is not a step of the "
+        "plan and is not added to it"
         for number, step_id, dependency in reversed(draft.declared)
         if dependency not in draft.steps and dependency not in draft.heirs
     }
@@ -141,10 +142,16 @@ def _object_to_final_step(plan: Plan, draft: Draft) -> str | None:
     final = _find_final_steps(draft.result())
     if len(final) != 1:
         named = ", ".join(final) or "none"
-        return f"the plan must end with exactly one step, with this change it would have {len(final)}: {named}"
+        return (
+            "the plan must end with exactly one step, with this change it would have "
+            f"{len(final)}: {named}"
+        )
     [step_id] = final
     if draft.steps[step_id].status in EXECUTED and step_id not in _find_final_steps(plan.steps):
-        return f"the plan would end with '{step_id}', which was carried out as a part of the answer, not as the whole"
+        return (
+            f"the plan would end with '{step_id}', which was carried out as a part of "
+            "the answer, not as the whole"
+        )
     return None
 
 

@@ -114,7 +114,10 @@ class Draft:
         rule = ACTIONS[kind]
         for earlier in self.kinds.get(target.step_id, ()):
             if {kind, earlier} not in _TOGETHER:
-                return f"{named} has already been given to {earlier} in this refinement: one change is enough"
+                return (
+                    f"{named} has already been given to {earlier} in this refinement: "
+                    "one change is enough"
+                )
         if target.replaced_by is not None:
             instead = self._current(target.step_id)
             return f"{named} is replaced by '{target.replaced_by}': change '{instead}' instead"
@@ -129,7 +132,10 @@ class Draft:
         subplan = self._subplans.get(parent_id)
         if level > self._max_depth:
             deeper = "deeper than refinement.max_nesting_depth allows; it needs manual intervention"
-            return f"step '{parent_id}' cannot be decomposed: its subplan would be level {level}, {deeper}"
+            return (
+                f"step '{parent_id}' cannot be decomposed: its subplan would be level "
+                f"{level}, {deeper}"
+            )
         if subplan is None or subplan.parent_step_id != parent_id:
             return f"there is no subplan for step '{parent_id}'"
         ids = [substep_id(parent_id, step.step_id) for step in subplan.substeps]

@@ -127,7 +127,8 @@ class RecursivePlanner:
         ValidationError."""
         if current_depth > self.max_nesting_depth:
             raise PlanError(
-                f"step {parent_step.step_id!r} cannot be decomposed: level {current_depth} is deeper than allowed",
+                f"step {parent_step.step_id!r} cannot be decomposed: level "
+                f"{current_depth} is deeper than allowed",
                 hint="a person should look at this step, or raise refinement.max_nesting_depth",
             )
         if parent_step.status in EXECUTED:

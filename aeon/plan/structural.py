@@ -49,7 +49,10 @@ def check_steps(
     for index, step in enumerate(steps):
         faults = [*_faults_of(step, tool_names), *_faults_of_dependencies(step, known)]
         if step.step_id in seen:
-            message = f"step_id '{step.step_id}' is used by {counts[step.step_id]} steps: ids must be unique"
+            message = (
+                f"step_id '{step.step_id}' is used by {counts[step.step_id]} "
+                "steps: ids must be unique"
+            )
             faults.append(("step_id", message))
         seen.add(step.step_id)
         faults += _faults_of_nesting(step, known, max_nesting_depth)
@@ -138,6 +141,7 @@ def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
     if len(final) != 1:
         named = ", ".join(step.step_id for step in final) or "none"
         yield _whole(
-            f"the plan must end with exactly one step that no other depends on, it has {len(final)} ({named}): "
+            "the plan must end with exactly one step that no other depends on, it has "
+            f"{len(final)} ({named}): "
             "let one last step depend on the others"
         )

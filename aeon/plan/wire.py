@@ -84,7 +84,8 @@ def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -
     errors = [
         FieldError(
             "/declined_issues",
-            f"issue {issue.issue_id} ({issue.severity}: {issue.description}) is neither in addresses_issues of an"
+            f"issue {issue.issue_id} ({issue.severity}: {issue.description}) is neither "
+            "in addresses_issues of an"
             " action nor in declined_issues with a reason",
         )
         for issue in issues

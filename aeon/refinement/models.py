@@ -84,7 +84,10 @@ class RefinementOutcome:
             yield step_id, f"Step {step_id} needs a person's attention."
         for issue in self.conflicts:
             where = fragment_of(issue)
-            message = f"A contradiction that refinement leaves alone needs a person's attention, at {where}: "
+            message = (
+                "A contradiction that refinement leaves alone needs a person's "
+                f"attention, at {where}: "
+            )
             yield where, message + issue.description
 
 

@@ -369,7 +369,10 @@ def _make_remarks(
     ]
     for issue in issues:
         if issue.issue_id in record.unanswered:
-            message = f"{issue.severity} issue {issue.issue_id} got neither a change nor a reason: {issue.description}"
+            message = (
+                f"{issue.severity} issue {issue.issue_id} got neither a change nor "
+                f"a reason: {issue.description}"
+            )
             remarks.append(Remark("unanswered_issue", message, issue.step_id))
     remarks += [_describe_conflict(*conflict) for conflict in find_conflicts(record, issues)]
     return tuple(remarks)

@@ -46,7 +46,8 @@ class Visits:
             if (weight := weigh(part)) > MOST_VISITS:
                 why = "it refers to itself" if weight == math.inf else f"{weight:,} of them"
                 raise ValueError(
-                    f"{place or '/'}: one value is checked by more than {MOST_VISITS:,} schemas: {why}"
+                    f"{place or '/'}: one value is checked by more than {MOST_VISITS:,} "
+                    f"schemas: {why}"
                 )
         self._weight = _Weights(self._find_all)(self._schema)
 

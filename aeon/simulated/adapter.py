@@ -86,9 +86,11 @@ class SimulatedAdapter:
             return _to_json(_complete_answer(rule.answer, calm))
         if self._script_of_seed.take(request) is not None:
             raise ServerFailed(
-                f"the simulated provider fails every such `{request.call}` call with seed {self._seed}",
+                f"the simulated provider fails every such `{request.call}` call with "
+                f"seed {self._seed}",
                 status=500,
-                hint="This is what the seed asks for. Choose another one with provider.seed=0, or a real provider.",
+                hint="This is what the seed asks for. Choose another one with "
+                "provider.seed=0, or a real provider.",
             )
         return _simulate(SimulatedCall(request, self._behaviour, self._seed))
 
@@ -98,7 +100,8 @@ def _simulate(situation: SimulatedCall) -> str:
     if "tool_arguments" in (call, situation.variables.get("call")):
         raise NotSimulated(
             "the simulated provider makes no arguments up for it",
-            hint="Give the step its arguments, or script them in a scenario (tool_arguments; repair for wrong ones).",
+            hint="Give the step its arguments, or script them in a scenario "
+            "(tool_arguments; repair for wrong ones).",
             model=situation.request.parameters.model or "",
         )
     value = _repair(situation) if call == "repair" else _answer(situation, call)

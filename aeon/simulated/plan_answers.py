@@ -44,7 +44,8 @@ def subplan(situation: SimulatedCall) -> dict[str, Any]:
     steps = [
         _step(
             name,
-            f"{MARK} Prepare the {name.replace('-', ' ')} ({CLARIFIED} the usual case) of: {subject}",
+            f"{MARK} Prepare the {name.replace('-', ' ')} ({CLARIFIED} the usual case) "
+            f"of: {subject}",
             needs,
         )
         for name, needs in shape.items()

@@ -138,7 +138,8 @@ def _decode_header(line: bytes) -> dict[str, Any]:
     if not isinstance(header, dict) or form != FORMAT:
         other = f", but {form}" if form else ""
         raise StoreFailed(
-            f"its first line does not say the format {FORMAT}, which this version of Aeon reads{other}"
+            f"its first line does not say the format {FORMAT}, which this version of "
+            f"Aeon reads{other}"
         )
     return header
 

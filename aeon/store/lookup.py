@@ -167,7 +167,10 @@ def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
         ),
     )
     where = "there" if place_of(nearest) == place_of(request) else f"as {_describe(nearest)}"
-    hint = "store.match=order answers by call and order, whatever the requests say and wherever they come from."
+    hint = (
+        "store.match=order answers by call and order, whatever the requests say and "
+        "wherever they come from."
+    )
     if nearest.content == request.content:
         return StoreMiss(f"{what}; the same was recorded {where}", hint=hint)
     difference = show_difference(nearest, request)

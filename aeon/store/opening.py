@@ -133,8 +133,10 @@ def check_own_store(settings: StoreSettings) -> None:
     not look."""
     if settings.mode == "record" and settings.path is not None:
         raise ConfigError(
-            f"store.mode=record store.path={settings.path}: a run records its answers in its own directory",
-            hint=f"Leave store.path away. store=cache store.path={settings.path} shares answers with other runs.",
+            f"store.mode=record store.path={settings.path}: a run records its answers in "
+            "its own directory",
+            hint=f"Leave store.path away. store=cache store.path={settings.path} shares "
+            "answers with other runs.",
         )
 
 

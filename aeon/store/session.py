@@ -27,7 +27,10 @@ Ask = Callable[[FollowUpQuestion], str | None]
 Keep = Callable[[Entry, StoreFailed | None], None]
 _log = logging.getLogger("aeon")
 _USAGE = TypeAdapter(Usage)
-_STOPPED = "the run stops, since what it asks now would have to be paid for again (store.on_error=go_on goes on)"
+_STOPPED = (
+    "the run stops, since what it asks now would have to be paid for again "
+    "(store.on_error=go_on goes on)"
+)
 
 
 def read_stored_usage(answer: Answer) -> Usage:

@@ -263,7 +263,10 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
     ) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if "no such table" in reason:
-            hint = "Nothing was ever stored in it, or it is another program's: name a run's directory or a store."
+            hint = (
+                "Nothing was ever stored in it, or it is another program's: name a "
+                "run's directory or a store."
+            )
             raise StoreFailed(
                 f"the store {path} is empty: it holds no answers", hint=hint
             ) from error
@@ -271,8 +274,10 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
             problem = f"the store {path} cannot be {action}: {shortage.message}"
             raise StoreFailed(problem, hint=shortage.hint) from error
         hint = (
-            "Make the file and its folder writable, make room on the disk, or wait for another program that keeps it "
-            f"locked; if it is damaged or something else, move {path} away. store=off keeps no answers."
+            "Make the file and its folder writable, make room on the disk, or wait for "
+            "another program that keeps it "
+            f"locked; if it is damaged or something else, move {path} away. store=off "
+            "keeps no answers."
         )
         raise StoreFailed(f"the store {path} cannot be {action}: {reason}", hint=hint) from error
 
@@ -303,7 +308,8 @@ def _open(path: Path, mode: str, set_up: str = "") -> sqlite3.Connection:
         tables, application, version = connection.execute(_WHOSE).fetchone()
         if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
             raise StoreFailed(
-                f"the store {path} cannot be opened: it is an SQLite file of something else, or a newer Aeon has "
+                f"the store {path} cannot be opened: it is an SQLite file of something "
+                "else, or a newer Aeon has "
                 f"written it (version {version}, this one knows {SCHEMA_VERSION})",
                 hint="Name another file with store.path.",
             )

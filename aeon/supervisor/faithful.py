@@ -55,7 +55,10 @@ def find_foreign_tools(
     foreign = []
     for pointer, tool in _tools(repaired.get(LISTS[call]), f"/{LISTS[call]}"):
         if tool not in named:
-            message = f"the original does not name the tool {tool!r} here; a repair adds none: null, or the one it had"
+            message = (
+                f"the original does not name the tool {tool!r} here; a repair adds "
+                "none: null, or the one it had"
+            )
             foreign.append(FieldError(pointer, message))
     return tuple(foreign)
 

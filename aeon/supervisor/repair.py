@@ -38,7 +38,8 @@ ParametersFor = Callable[[Role, ReasoningMode | None], Parameters]
 
 _HINTS: Mapping[ErrorKind, str] = {
     "form": "Try a more capable model, or a server that enforces strict JSON schemas.",
-    "range": "Its form is right and a value is out of its range, which servers and grammars seldom enforce: try a more "
+    "range": "Its form is right and a value is out of its range, which servers and "
+    "grammars seldom enforce: try a more "
     "capable model; in a schema of your own, let the description say the range too.",
     "content": "Its form is right and its content is not: try a more capable model.",
 }
@@ -216,7 +217,10 @@ class Supervisor:
             shown = "; ".join(map(str, errors[:3])) + (
                 f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
             )
-            what = f"{call or 'the answer'}: not valid by its schema after {attempt} repair attempts: {shown}"
+            what = (
+                f"{call or 'the answer'}: not valid by its schema after {attempt} "
+                f"repair attempts: {shown}"
+            )
             raise ValidationError(
                 what, errors=tuple(map(str, errors)), hint=_HINTS[kind_of(errors)]
             )

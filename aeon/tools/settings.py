@@ -62,7 +62,8 @@ class McpServer(Value):
             address = _URL.validate_python(given)
             if address.username or address.password:
                 raise ValueError(
-                    "holds credentials; name their environment variable in bearer_env or headers_env"
+                    "holds credentials; name their environment variable in bearer_env or "
+                    "headers_env"
                 )
         return given
 

@@ -47,8 +47,10 @@ class LocalAdapter:
         is its turn, or is closed meanwhile."""
         if request.parameters.model not in (None, self.model):
             raise RequestRefused(
-                f"the {request.call} call asks for the model {request.parameters.model}; there is {self.model} only",
-                hint="provider=local has one model: leave roles.*.model and reasoning.*.model at null.",
+                f"the {request.call} call asks for the model {request.parameters.model}; "
+                f"there is {self.model} only",
+                hint="provider=local has one model: leave roles.*.model and "
+                "reasoning.*.model at null.",
             )
         closings = self._closings
         settings = self._settings
@@ -103,15 +105,19 @@ class LocalAdapter:
             self._check_open(request, closings, usage)
             if ended is None and time.monotonic() >= deadline:
                 raise ProviderError(
-                    f"the local model gave no answer to the {request.call} call within {settings.timeout_seconds:g} s"
+                    f"the local model gave no answer to the {request.call} call within "
+                    f"{settings.timeout_seconds:g} s"
                     f" ({usage.output_tokens} tokens were generated)",
-                    hint="Raise provider.timeout_seconds, lower provider.max_tokens, or take a smaller model.",
+                    hint="Raise provider.timeout_seconds, lower provider.max_tokens, or "
+                    "take a smaller model.",
                     usage=usage,
                 )
         if ended == "length":
             raise Truncated(
-                f"the answer to the {request.call} call was cut off after {usage.output_tokens} tokens",
-                hint="Raise provider.max_tokens (or that of the role or the mode), and provider.n_ctx if it is full.",
+                f"the answer to the {request.call} call was cut off after "
+                f"{usage.output_tokens} tokens",
+                hint="Raise provider.max_tokens (or that of the role or the mode), and "
+                "provider.n_ctx if it is full.",
                 usage=usage,
                 model=self.model,
             )
@@ -158,13 +164,15 @@ def check(settings: LocalProvider) -> None:
         raise ConfigError(
             "provider=local: "
             + ("no model is named" if path is None else "a file and a repository are both named"),
-            hint="Set provider.model_path=model.gguf, or provider.repo_id=owner/name and provider.filename=model.gguf.",
+            hint="Set provider.model_path=model.gguf, or provider.repo_id=owner/name and "
+            "provider.filename=model.gguf.",
         )
     modules = ("llama_cpp",) if path is not None else ("llama_cpp", "huggingface_hub")
     if missing := [name for name in modules if find_spec(name) is None]:
         raise ConfigError(
             f"provider=local needs the extra `local`: {' and '.join(missing)} cannot be imported",
-            hint="Install it: pip install 'aeon-engine[local]' (it takes minutes and needs a C++ compiler).",
+            hint="Install it: pip install 'aeon-engine[local]' (it takes minutes and "
+            "needs a C++ compiler).",
         )
     if path is not None:
         _check_file(path)
@@ -180,7 +188,8 @@ def _check_file(path: Path) -> None:
         ) from error
     if not is_gguf:
         raise ConfigError(
-            f"provider.model_path={path}: not a GGUF file (it does not begin with {MAGIC.decode()})",
+            f"provider.model_path={path}: not a GGUF file (it does not begin with "
+            f"{MAGIC.decode()})",
             hint="Models in other formats (safetensors, ggml) have to be converted to GGUF first.",
         )
 
@@ -200,6 +209,7 @@ def locate_model(settings: LocalProvider) -> Path:
         reason = " ".join(str(error).split())
         raise ProviderError(
             f"{filename} of {repo_id} could not be downloaded: {reason}",
-            hint="Check provider.repo_id, provider.filename and the network; a repository that is not public needs "
+            hint="Check provider.repo_id, provider.filename and the network; a "
+            "repository that is not public needs "
             "HF_TOKEN in the environment. A file downloaded otherwise: provider.model_path.",
         ) from error

@@ -65,13 +65,16 @@ class LocalModel:
                 r"Requested tokens \((\d+)\) exceed context window of (\d+)", str(error)
             ):
                 raise RequestRefused(
-                    f"the {request.call} call's prompt has {too_long[1]} tokens, the context holds {too_long[2]}",
-                    hint="Raise provider.n_ctx, as far as model and memory allow, or give the task less material; "
+                    f"the {request.call} call's prompt has {too_long[1]} tokens, the "
+                    f"context holds {too_long[2]}",
+                    hint="Raise provider.n_ctx, as far as model and memory allow, or "
+                    "give the task less material; "
                     "provider.schema_in_prompt=false makes every prompt shorter.",
                 ) from error
             raise ProviderError(
                 f"the local model failed: {error}",
-                hint="Too little memory shows like this: lower provider.n_ctx or provider.n_gpu_layers.",
+                hint="Too little memory shows like this: lower provider.n_ctx or "
+                "provider.n_gpu_layers.",
             ) from error
 
     def takes(self, grammar: str) -> bool:
@@ -124,6 +127,7 @@ def _load(loading: Loading) -> Llama:
     except (ImportError, ValueError, RuntimeError, MemoryError, OSError, TemplateError) as error:
         raise ProviderError(
             f"{loading.path}: the model could not be loaded: {error}",
-            hint="Is the file complete, is there memory for it (provider.n_ctx takes some too), and does the installed "
+            hint="Is the file complete, is there memory for it (provider.n_ctx takes "
+            "some too), and does the installed "
             "llama-cpp-python know this kind of model?",
         ) from error

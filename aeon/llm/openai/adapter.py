@@ -86,7 +86,10 @@ class OpenAIAdapter:
                 dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
             )
             if by_parameter_alone and self._settings.structured_output == "auto":
-                message = "takes json_schema, and an answer did not follow it: the schema goes into the prompt too"
+                message = (
+                    "takes json_schema, and an answer did not follow it: the "
+                    "schema goes into the prompt too"
+                )
                 server.believe("json_schema", message, schema_in_prompt=True)
         return outcome.response
 

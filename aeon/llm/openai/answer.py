@@ -34,12 +34,15 @@ _CONTEXT_FULL = frozenset(
 """The finish reasons of servers that tell a context that is full from a limit that is reached
 (Mistral, Anthropic)."""
 _CONTEXT_HINT = (
-    "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's num_ctx) "
+    "Give less material, or a larger context to the server (llama-server -c, vLLM "
+    "--max-model-len, Ollama's num_ctx) "
     "or another model: a larger provider.max_tokens does not help."
 )
 _LIMIT_HINT = (
-    "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort. Where that limit "
-    "is far: the server has one of its own, its context is full, or it knows the limit by the other name "
+    "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower "
+    "the effort. Where that limit "
+    "is far: the server has one of its own, its context is full, or it knows the limit "
+    "by the other name "
     "(provider.max_tokens_parameter)."
 )
 _STREAM_BEGINS = (b"data:", b"event:", b":")
@@ -143,7 +146,10 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
                 f"{endpoint.address} answered half a response: {quoted}", hint=hint
             )
     if isinstance(document, dict) and not document.get("choices", True):
-        hint = "The server has taken the request and given no answer to it: see its log, and try again later."
+        hint = (
+            "The server has taken the request and given no answer to it: see its log, "
+            "and try again later."
+        )
         problem = f"{endpoint.address} answered without any choice: {quoted}"
         return ServerFailed(problem, status=200, hint=hint, usage=Usage(requests=1))
     failure = not_an_api(text or "an empty body", endpoint)
@@ -211,15 +217,24 @@ def _fault_of(
         f" ({usage.reasoning_tokens} of them reasoning)"
     )
     if reason in _CONTEXT_FULL:
-        problem += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
+        problem += (
+            f"; the context is full: {usage.input_tokens} tokens of prompt and "
+            f"these make {usage.total_tokens}"
+        )
         return ContextFull, problem, _CONTEXT_HINT
     if reason == "length":
         return Truncated, problem, _LIMIT_HINT
     if text.strip():
         return None
-    hint = "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
+    hint = (
+        "Try again; if it stays so, try provider.structured_output=prompt: not every "
+        "server does structured output."
+    )
     if message.reasoning_content or message.reasoning:
-        hint = "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn the server's own off."
+        hint = (
+            "All of it is reasoning: raise provider.max_tokens, lower the effort, or "
+            "turn the server's own off."
+        )
     problem = (
         f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
     )

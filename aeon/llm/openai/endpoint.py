@@ -128,7 +128,8 @@ def _check_header(name: str, value: str, source: str | None) -> None:
         return
     raise ConfigError(
         f"the header {name!r}, from {source}, cannot be sent",
-        hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
+        hint="A header's name is letters, digits and dashes; its value is plain ASCII "
+        "without line breaks.",
     )
 
 
@@ -149,7 +150,9 @@ def _check_address(address: str) -> None:
         is_address = False
     if not is_address or "@" in address:
         raise ConfigError(
-            f"provider.base_url is no http address, or holds a user or a password: {show_address(address)}",
-            hint="Write it whole, for example http://localhost:8000/v1; a password goes into a header, for which "
+            "provider.base_url is no http address, or holds a user or a password: "
+            f"{show_address(address)}",
+            hint="Write it whole, for example http://localhost:8000/v1; a password goes "
+            "into a header, for which "
             "provider.extra_headers_env.Authorization=NAME names a variable.",
         )

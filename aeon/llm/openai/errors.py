@@ -44,20 +44,28 @@ _KINDS: Mapping[str, type[ProviderError]] = {
 }
 """The errors of topics; of another topic it is `RequestRefused`."""
 _HINTS = {
-    "key": "Check the key in the environment variable {key_env}, and that it may use this model and server.",
-    "credit": "The account of the key in {key_env} has no credit left: add some at the provider, or name another "
+    "key": "Check the key in the environment variable {key_env}, and that it may use "
+    "this model and server.",
+    "credit": "The account of the key in {key_env} has no credit left: add some at the "
+    "provider, or name another "
     "provider in provider.fallbacks. Waiting does not help.",
-    "limit": "Lower provider.max_concurrency, set provider.requests_per_minute or tokens_per_minute, or name a "
+    "limit": "Lower provider.max_concurrency, set provider.requests_per_minute or "
+    "tokens_per_minute, or name a "
     "fallback.",
     "failure": "The server at {address} fails: see its log or status page, and try again later.",
-    "context": "The prompt, with room for an answer, is too long for the model: choose one with a larger context, give "
+    "context": "The prompt, with room for an answer, is too long for the model: choose "
+    "one with a larger context, give "
     "it less material, or lower provider.max_tokens where it is set.",
-    "model": "Check provider.model (and roles.*.model): `aeon doctor` tries the model of each role.",
-    "form": "The server does not take provider.structured_output={form}; auto finds out what it takes.",
+    "model": "Check provider.model (and roles.*.model): `aeon doctor` tries the model of "
+    "each role.",
+    "form": "The server does not take provider.structured_output={form}; auto finds out "
+    "what it takes.",
     "api": _API_HINT,
     "path": f"Check provider.model. {_API_HINT}",
-    "request": "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the "
-    "server. reasoning=none sends no effort; provider.structured_output=prompt tells the schema in the prompt alone.",
+    "request": "Check provider.model and its parameters (temperature, max_tokens, "
+    "effort, extra_body) against the "
+    "server. reasoning=none sends no effort; provider.structured_output=prompt tells the "
+    "schema in the prompt alone.",
 }
 _BEHIND_A_PROXY = "llm_provider-"  # what LiteLLM puts before the headers of the provider behind it
 _RESET = "x-ratelimit-reset-"
@@ -169,5 +177,8 @@ def _topic_of_status(code: int) -> str:
 
 def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
     """The error for an answer that is no chat completion."""
-    problem = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(quoted)}"
+    problem = (
+        f"{endpoint.address} answered something that is no chat completion: "
+        f"{endpoint.clean(quoted)}"
+    )
     return NotAnAPI(problem, hint=_API_HINT.format(address=endpoint.address))

@@ -26,7 +26,10 @@ def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> 
     that is a bug."""
     match error:
         case UnicodeEncodeError():
-            hint = "Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode."
+            hint = (
+                "Some text in the prompt (task, inputs, a tool's or a step's result) "
+                "is not valid Unicode."
+            )
             detail = endpoint.clean(str(error))
             return RequestRefused(f"the prompt cannot be sent: {detail}", hint=hint)
         case APIConnectionError():
@@ -34,7 +37,10 @@ def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> 
         case httpx2.InvalidURL():
             return _not_connected(error, endpoint)
         case ImportError():  # of what a proxy needs
-            detail = f"no connection to {endpoint.address}: its proxy speaks SOCKS, and socksio is missing"
+            detail = (
+                f"no connection to {endpoint.address}: its proxy speaks SOCKS, and "
+                "socksio is missing"
+            )
             return ConnectionFailed(detail, hint="pip install socksio", retryable=False)
         case OpenAIError():
             detail = f"no key or token for {endpoint.address}: {endpoint.clean(str(error))}"
@@ -61,7 +67,8 @@ def _make_timeout(endpoint: Endpoint, allowed: float) -> ConnectionFailed:
     address = endpoint.address
     return ConnectionFailed(
         f"{address} gave no answer within {allowed:.3g} s",
-        hint=f"Check provider.base_url ({address}); a slow model, or one that is still loading, may "
+        hint=f"Check provider.base_url ({address}); a slow model, or one that is still "
+        "loading, may "
         f"need more than provider.timeout_seconds={endpoint.settings.timeout_seconds:g}.",
         sent=True,
         timed_out=True,
@@ -73,7 +80,8 @@ def _broke_off(endpoint: Endpoint, reason: str) -> ConnectionFailed:
     return ConnectionFailed(
         f"the connection to {address} broke off: {reason}",
         hint=f"Check provider.base_url ({address}) and the network; see the server's log. A server "
-        "that always dies on this request may not bear its schema: provider.structured_output=prompt.",
+        "that always dies on this request may not bear its schema: "
+        "provider.structured_output=prompt.",
         sent=True,
     )
 
@@ -84,17 +92,22 @@ def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed
     is_tls = any(isinstance(cause, ssl.SSLError) for cause in causes)
     detail = endpoint.clean(str(error)) or "it took too long"
     failed = f"no connection to {endpoint.address}"
-    hint = f"Is the server running? Check provider.base_url ({endpoint.address}), its port, and the network."
+    hint = (
+        f"Is the server running? Check provider.base_url ({endpoint.address}), its "
+        "port, and the network."
+    )
     if is_tls:
         failed = f"no secure connection to {endpoint.address}"
         hint = (
-            "Where the certificate is your own or your company's, name the file of its authority in the environment "
+            "Where the certificate is your own or your company's, name the file of its "
+            "authority in the environment "
             "variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://."
         )
     elif proxy := find_proxy(endpoint.base_url):
         failed += ": its proxy"
         hint = (
-            f"Requests go through the proxy {show_address(proxy)} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "
+            f"Requests go through the proxy {show_address(proxy)} (HTTP_PROXY, "
+            "HTTPS_PROXY, ALL_PROXY): "
             f"check it, or set NO_PROXY={urlsplit(endpoint.base_url).hostname} to go around it."
         )
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):

@@ -173,7 +173,10 @@ class EndpointState:
         cause = self._cause
         what = "is busy (429)"
         why = ""
-        hint = "Lower execution.max_parallel, or set provider.requests_per_minute to what the account allows."
+        hint = (
+            "Lower execution.max_parallel, or set provider.requests_per_minute to "
+            "what the account allows."
+        )
         if cause is not None and not isinstance(cause, RateLimited):
             what = f"has failed {self._failures} times in a row"
             why = f"; {type(cause).__name__}: {cause.message}"

@@ -143,7 +143,10 @@ class Retry:
         why = "no more are made"
         most = self._settings.max_wait_seconds
         if asked > most:
-            why = f"the server asks to wait {asked:g} s, more than provider.retry.max_wait_seconds={most:g}"
+            why = (
+                f"the server asks to wait {asked:g} s, more than "
+                f"provider.retry.max_wait_seconds={most:g}"
+            )
         elif asked > self._seconds_left(failed):
             why = (
                 f"the server asks to wait {asked:g} s, more than is left of "

@@ -119,7 +119,10 @@ class _Checker:
             return self._check_input(found)
         text = f"`{found.text}`"
         if field == "description":
-            return f"{text}: outputs are named in arguments only; the model is given those of `depends_on` anyway"
+            return (
+                f"{text}: outputs are named in arguments only; the model is given "
+                "those of `depends_on` anyway"
+            )
         name = found.name
         if name not in self.before:
             return f"{text}: there is no step '{name}'{_suggest(name, self.before)}"
@@ -151,7 +154,10 @@ class _Checker:
                 message = f"{name} has both `tool` and `agent`: the tool does it; leave one out"
                 self.add((*place, "agent"), message, "warning")
             elif raw and not tool and not agent:
-                message = f"{name} has neither `tool` nor `agent`: one will be looked for; write `agent: llm`"
+                message = (
+                    f"{name} has neither `tool` nor `agent`: one will be looked "
+                    "for; write `agent: llm`"
+                )
                 self.add(place, message, "warning")
             if isinstance(tool, str) and tool:
                 self._check_tool(place, name, tool, raw.get("arguments"))
@@ -162,7 +168,10 @@ class _Checker:
             return
         if tool not in tools:
             missing = self._describe_missing(tool, tools)
-            message = f"{name} uses the tool '{tool}'{missing}; another is looked for, or the model does the step"
+            message = (
+                f"{name} uses the tool '{tool}'{missing}; another is looked for, "
+                "or the model does the step"
+            )
             self.add((*place, "tool"), message, "warning")
         elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
             for inner, problem in argument_problems(arguments, tools[tool]):

@@ -76,7 +76,8 @@ def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
         errors = [problem for problem in problems if problem.severity == "error"]
         raise ConfigError(
             "\n".join(format_problem(path, problem) for problem in errors),
-            hint=f"`aeon check {path}` says the same without a run; `aeon docs workflows` explains the format.",
+            hint=f"`aeon check {path}` says the same without a run; `aeon docs "
+            "workflows` explains the format.",
         )
     return workflow
 

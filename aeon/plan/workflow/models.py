@@ -18,7 +18,8 @@ class WorkflowStep(Value):
     )
     description: str = Field(
         min_length=1,
-        description="What the step does, in plain words. May hold `${inputs.NAME}` for short values.",
+        description="What the step does, in plain words. May hold `${inputs.NAME}` for "
+        "short values.",
     )
     depends_on: tuple[str, ...] = Field(
         default=(),
@@ -33,7 +34,8 @@ class WorkflowStep(Value):
     )
     arguments: dict[str, JsonValue] | None = Field(
         default=None,
-        description="The tool's arguments; texts may hold `${inputs.NAME}` and `${steps.ID.output}`, also with a path "
+        description="The tool's arguments; texts may hold `${inputs.NAME}` and "
+        "`${steps.ID.output}`, also with a path "
         "into the output: `${steps.ID.output.total}`. Left out, the model is asked for them.",
     )
     agent: Literal["llm"] | None = Field(default=None, description="`llm`: the model does it.")
@@ -49,12 +51,14 @@ class WorkflowFile(Value):
     task: str | None = Field(
         default=None,
         min_length=1,
-        description="The task as a person would put it, verbatim; what the answer is judged by. `task=` on the command "
+        description="The task as a person would put it, verbatim; what the answer is "
+        "judged by. `task=` on the command "
         "line goes before it; without either it is the goal.",
     )
     inputs: dict[str, str] = Field(
         default_factory=dict,
-        description="The material it works on, by name, each with a few words on what it is. All of it must be given: "
+        description="The material it works on, by name, each with a few words on what it "
+        "is. All of it must be given: "
         "inputs.NAME=... or input_files.NAME=...",
     )
     steps: tuple[WorkflowStep, ...] = Field(min_length=1, description="The steps, in any order.")

@@ -160,7 +160,10 @@ def _look_up(
         raise PlanError(f"`{found.text}`: {missing}")
     value: Any = values[found.name]
     if isinstance(value, CutOutput):
-        cut = f"({value.characters} characters, {value.limit}={value.kept}): raise the limit to refer to it"
+        cut = (
+            f"({value.characters} characters, {value.limit}={value.kept}): raise the "
+            "limit to refer to it"
+        )
         raise PlanError(f"`{found.text}`: the output of step {found.name} was cut {cut}")
     for part in found.path:
         value = _part_of(value, part, found.text)

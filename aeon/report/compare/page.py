@@ -40,7 +40,8 @@ def write_page_of_jobs(
         say(f"Side by side: {relative_to_here(page)}")
     except Exception as error:
         warn(
-            f"compare.html: {type(error).__name__}: {error}; `aeon compare {directory}` tries it again"
+            f"compare.html: {type(error).__name__}: {error}; `aeon compare {directory}` "
+            "tries it again"
         )
 
 

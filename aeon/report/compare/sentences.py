@@ -175,7 +175,10 @@ def describe_effect(effect: Effect) -> str:
     if round(high - low, 6) >= NOTICEABLE:
         if name == "converged":
             return f"Moves the share that converged most, from {low:.0%} to {high:.0%}."
-        return f"Moves {name} most, from {format_figure(name, low)} to {format_figure(name, high)} (means)."
+        return (
+            f"Moves {name} most, from {format_figure(name, low)} to "
+            f"{format_figure(name, high)} (means)."
+        )
     low, high = _range(effect.means("tokens"))
     if high > low:
         tokens = f"from {format_figure('tokens', low)} to {format_figure('tokens', high)}"

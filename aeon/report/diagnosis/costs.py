@@ -136,7 +136,8 @@ def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
     most = max(shares, key=lambda one: (one.what == _WAITING, one.share))
     raised = tuple(raise_limits(evidence.result))
     yield Finding(
-        title=f"{most.what} took {as_percent(most.share)} of the {most.of}, which then ended the run",
+        title=f"{most.what} took {as_percent(most.share)} of the {most.of}, which then "
+        "ended the run",
         rank="cause",
         weight=76,
         anchor=most.anchor,
@@ -257,7 +258,8 @@ def find_waits(evidence: Evidence) -> Iterator[Finding]:
             f"were spent waiting, {as_percent(share)} of the time",
             rank="cost",
             weight=20 + 60 * share,
-            advice="`provider.requests_per_minute` or `provider.max_concurrency` keep under a server's limit."
+            advice="`provider.requests_per_minute` or `provider.max_concurrency` keep "
+            "under a server's limit."
             if is_limited
             else "",
             anchor="timeline",
@@ -313,7 +315,8 @@ def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
         faster = (f"roles.{slow.source.role}.model=NAME",)
         remedies = (Remedy("To have it answered by a faster model", faster),)
     yield Finding(
-        title=f"Everything waited {format_took(seconds)} of {format_took(total)} for {_name_item(slow)} "
+        title=f"Everything waited {format_took(seconds)} of {format_took(total)} for "
+        f"{_name_item(slow)} "
         f"in pass {slow.pass_number}",
         rank="cost",
         weight=15 + 60 * min(1.0, seconds / total),
@@ -350,7 +353,8 @@ def find_passes_without_gain(evidence: Evidence) -> Iterator[Finding]:
     total = evidence.result.usage.total.total_tokens or 1
     figures = f"{spent:,} tokens, {as_percent(spent / total)} of all." if spent else ""
     yield Finding(
-        title=f"{name_passes(numbers).capitalize()} gained nothing: no score rose by {NOTICEABLE} or more, "
+        title=f"{name_passes(numbers).capitalize()} gained nothing: no score rose by "
+        f"{NOTICEABLE} or more, "
         "and nothing that was missing came",
         rank="cost",
         weight=28 + 40 * min(1.0, spent / total),

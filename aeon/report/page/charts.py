@@ -161,7 +161,8 @@ def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
 def _bar(item: Item, left: float, width: float, lane: int, is_critical: bool) -> str:
     marks = (" failed" if item.failed else "") + (" critical" if is_critical else "")
     title = escape(
-        f"{one_line(item.label, 80)}, pass {item.pass_number}, {format_took(item.end - item.start)}{marks}"
+        f"{one_line(item.label, 80)}, pass {item.pass_number}, "
+        f"{format_took(item.end - item.start)}{marks}"
     )
     place = f'x="{left:.2f}%" y="{_HEAD + lane * _LANE}" width="{max(width, 0.25):.2f}%"'
     rect = f'<rect class="k-{item.kind}{marks}" {place}><title>{title}</title></rect>'

@@ -138,9 +138,11 @@ class McpTools:
             for tool in self._tools_of(name, server, listed):
                 if tool.name in tools:
                     raise ConfigError(
-                        f"tools.mcp: servers {tools[tool.name][0]!r} and {name!r} both have a tool that would be "
+                        f"tools.mcp: servers {tools[tool.name][0]!r} and {name!r} both "
+                        "have a tool that would be "
                         f"{tool.name!r}",
-                        hint="give one of the servers another `prefix`, or leave the tool out with `deny`",
+                        hint="give one of the servers another `prefix`, or leave the "
+                        "tool out with `deny`",
                     )
                 tools[tool.name] = (name, tool)
         return tuple(tool for _, tool in tools.values())
