@@ -14,7 +14,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, is_dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from html import escape
 from pathlib import Path
 from types import CodeType
@@ -41,6 +41,7 @@ from aeon.llm.template_work import (
     add_steps,
     begin_rendering,
     check_characters,
+    check_filled,
     check_method,
 )
 from aeon.schema.json_schema import once_per_schema
@@ -49,7 +50,8 @@ PARTS = ("system", "user")
 _MOST_REMEMBERED = 2_000
 _MOST_EXPONENT = 1_000
 _WIDE = re.compile(r"\d{4}|\*")
-_PADDING = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs"})
+_UNBOUNDED = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "translate"})
+_UNBOUNDED_FILTERS = ("center", "urlize", "wordwrap", "xmlattr")
 CALLS: tuple[CallName, ...] = get_args(CallName)
 _OF_A_LOOP = frozenset({"first", "last", "index", "index0", "length"})
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -140,6 +142,7 @@ def _check_operation(operator: str, left: Any, right: Any) -> None:
             raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
         case "%" if isinstance(left, str):
             _check_widths(left)
+            check_filled(left, _filling(right))
 
 
 def _check_widths(text: str) -> None:
@@ -147,8 +150,22 @@ def _check_widths(text: str) -> None:
         raise ValueError("a width in a format is a number of at most three digits")
 
 
+def _filling(values: Any) -> Iterable[Any]:
+    """What `text % values` puts into the places of a text."""
+    if isinstance(values, Mapping):
+        return values.values()
+    return values if isinstance(values, tuple) else (values,)
+
+
+def _fill(text: str, work: Callable[..., str], *values: Any, **named: Any) -> str:
+    given = (*values, named)
+    check_filled(text, [inner for each in given for inner in _filling(each)])
+    return work(*values, **named)
+
+
 def _format(text: str, *values: Any, **named: Any) -> str:
     _check_widths(text)
+    check_filled(text, (*values, *named.values()))
     return do_format(text, *values, **named)
 
 
@@ -180,12 +197,13 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
         work = super().wrap_str_format(value)
         if work is not None:
             _check_widths(value.__self__)
+            return partial(_fill, value.__self__, work)
         return work
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        # They fill a text up to any length.
-        is_padding = isinstance(obj, str) and attr in _PADDING
-        return not is_padding and super().is_safe_attribute(obj, attr, value)
+        # They make a text of any length.
+        is_unbounded = isinstance(obj, str) and attr in _UNBOUNDED
+        return not is_unbounded and super().is_safe_attribute(obj, attr, value)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         # The member of a mapping of JSON is what a template asks for most; the usual way there is
@@ -209,8 +227,8 @@ overlay."""
 ENVIRONMENT.filters.update(FILTERS)
 ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines, format=_format)
 ENVIRONMENT.globals.pop("lipsum")
-ENVIRONMENT.filters.pop("random")
-ENVIRONMENT.filters.pop("center")
+for _name in ("random", *_UNBOUNDED_FILTERS):
+    ENVIRONMENT.filters.pop(_name)
 
 
 _schema_json = once_per_schema(to_json)

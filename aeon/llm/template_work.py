@@ -60,6 +60,13 @@ def check_characters(size: int) -> None:
         raise TooMuchWork(f"the text has more than {MOST_CHARACTERS:,} characters")
 
 
+def check_filled(text: str, values: Iterable[Any]) -> None:
+    """Raise TooMuchWork for a format that would make too long a text of values: each of its places may take the
+    longest."""
+    places = text.count("%") + text.count("{")
+    check_characters(len(text) + places * max(map(_size, values), default=0))
+
+
 def check_method(method: Any, arguments: tuple[Any, ...]) -> None:
     """Raise TooMuchWork for a method of a text that would make too long a text."""
     text = getattr(method, "__self__", None)
@@ -127,6 +134,8 @@ def _of_loop(_: Context, items: Any) -> Any:
 @pass_context
 def _of_filter(_: Context, value: Any) -> Any:
     if isinstance(value, str):
+        # A filter makes a few times as much of a text at the most, and may be given that again.
+        check_characters(len(value))
         add_steps(1 + len(value) // _CHARACTERS_OF_A_STEP)
     elif isinstance(value, _SIZED):
         add_steps(1 + len(value))
@@ -152,6 +161,14 @@ def _join(context: Context, value: Iterable[Any], d: str = "", attribute: Any = 
 def _replace(context: Context, s: Any, old: str, new: str, count: int | None = None) -> str:
     _check_replaced(str(s), old, new)
     return do_replace(context.eval_ctx, s, old, new, count)
+
+
+@pass_context
+def _sum(context: Context, iterable: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
+    chosen = iterable if attribute is None else do_map(context, iterable, attribute=attribute)
+    items = list(chosen)
+    check_characters(sum(len(each) for each in items if isinstance(each, list | tuple)))
+    return sum(items, start)
 
 
 def _indent(s: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
@@ -186,6 +203,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "indent": _indent,
     "join": _join,
     "replace": _replace,
+    "sum": _sum,
     "slice": _of_limited_number(do_slice),
 }
 """Filters of Jinja that could make texts of any length, each with its cap, and those that

@@ -282,6 +282,15 @@ def test_templates_are_sandboxed(make_set: MakeSet, text: str) -> None:
         ('{{ "a".zfill(9999999999) }}', "zfill"),
         ('{{ "a" | center(9999999999) }}', "No filter named 'center'"),
         ("{% for i in range(99999) %}{{ task }}{% endfor %}", "more than 20,000,000 characters"),
+        ("{{ (task * 99).translate({120: task * 999}) }}", "translate"),
+        ("{{ ('{0}' * 99999).format(task) }}", "more than 20,000,000 characters"),
+        ("{{ ('{a}' * 99999).format_map({'a': task}) }}", "more than 20,000,000 characters"),
+        ("{{ ('%s' * 99999) % ((task,) * 99999) }}", "more than 20,000,000 characters"),
+        ("{{ ('%(a)s' * 99999) % {'a': task} }}", "more than 20,000,000 characters"),
+        ("{{ ('%(a)s' * 99999) | format(a=task) }}", "more than 20,000,000 characters"),
+        ("{{ ('x ' * 99999) | wordwrap(1, wrapstring=task) }}", "wordwrap"),
+        ("{{ ('a.de ' * 99999) | urlize(target=task) }}", "urlize"),
+        ("{{ ([[1] * 99999] * 999) | sum(start=[]) }}", "more than 20,000,000 characters"),
     ],
 )
 def test_a_template_cannot_fill_the_memory(make_set: MakeSet, text: str, said: str) -> None:
@@ -336,6 +345,9 @@ def test_a_rendering_has_a_time_that_it_may_take(
         "''.join([n.x, n.x])",
         "(n.x ~ '\\nb') | indent(n.x | length)",
         "[{'a': n.x}, {'a': n.x}] | join(attribute='a')",
+        "(n.x ~ '\\\\') | tojson",
+        "(n.x ~ '\\\\') | json",
+        "(n.x ~ '\\\\') | pprint",
     ],
 )
 def test_a_template_cannot_double_a_text_without_end(make_set: MakeSet, double: str) -> None:
