@@ -119,8 +119,8 @@ def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Orig
 def is_own_run(directory: Path) -> bool:
     """Whether the person has made the run in a directory."""
     try:
-        document = json.loads((directory / FILE).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        document = json.loads(_read_bytes(directory, "run"))
+    except (ConfigError, ValueError, RecursionError):
         return False
     return isinstance(document, dict) and is_own(document, document.get(SEAL))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from aeon.files.text import MAX_DEPTH, MAX_VALUES, TOO_DEEP
+from aeon.files.text import MAX_DEPTH, MAX_VALUES, TOO_DEEP, read_linked_file
 
 _Fast: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -56,6 +56,6 @@ def read_yaml(path: Path) -> Any:
     """The values of a YAML file, without positions. Raises OSError, and ValueError for what is no
     YAML."""
     try:
-        return yaml.load(path.read_bytes(), Loader=FastLoader)
+        return yaml.load(read_linked_file(path), Loader=FastLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from error

@@ -16,6 +16,7 @@ from aeon.files.text import (
     encode_json,
     load_json,
     lock_file,
+    read_linked_file,
     unwritable_error,
 )
 
@@ -67,7 +68,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a journal, in the order they were written; a last line cut off by a crash is
     left out. Raises OSError for a file that cannot be read, ValueError for another line that is not
     JSON."""
-    lines = Path(path).read_bytes().split(b"\n")
+    lines = read_linked_file(path).split(b"\n")
     yield from map(decode_line, lines[:-1])
 
 

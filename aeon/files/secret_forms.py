@@ -12,13 +12,12 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from aeon.files.text import read_regular_file
+from aeon.files.text import read_linked_file
 
 LEAST_LENGTH = 8
 """Characters; a shorter value may be ordinary text, and is not looked for."""
 _masks: dict[bytes, bytes] = {}
 _NAMING = ("result.json", ".hydra/config.yaml")
-_MOST_BYTES = 256 * 2**20
 _MASKED = re.compile(r"\$\{oc\.env:(\w+)|\[value of (\w+)\]")
 _LEAST_BASE64 = 8  # characters: a shorter piece of base64 may be anything
 
@@ -68,9 +67,7 @@ def find_masked_names(directory: Path) -> frozenset[str]:
     names = set[str]()
     for file in _NAMING:
         with suppress(OSError):
-            text = read_regular_file((directory / file).resolve(), _MOST_BYTES).decode(
-                errors="replace"
-            )
+            text = read_linked_file(directory / file).decode(errors="replace")
             names |= {read or masked for read, masked in _MASKED.findall(text)}
     return frozenset(names)
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from aeon.domain.errors import ArtefactError, ConfigError, TaskTextError
 
@@ -79,6 +79,27 @@ def read_regular_file(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(None, "it is no regular file")
         return file.read(most + 1)
+
+
+def read_linked_file(path: Path) -> bytes:
+    """What is in a file, or in the one that a link leads to. Raises OSError, for a pipe or a device
+    too: a folder that somebody else made may have one in a file's place, and reading it would never
+    end."""
+    with open_linked_file(path) as file:
+        return file.read()
+
+
+def open_linked_file(path: Path) -> BinaryIO:
+    """The same, open."""
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(None, "it is no regular file")
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def decode_utf8(data: bytes, name: str) -> str:

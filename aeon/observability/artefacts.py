@@ -19,7 +19,14 @@ from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.explain import first_mistake
 from aeon.files.secret_forms import mask
-from aeon.files.text import IN_RUN, create_like_folder, encode_json, load_json, unwritable_error
+from aeon.files.text import (
+    IN_RUN,
+    create_like_folder,
+    encode_json,
+    load_json,
+    read_linked_file,
+    unwritable_error,
+)
 from aeon.observability.plan_delta import history_document, restore_document
 
 RESULT = "result.json"
@@ -96,7 +103,7 @@ def load(directory: Path | str) -> RunResult:
         hint = cut_off if path.with_name("run.json").exists() else no_run
         raise ArtefactError(f"{directory} holds no result", hint=hint)
     with _explain_errors(path, "a result"):
-        head = load_json(path.read_bytes())
+        head = load_json(read_linked_file(path))
         return RunResult.model_validate(
             {**head, "history": read_history(path.parent)}, context=OWN_LEVELS
         )
@@ -109,7 +116,7 @@ def read_history(path: Path | str) -> ExecutionHistory:
     path = path / HISTORY if path.is_dir() else path
     with _explain_errors(path, "a history"):
         return ExecutionHistory.model_validate(
-            restore_document(load_json(path.read_bytes())), context=OWN_LEVELS
+            restore_document(load_json(read_linked_file(path))), context=OWN_LEVELS
         )
 
 

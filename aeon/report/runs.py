@@ -18,7 +18,7 @@ from aeon.config.origin import FILE
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
-from aeon.files.text import load_json, lock_file
+from aeon.files.text import load_json, lock_file, open_linked_file, read_linked_file
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
 from aeon.store.settings import SQLITE, read_store_settings
 
@@ -159,7 +159,7 @@ def _size(path: Path) -> int:
 def read_document(path: Path) -> Mapping[str, Any]:
     """The object in a file of JSON; empty when there is none that can be read."""
     with suppress(OSError, ValueError):
-        document = load_json(path.read_bytes())
+        document = load_json(read_linked_file(path))
         return document if isinstance(document, dict) else {}
     return {}
 
@@ -169,7 +169,7 @@ def end_without_result(directory: Path) -> str:
     if (directory / RESULT).exists():
         return "unreadable"
     is_free = None
-    with suppress(OSError), (directory / "events.jsonl").open("rb") as journal:
+    with suppress(OSError), open_linked_file(directory / "events.jsonl") as journal:
         is_free = lock_file(journal, shared=True)
     if is_free is False:
         return "running"  # the program that writes the journal has it locked

@@ -22,7 +22,7 @@ from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import OwnObject
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.secret_forms import find_masked_names
-from aeon.files.text import load_json
+from aeon.files.text import load_json, read_linked_file
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import Cassette, CassetteSource, Provenance, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
@@ -147,7 +147,7 @@ def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
     directory = _folder_of(run)
     configurations: list[Any] = []
     with suppress(OSError, ValueError):
-        result = load_json((directory / "result.json").read_bytes())
+        result = load_json(read_linked_file(directory / "result.json"))
         configurations.append(result.get("configuration"))
     with suppress(OSError, ValueError):
         configurations.append(read_yaml(directory / ".hydra" / "config.yaml"))

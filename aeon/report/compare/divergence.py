@@ -14,7 +14,7 @@ from typing import Any
 
 from aeon.domain.errors import ArtefactError
 from aeon.domain.plan import Plan
-from aeon.files.text import load_json
+from aeon.files.text import load_json, read_linked_file
 from aeon.observability.artefacts import RESULT, read_history
 from aeon.report.compare.rows import Comparison, show
 from aeon.report.record import read_events
@@ -157,7 +157,7 @@ def _place(event: Mapping[str, Any] | None) -> str:
 
 def _result(directory: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        return dict(load_json((directory / RESULT).read_bytes()))
+        return dict(load_json(read_linked_file(directory / RESULT)))
     return {}
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from aeon.files.text import read_linked_file
 from aeon.observability.artefacts import ANSWER, as_artefact_error, replace_file
 from aeon.report.compare import sentences
 from aeon.report.compare.divergence import Divergence, find_divergence
@@ -149,8 +150,8 @@ def _read_answer(run: ComparedRun) -> str:
     if run.directory is None or not run.has_result:
         return ""
     path = run.directory / ANSWER
-    with suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as file:
-        return file.read(_LONGEST_ANSWER + 1).strip()
+    with suppress(OSError, UnicodeDecodeError):
+        return read_linked_file(path).decode()[: _LONGEST_ANSWER + 1].strip()
     return ""
 
 

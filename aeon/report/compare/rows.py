@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import GOOD_ENDS
 from aeon.domain.values import flatten
 from aeon.files.fast_yaml import read_yaml
-from aeon.files.text import load_json
+from aeon.files.text import load_json, read_linked_file
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result
@@ -140,7 +141,7 @@ def _as_job(run: ComparedRun, directory: Path) -> ComparedRun:
         number = read_yaml(directory / ".hydra" / "hydra.yaml")["hydra"]["job"]["num"]
     status = _FAILED
     with suppress(OSError, ValueError):
-        status = int((directory / STATUS).read_text(encoding="ascii"))
+        status = int(read_linked_file(directory / STATUS))
     return replace(run, number=number, status=status, parameters=_overrides(directory))
 
 
@@ -164,7 +165,7 @@ def _read(directory: Path, name: str) -> ComparedRun:
     try:
         if not (directory / RESULT).exists():
             return _read_without_result(directory, name)
-        return _read_result(load_json((directory / RESULT).read_bytes()), directory, name)
+        return _read_result(load_json(read_linked_file(directory / RESULT)), directory, name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         message = f"its files cannot be read: {type(problem).__name__}: {problem}"
         return ComparedRun(name=name, directory=directory, ended="unreadable", error=message)
@@ -267,11 +268,9 @@ def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | No
 
 def _never_started(sweep: Path) -> Iterable[ComparedRun]:
     """The jobs of a multirun that left no directory, from its `summary.csv`."""
-    with (
-        suppress(OSError, ValueError, csv.Error),
-        (sweep / "summary.csv").open(encoding="utf-8", newline="") as file,
-    ):
-        for row in csv.DictReader(file):
+    with suppress(OSError, ValueError, csv.Error):
+        text = read_linked_file(sweep / "summary.csv").decode()
+        for row in csv.DictReader(StringIO(text, newline="")):
             if row.get("ended") == "not started":
                 swept = {key: row[key] for key in list(row)[1 : list(row).index("ended")]}
                 yield plan_job(row["job"], swept)
@@ -292,7 +291,7 @@ def _overrides(directory: Path) -> dict[str, str]:
     """What a job of a multirun was given, by key; from `run.json` where Hydra writes nothing."""
     found: list[Any] = []
     with suppress(OSError, ValueError, LookupError):
-        found = load_json((directory / "run.json").read_bytes())["overrides"] or []
+        found = load_json(read_linked_file(directory / "run.json"))["overrides"] or []
     with suppress(OSError, ValueError):
         found = read_yaml(directory / ".hydra" / "overrides.yaml") or found
     return values_by_key(map(str, found))
