@@ -142,7 +142,7 @@ def _check_operation(operator: str, left: Any, right: Any) -> None:
             raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
         case "%" if isinstance(left, str):
             _check_widths(left)
-            check_filled(left, _filling(right))
+            check_filled(left, _list_filled(right))
 
 
 def _check_widths(text: str) -> None:
@@ -150,7 +150,7 @@ def _check_widths(text: str) -> None:
         raise ValueError("a width in a format is a number of at most three digits")
 
 
-def _filling(values: Any) -> Iterable[Any]:
+def _list_filled(values: Any) -> Iterable[Any]:
     """What `text % values` puts into the places of a text."""
     if isinstance(values, Mapping):
         return values.values()
@@ -159,7 +159,7 @@ def _filling(values: Any) -> Iterable[Any]:
 
 def _fill(text: str, work: Callable[..., str], *values: Any, **named: Any) -> str:
     given = (*values, named)
-    check_filled(text, [inner for each in given for inner in _filling(each)])
+    check_filled(text, [inner for each in given for inner in _list_filled(each)])
     return work(*values, **named)
 
 
