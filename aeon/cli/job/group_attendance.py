@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from aeon.app.attendance import Attendance
 from aeon.batch.runner import GroupControl
@@ -21,6 +22,10 @@ from aeon.config.settings import Settings
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
 
 
 class GroupAttendance:
@@ -46,6 +51,7 @@ class GroupAttendance:
         self.view = RowsView(noun, describe, self._describe_stop, quiet=quiet, forgets=forgets)
         self._warned = set[str]()
         self._lock = threading.Lock()
+        self._asking = threading.Lock()
 
     @contextmanager
     def attend(self, ended_at_once: Callable[[], str]) -> Iterator[Display]:
@@ -69,12 +75,22 @@ class GroupAttendance:
         say so."""
         observers = [] if words is None else [self.view.begin(number, words, view_of(settings))]
         asks = settings.interaction.kind == "ask"
+        ask, approve = self._attendance.ask, self._attendance.approve
         return replace(
             self._attendance,
             observers=observers,
-            ask=self._attendance.ask if asks else None,
+            ask=partial(self._put, number, ask) if ask and asks else None,
+            approve=partial(self._put, number, approve) if approve else None,
             warn=lambda text: self._warn(number, text),
         )
+
+    def _put(
+        self, number: int, to_person: Callable[[_Question], _Answer], question: _Question
+    ) -> _Answer:
+        """Put a question to the person, one at a time, below a line that names its row."""
+        with self._asking:
+            self.view.say("asks:", of=number)
+            return to_person(question)
 
     def _draw(self, now: datetime, width: int, height: int) -> list[Text]:
         from aeon.cli.progress.rows_picture import draw_rows  # with rich, which is slow to load

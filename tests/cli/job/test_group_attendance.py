@@ -15,6 +15,7 @@ from aeon.cli.job import group_attendance as module
 from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.config.load import compose
 from aeon.config.settings import Settings
+from aeon.domain.plan import FollowUpQuestion
 
 PLAIN = ["progress=plain", "provider=simulated"]
 
@@ -72,3 +73,14 @@ def test_a_reason_that_stops_all_rows_is_shown_at_once() -> None:
         assert stream.getvalue() == (
             "Stopping: batch.max_cost=1 is reached. Nothing new is started.\n"
         )
+
+
+def test_a_question_stands_below_the_number_of_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, settings = io.StringIO(), settings_of("interaction=ask")
+    monkeypatch.setattr(module, "at_terminal", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("the first\n"))
+    with group_on(stream, GroupControl(), settings) as group:
+        ask = group.attend_row(3, settings, None).ask
+        assert ask is not None
+        assert ask(FollowUpQuestion(question="Which?", assumption="Any.")) == "the first"
+    assert stream.getvalue().startswith("row 3  asks:\n\nQuestion: Which?\n")
