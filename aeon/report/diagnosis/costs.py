@@ -136,8 +136,8 @@ def find_eaten_budget(evidence: Evidence) -> Iterator[Finding]:
     most = max(shares, key=lambda one: (one.what == _WAITING, one.share))
     raised = tuple(raise_limits(evidence.result))
     yield Finding(
-        title=f"{most.what} took {as_percent(most.share)} of the {most.of}, which then "
-        "ended the run",
+        title=f"{most.what} took {as_percent(most.share)} of the {most.of}"
+        ", which then ended the run",
         rank="cause",
         weight=76,
         anchor=most.anchor,
