@@ -87,10 +87,10 @@ def environment(settings: Settings | None = None, directory: Path | None = None)
 
 def _read_trusted(path: Path) -> bytes | None:
     from aeon.config.folder_content import read_content
-    from aeon.config.trusted_folders import given_hashes, is_trusted, list_trusted
+    from aeon.config.trusted_folders import is_trusted, list_trusted, read_given_hashes
 
     folder = path.parent.resolve()
-    if not given_hashes() and str(folder) not in list_trusted():
+    if not read_given_hashes() and str(folder) not in list_trusted():
         return None
     with suppress(ConfigError):
         content = read_content(folder)

@@ -73,14 +73,14 @@ def find_named_files(texts: Iterable[Text], folder: Path) -> Iterator[Path]:
     `module:object`, or as words of a command; of Python files also what they import from the
     folder."""
     texts = list(texts)
-    found = list(_named_directly(texts, folder))
+    found = list(_find_named_directly(texts, folder))
     for path in found:
         yield path
         if path.suffix == ".py":
-            found += [each for each in _imported(path, folder) if each not in found]
+            found += [each for each in _find_imported_files(path, folder) if each not in found]
 
 
-def _named_directly(texts: Sequence[Text], folder: Path) -> Iterator[Path]:
+def _find_named_directly(texts: Sequence[Text], folder: Path) -> Iterator[Path]:
     of_programs = [_below(folder, text) for keys, text in texts if keys[-1:] == ("cwd",)]
     starts = [folder, *(place for place in of_programs if place is not None)]
     for keys, text in texts:
@@ -105,7 +105,7 @@ def module_files(module: str, folder: Path) -> Iterator[Path]:
         yield from (path for path in names if path.is_file())
 
 
-def _imported(path: Path, folder: Path) -> Iterator[Path]:
+def _find_imported_files(path: Path, folder: Path) -> Iterator[Path]:
     """The files below a folder that a Python file imports, as far as its text says so."""
     try:
         tree = ast.parse(path.read_bytes())

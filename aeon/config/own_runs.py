@@ -14,7 +14,7 @@ from typing import Any
 from aeon.config.compose.literal import key_of
 from aeon.config.state import VARIABLE as STATE
 from aeon.config.state import read_state, state_folder, write_state
-from aeon.config.trusted_folders import VARIABLE, given_hashes
+from aeon.config.trusted_folders import VARIABLE, read_given_hashes
 from aeon.domain.errors import ArtefactError, ConfigError
 
 SEAL = "seal"
@@ -60,7 +60,7 @@ def require_own(
     """Raise UntrustedRun unless what `named` names is the person's `own`, or they trust it: by its hash in `AEON_TRUST`
     or as `trust`, or, but for where nobody is asked, by `trust=true`. `shown` is what it would set."""
     is_unattended = env in UNATTENDED
-    if own or digest in given_hashes() or trust == digest:
+    if own or digest in read_given_hashes() or trust == digest:
         return
     if trust is True and not is_unattended:
         return

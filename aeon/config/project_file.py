@@ -63,14 +63,14 @@ def parse_project(path: Path, data: bytes) -> Project:
     if "trust" in map(key_of, overrides):
         problem = "trust: only the command line says whose run is trusted"
         raise ConfigError(f"{path}: {problem}", hint=_HINT)
-    named = {"config_dir": values.get("config_dir"), **_named_folders(overrides)}
+    named = {"config_dir": values.get("config_dir"), **_find_folders(overrides)}
     folders = {
         key: _folder(path, key, str(name)) for key, name in named.items() if name is not None
     }
     return Project(path, folders.get("config_dir"), overrides, folders)
 
 
-def _named_folders(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _find_folders(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The folders that overrides name, by their keys, written `prompts.dir: x` or `prompts: {dir:
     x}`."""
     found: dict[str, Any] = {}

@@ -24,7 +24,7 @@ commas."""
 _FILE = "trusted.json"
 
 
-def given_hashes() -> frozenset[str]:
+def read_given_hashes() -> frozenset[str]:
     """The hashes in `AEON_TRUST`."""
     return frozenset(re.split(r"[\s,]+", os.environ.get(VARIABLE, "").strip())) - {""}
 
@@ -42,7 +42,7 @@ def list_trusted() -> dict[str, str]:
 def is_trusted(content: Content) -> bool:
     """Whether the person has trusted a folder with just this content."""
     return (
-        content.digest in given_hashes()
+        content.digest in read_given_hashes()
         or list_trusted().get(str(content.folder)) == content.digest
     )
 
@@ -69,7 +69,7 @@ def require_trust(content: Content) -> None:
     raise error
 
 
-def trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None = None) -> Project:
+def read_trusted_project(path: Path, typed: Sequence[str] = (), own: Path | None = None) -> Project:
     """The project of an `aeon.yaml`: from now on nothing else is read as configuration, or imported
     from its folder, but what the overrides `typed` by the person and their `own` folder of
     configuration name. Raises ConfigError; UntrustedFolder, with the hash, unless the folder is

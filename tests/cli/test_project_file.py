@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from aeon.config.compose.problems import known_paths
+from aeon.config.compose.problems import list_known_paths
 from aeon.config.folder_content import read_content
 from aeon.config.project_file import path_names
 from aeon.config.settings import Settings
@@ -261,6 +261,6 @@ def path_fields(model: type[BaseModel]) -> Iterator[str]:
 
 
 def test_every_key_that_holds_a_path_is_known_to_the_check() -> None:
-    assert list(known_paths(Settings))
+    assert list(list_known_paths(Settings))
     found = set(path_fields(Settings))
     assert {"task_file", "dir", "root"} <= found <= path_names()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.commands.files import PARTS, packaged_files
+from aeon.cli.commands.files import PARTS, list_packaged_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,7 +67,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_carries_every_configuration_prompt_and_schema_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    resources = {f"aeon/_resources/{relative.as_posix()}" for _, relative in packaged_files()}
+    resources = {f"aeon/_resources/{relative.as_posix()}" for _, relative in list_packaged_files()}
     assert resources <= names
     in_resources = {name.split("/")[2] for name in names if name.startswith("aeon/_resources/")}
     assert in_resources == {*PARTS, "docs", "README.md"}

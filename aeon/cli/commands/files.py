@@ -33,7 +33,9 @@ def init(given: Namespace) -> int:
     ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be
     written."""
     directory: Path = given.dir.expanduser()
-    contents = {directory / relative: source.read_bytes() for source, relative in packaged_files()}
+    contents = {
+        directory / relative: source.read_bytes() for source, relative in list_packaged_files()
+    }
     copied = len(contents)
     contents[directory / FILE] = (TEXTS / "project.yaml").read_bytes()
     if existing := next((target for target in contents if target.exists()), None):
@@ -79,7 +81,7 @@ def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
         say(f"Warning: {error.message}: `aeon trust {directory}` is needed before a run.")
 
 
-def packaged_files() -> Iterator[tuple[Path, Path]]:
+def list_packaged_files() -> Iterator[tuple[Path, Path]]:
     """Every packaged file, and its path relative to the folder that holds conf, prompts and
     schemas."""
     root = resource_root()

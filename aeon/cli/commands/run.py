@@ -7,7 +7,7 @@ from argparse import Namespace
 from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
-from aeon.cli.job.arguments import read_composition, refuse_keys, trusted_by_asking
+from aeon.cli.job.arguments import compose_trusted, read_composition, refuse_keys
 from aeon.cli.job.garbage import put_off_collection, resume_collection
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.literal import key_of
@@ -22,7 +22,7 @@ def run(given: Namespace) -> int:
     if any(key_of(text) == "sweep.resume" for text in of.overrides):
         from aeon.cli.job.sweep_resume import compose_again
 
-        of = trusted_by_asking(compose_again, of, "true")
+        of = compose_trusted(compose_again, of, "true")
     identify_start()
     plain = config_compose.without_sweeps(of.overrides)
     whole, added = config_compose.compose(of.with_overrides(plain), with_hydra=True)

@@ -16,9 +16,9 @@ from aeon.config.folder_content import read_content
 from aeon.config.trusted_folders import (
     VARIABLE,
     forget,
-    given_hashes,
     is_trusted,
     list_trusted,
+    read_given_hashes,
     remember,
 )
 from aeon.domain.errors import ConfigError
@@ -39,10 +39,10 @@ def trust(given: Namespace) -> int:
         return DONE
     content = read_content(folder)
     put("\n".join(show_content(content)))
-    if is_trusted(content) and content.digest not in given_hashes():
+    if is_trusted(content) and content.digest not in read_given_hashes():
         put("\nYou trust it as it is.")
         return DONE
-    if content.digest not in given_hashes():
+    if content.digest not in read_given_hashes():
         if not at_terminal():
             raise ConfigError(
                 f"{content.named}: there is no terminal to ask at whether you trust it",

@@ -24,9 +24,9 @@ from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import Composition, key_of, quote_override
-from aeon.config.compose.problems import composition_error, known_paths
+from aeon.config.compose.problems import composition_error, list_known_paths
 from aeon.config.own_runs import UNATTENDED, UntrustedRun, read_trust
-from aeon.config.trusted_folders import UntrustedFolder, remember, trusted_project
+from aeon.config.trusted_folders import UntrustedFolder, read_trusted_project, remember
 from aeon.domain.errors import ConfigError
 from aeon.files.pinned import unpin_all
 from aeon.files.text import decode_utf8
@@ -47,7 +47,7 @@ def read_composition(given: argparse.Namespace, *, several: bool = False) -> Com
     if not given.no_project:
         overrides, own = _add_project(overrides, own)
     config_name = str(given.config_name or CONFIG_NAME)
-    composed = trusted_by_asking(
+    composed = compose_trusted(
         recompose.composition,
         Composition(overrides=tuple(overrides), config_dir=own, config_name=config_name),
     )
@@ -75,7 +75,7 @@ def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
     )
 
 
-def trusted_by_asking(
+def compose_trusted(
     compose: Callable[[Composition], Composition], given: Composition, answer: str = ""
 ) -> Composition:
     """What `compose` gives; of a run that somebody else made once the person at the terminal says
@@ -102,7 +102,7 @@ def refuse_keys(overrides: Sequence[str], group: str, reader: str) -> None:
             for other in ("limits", "batch", "sweep")
             if other != group
         ]
-        meant = " or ".join(way for way in ways if way in known_paths(Settings))
+        meant = " or ".join(way for way in ways if way in list_known_paths(Settings))
         hint = f"Did you mean {meant}?" if meant else "Leave it out."
         raise ConfigError(f"{key} is read by {reader} alone", hint=hint)
 
@@ -114,16 +114,16 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
     if project_file.is_of_recorded_run(given):
         say(f"Project {found}: left out, since a run brings its own overrides")
         return given, own
-    project = _trusted_project(found, given, own)
+    project = _ask_for_project(found, given, own)
     say(project_file.describe_project(project))
     return [*project_file.list_overrides(project, given), *given], own or project.config_dir
 
 
-def _trusted_project(found: Path, given: list[str], own: Path | None) -> project_file.Project:
+def _ask_for_project(found: Path, given: list[str], own: Path | None) -> project_file.Project:
     """The project, once the person at the terminal says that they trust what they are shown, if
     they have not yet."""
     try:
-        return trusted_project(found, given, own)
+        return read_trusted_project(found, given, own)
     except UntrustedFolder as error:
         content = error.content
         assert content.project is not None
@@ -138,7 +138,7 @@ def _trusted_project(found: Path, given: list[str], own: Path | None) -> project
             raise
         remember(content)
     # Read again: it may have changed while they were reading.
-    return trusted_project(found, given, own)
+    return read_trusted_project(found, given, own)
 
 
 def _show(given: argparse.Namespace, composed: Composition) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
+from string import Template
 
 from aeon.cli.syntax.commands import COMMANDS, TEXTS, make_parser
 from aeon.cli.syntax.registered import is_registered, list_registered
@@ -17,6 +18,7 @@ from aeon.cli.terminal.streams import put
 from aeon.cli.terminal.width import fit_text
 from aeon.config.compose.reference import groups
 from aeon.domain.errors import ConfigError
+from aeon.report.words import program
 
 
 def help(given: Namespace) -> int:
@@ -47,7 +49,9 @@ def _write_general(words: Sequence[str]) -> str:
     options = groups(find_config_folders(words))
     rows = "\n".join(f"  {group + ':':<14}  {', '.join(names)}" for group, names in options.items())
     text = (TEXTS / "help.txt").read_text(encoding="utf-8")
-    return text.replace("$COMMANDS", "\n".join(_list_commands())).replace("$GROUPS", rows)
+    return Template(text).safe_substitute(
+        PROGRAM=program(), COMMANDS="\n".join(_list_commands()), GROUPS=rows
+    )
 
 
 def _list_commands() -> Iterator[str]:
@@ -70,9 +74,9 @@ def find_config_folders(words: Sequence[str]) -> list[Path]:
     found = find_project(Path.cwd())
     if found is None:
         return []
-    from aeon.config.trusted_folders import trusted_project
+    from aeon.config.trusted_folders import read_trusted_project
 
     with suppress(ConfigError):
-        own = trusted_project(found).config_dir
+        own = read_trusted_project(found).config_dir
         return [own] if own else []
     return []

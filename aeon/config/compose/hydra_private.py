@@ -87,13 +87,13 @@ def _set_up(*, as_usual: bool = False) -> Iterator[None]:
     reading = (
         _set(vars(hydra_main), "ConfigLoaderImpl", _PinnedLoader)
         if as_usual
-        else _reading_pinned_files()
+        else _read_pinned_files()
     )
     with reading:
         yield
 
 
-def _reading_pinned_files() -> AbstractContextManager[None]:
+def _read_pinned_files() -> AbstractContextManager[None]:
     return _set(SourcesRegistry.instance().types, "file", _FileSource)
 
 
@@ -142,12 +142,12 @@ class _PinnedLoader(ConfigLoaderImpl):
     person has trusted: they are what was looked at there too."""
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
-        with _reading_pinned_files():
+        with _read_pinned_files():
             super().__init__(config_search_path)
         self._pinned = list_pinned()
 
     def load_configuration(self, *arguments: Any, **named: Any) -> DictConfig:
-        with _reading_pinned_files():
+        with _read_pinned_files():
             return super().load_configuration(*arguments, **named)
 
     def load_sweep_config(
@@ -156,7 +156,7 @@ class _PinnedLoader(ConfigLoaderImpl):
         for pinned in self._pinned:
             pin(pinned)
         # What other processes are given of Hydra's state must know its own class alone.
-        with _reading_pinned_files():
+        with _read_pinned_files():
             return super().load_sweep_config(master_config, sweep_overrides)
 
 

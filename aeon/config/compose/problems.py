@@ -66,7 +66,7 @@ _EXTRAS = {
 _SUGGESTION = re.compile(r"did you mean `[^`]*`\? ")
 
 
-def _missing_option(file: str, options: Sequence[str]) -> ConfigError:
+def _explain_missing_option(file: str, options: Sequence[str]) -> ConfigError:
     """The error for a file of a group that is not there; `options` are those that are."""
     group, _, option = file.rpartition("/")
     if extra := _EXTRAS.get(f"{group}={option}"):
@@ -83,7 +83,7 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return ConfigError(f"a configuration file cannot be read: {error}")
     if isinstance(error, MissingConfigException) and error.options:
-        return _missing_option(str(error.missing_cfg_file), error.options)
+        return _explain_missing_option(str(error.missing_cfg_file), error.options)
     return ConfigError(_shorten_addresses(_describe_error(error, overrides)), hint=_OVERRIDES)
 
 
@@ -105,20 +105,22 @@ def _shorten_addresses(text: str) -> str:
     return _ADDRESS.sub(lambda found: show_address(found[0]), text)
 
 
-def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
+def list_known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every dotted key of the settings, groups included; `*` stands for the names that a person
     chooses."""
     for name, field in root.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         yield path
         for model, named in models_in(field.annotation):
-            yield from known_paths(model, f"{path}.*." if named else f"{path}.")
+            yield from list_known_paths(model, f"{path}.*." if named else f"{path}.")
 
 
 def _suggest_key(unknown: str, problem: str, root: type[BaseModel]) -> str:
     """`problem` with the nearest keys by their last part: exact ones go before what it suggests
     itself."""
-    known = [key for key in dict.fromkeys(known_paths(root)) if "*" not in key and key != unknown]
+    known = [
+        key for key in dict.fromkeys(list_known_paths(root)) if "*" not in key and key != unknown
+    ]
     names = [_last_part(key) for key in known]
     if unknown in names:
         meant = unknown
