@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from aeon.report.words import MOST_RENDERED, escape_controls
+from aeon.report.words import MOST_LEVELS, MOST_RENDERED, escape_controls
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -109,8 +109,8 @@ def _hash_of(script: str) -> str:
 
 def render_markdown(text: str) -> Markup:
     """A text in Markdown as HTML: HTML in it is shown as text, links lead to web and mail addresses
-    alone, and images are links. One of more than MOST_RENDERED characters is shown as it is
-    written."""
+    alone, and images are links. One of more than MOST_RENDERED characters or MOST_LEVELS levels
+    is shown as it is written."""
     text = escape_controls(text)
     if len(text) > MOST_RENDERED:
         return Markup("<pre>{}</pre>").format(text)
@@ -123,6 +123,8 @@ def render_markdown(text: str) -> Markup:
     )
     parser.validateLink = lambda url: url.lower().startswith(_ADDRESSES)  # type: ignore[method-assign]
     tokens = parser.parse(text)
+    if max((token.level for token in tokens), default=0) > MOST_LEVELS:
+        return Markup("<pre>{}</pre>").format(text)
     _place_headings(tokens)
     html: str = parser.renderer.render(tokens, parser.options, {})
     # Text has no `<` any more. A table can be scrolled sideways, so it must take the keyboard.

@@ -12,22 +12,26 @@ from rich.markdown import Markdown
 from rich.syntax import Syntax
 
 from aeon.domain.result import SIMULATED_LINE
+from aeon.report.words import MOST_LEVELS
 
 _WIDEST = 100
+_COLUMNS_OF_A_LEVEL = 4
 
 
 def render_markdown(text: str, width: int) -> str:
     """The text with the terminal's codes for headings, tables, lists and code, at most `width`
     columns wide (and 100). The text must not hold control characters. Line breaks stay where they
     are; HTML, images and definitions of links, which a terminal cannot show, stay as they are
-    written."""
-    console = Console(
-        file=StringIO(), force_terminal=True, width=min(width, _WIDEST), highlight=False
-    )
+    written, and so does a text that is nested too deeply for the width."""
+    width = min(width, _WIDEST)
+    console = Console(file=StringIO(), force_terminal=True, width=width, highlight=False)
     if text.startswith(SIMULATED_LINE):
         console.print(SIMULATED_LINE, style="bold", markup=False)
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
     tokens = parser.disable(["image", "reference"]).parse(text.removeprefix(SIMULATED_LINE))
+    levels = max((token.level for token in tokens), default=0)
+    if levels > min(MOST_LEVELS, width // _COLUMNS_OF_A_LEVEL):
+        return text
     for is_code, group in groupby(
         tokens, lambda token: token.type in ("fence", "code_block") and not token.level
     ):

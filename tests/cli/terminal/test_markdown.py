@@ -70,3 +70,14 @@ def test_the_mark_of_a_simulated_answer_stays_its_first_line() -> None:
 def test_prose_is_no_wider_than_is_good_to_read() -> None:
     assert max(map(len, shown("word " * 100, 400).splitlines())) <= 100
     assert max(map(len, shown("word " * 100, 40).splitlines())) <= 40
+
+
+@pytest.mark.parametrize("width", [20, 40, 100])
+@pytest.mark.parametrize("levels", [5, 9, 12, 30])
+def test_what_is_nested_too_deeply_to_be_rendered_is_shown_as_it_is_written(
+    levels: int, width: int
+) -> None:
+    lists = "".join(f"{'  ' * level}- item{level}\n" for level in range(levels))
+    for text, words in ((lists, levels), ("> " * levels + "item0", 1)):
+        shown = re.sub(r"\x1b\[[0-9;]*m|\s|▌", "", render_markdown(text, width))
+        assert all(f"item{number}" in shown for number in range(words))

@@ -224,3 +224,10 @@ def test_words_that_changed_are_marked_and_escaped() -> None:
 )
 def test_an_answer_is_rendered_without_what_could_do_anything(text: str, html: str) -> None:
     assert render_markdown(text) == html
+
+
+@pytest.mark.parametrize("levels", [8, 9, 30])
+def test_an_answer_that_is_nested_too_deeply_to_be_rendered_is_whole(levels: int) -> None:
+    text = "".join(f"{'  ' * level}- item{level}\n" for level in range(levels))
+    shown = render_markdown(text)
+    assert all(f"item{number}" in shown for number in range(levels))
