@@ -148,7 +148,7 @@ def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
     configurations: list[Any] = []
     with suppress(OSError, ValueError):
         result = load_json(read_linked_file(directory / "result.json"))
-        configurations.append(result.get("configuration"))
+        configurations += [result.get("configuration")] if isinstance(result, Mapping) else []
     with suppress(OSError, ValueError):
         configurations.append(read_yaml(directory / ".hydra" / "config.yaml"))
     if not (directory / origins.FILE).is_file():

@@ -299,3 +299,11 @@ def test_a_run_in_a_store_of_ones_own_is_exported_shown_and_resumed_from_elsewhe
     assert (
         "its answers cannot be read: there is no store" in aeon("resume=home/run").err
     )  # it was found, and is new
+
+
+@pytest.mark.parametrize("content", ["null", "[]", "1"])
+def test_a_run_whose_result_is_no_object_is_exported_all_the_same(
+    aeon: RunAeon, run: Path, content: str
+) -> None:
+    (run / "result.json").write_text(content)
+    assert aeon("cassette", "export", str(run), "out.aeon").status == 0
