@@ -13,7 +13,6 @@ from itertools import takewhile
 
 from aeon import __version__
 from aeon.cli.syntax.commands import COMMANDS, find_command, make_parser, quote_task
-from aeon.cli.syntax.help import show_help
 from aeon.cli.terminal.status import DONE, run_guarded
 from aeon.cli.terminal.streams import own_streams, put, say, stderr, stdout
 
@@ -42,6 +41,8 @@ def _run(given: list[str]) -> int:
         put(f"aeon-engine {__version__}")
         return DONE
     if flags & _HELP:
+        from aeon.cli.syntax.help import show_help  # not for a run
+
         show_help(name, rest)
         return DONE
     if flags & _COMPLETION and not name:
