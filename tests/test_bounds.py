@@ -22,8 +22,6 @@ KNOTS = frozenset(
     {
         "app/aeon.py:prepared_run",
         "app/parent.py:find_parent",
-        "config/recompose.py:_verdict",
-        "config/recompose.py:recompose",
     }
 )
 """Functions that are more complex than that and are to be untied: a name may leave this set, none may join it."""

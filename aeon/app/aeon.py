@@ -18,7 +18,6 @@ from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
 from aeon.config.load import read_inputs, read_task
 from aeon.config.own_runs import unsealed_warnings
-from aeon.config.recompose import with_own_adapter
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
@@ -27,8 +26,6 @@ from aeon.domain.result import RunResult
 from aeon.files.text import require_unicode
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.llm.custom import SHARED
-from aeon.llm.settings import CustomProvider
 from aeon.llm.stack.build import Endpoints
 from aeon.llm.stack.limits import Spent
 from aeon.memory.interface import Memory
@@ -75,12 +72,6 @@ class Aeon:
         if settings is None:
             composition = load.composition()
             settings = load.compose_settings(composition)
-        if (
-            adapter is not None
-            and composition is not None
-            and not isinstance(settings.provider, CustomProvider)
-        ):
-            composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
         self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
         if memory is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -12,10 +11,11 @@ from pathlib import Path
 from aeon.app.process import Process
 from aeon.config import origin as origins
 from aeon.config.compose.literal import Composition, key_of
+from aeon.config.compose.recorded import check_known, find_new
 from aeon.config.load import find_recorded_origin
 from aeon.config.marks import find_code
 from aeon.config.origin import Origin, ParentOrigin
-from aeon.config.recompose import find_held_back, find_left_out
+from aeon.config.recording import find_held_back, find_left_out
 from aeon.config.settings import Settings, named_file
 from aeon.config.trusted_folders import pin_project_of_run
 from aeon.domain.errors import ConfigError, StoreFailed
@@ -58,10 +58,9 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
         return None
     named, path = f"resume={settings.resume}", settings.resume.expanduser().absolute()
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
+    given = (composition or Composition()).overrides
     recorded = origin.overrides or ()
-    # What is typed today stands behind what was recorded, though it be the same.
-    given = Counter((composition or Composition()).overrides) - Counter(recorded)
-    pin_project_of_run(Path(origin.working_directory), [*given], [*recorded, *given])
+    pin_project_of_run(Path(origin.working_directory), given, [*recorded, *given])
     if find_code(settings):
         search_for_modules(Path(origin.working_directory))
     links = (origin.parent, *origin.ancestors) if origin.parent else ()
@@ -130,8 +129,7 @@ def change_warnings(
             f"the run {run.run_id}, which {parent.path} goes on with, is gone (it was {run.path}): "
             "what only it had been answered is asked again"
         )
-    for key in find_left_out(parent.origin, composition) if composition else ():
-        yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
+    yield from _warn_of_keys(parent, shared, composition)
     files = ((key, Path(parent.origin.files[key].path)) for key in parent.origin.changed_files())
     changed = [f"{key}={path}" for key, path in files if named_file(shared.settings, key) == path]
     before, now = parent.origin.hashes, shared.digests
@@ -139,6 +137,23 @@ def change_warnings(
     yield from _changed_components(parent, shared.settings)
     for what in changed:
         yield f"{what} changed since {parent.path}: what that changes is asked again"
+
+
+def _warn_of_keys(
+    parent: Parent, shared: Process, composition: Composition | None
+) -> Iterator[str]:
+    """The recorded settings that were not taken over, and those that this version has beside them."""
+    if composition is None:
+        return
+    recorded = parent.origin.settings
+    if shared.composed.provider.kind != recorded["provider"]["kind"]:
+        for key in find_left_out(parent.origin, composition.overrides):
+            yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
+    known, unknown = check_known(recorded, Settings, str(parent.path))
+    for key in unknown:
+        yield f"{key}, recorded in {parent.path}, is no setting of this version: it is left out"
+    for key in find_new(shared.composed, known, parent.origin.missing):
+        yield f"{key} is a new setting since {parent.path}: its default holds"
 
 
 def _changed_components(parent: Parent, settings: Settings) -> Iterator[str]:

@@ -22,6 +22,7 @@ from aeon.llm.prompts import PromptLibrary
 from aeon.llm.protocols import close
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import (
+    NO_NAME,
     ChainSettings,
     CustomProvider,
     EndpointSettings,
@@ -50,9 +51,11 @@ OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None
 
 @dataclass(frozen=True)
 class Process:
-    """What many runs share; `settings` name a definite provider, `synthetic` says that no model is called."""
+    """What many runs share. `settings` name a definite provider; `composed` are those that it was made of, without the
+    objects that were given in Python. `synthetic` says that no model is called."""
 
     settings: Settings
+    composed: Settings
     adapter: LLMAdapter
     prompts: PromptLibrary
     schemas: SchemaLibrary
@@ -83,8 +86,9 @@ def build_process(
     `own_components`, by name. A replay needs no key, and loads no adapter. Raises ConfigError."""
     check_store(settings.store)
     components = load_components(settings.components.by_name(), own_components)
-    described = _with_own(settings, own_adapter, own_client, own_components)
-    settings = resolve_provider(described, environ)
+    composed = _without_adapter(settings, own_adapter)
+    settings = _with_own(settings, own_adapter, own_client, own_components)
+    settings = resolve_provider(settings, environ)
     if own_client is not None and isinstance(settings.provider, OpenAIProvider):
         own_adapter = _build_openai_adapter(settings.provider, environ, own_client)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
@@ -111,6 +115,7 @@ def build_process(
         warnings += [format_problem(workflow.path, problem) for problem in workflow.warnings]
     return Process(
         settings,
+        composed,
         adapter,
         prompts,
         schemas,
@@ -164,6 +169,17 @@ def _with_own(
         provider = describe_client(client, provider)
     described = settings.components.model_copy(update=describe_given(components))
     return settings.model_copy(update={"provider": provider, "components": described})
+
+
+def _without_adapter(settings: Settings, adapter: LLMAdapter | None) -> Settings:
+    """The settings as a run records them: where an adapter was given in Python, those of one that is still to be
+    given."""
+    if adapter is None:
+        return settings
+    chosen = settings.provider.model if isinstance(settings.provider, CustomProvider) else NO_NAME
+    provider = describe_given_adapter(adapter, settings.provider)
+    unnamed = provider.model_copy(update={"adapter": None, "model": chosen})
+    return settings.model_copy(update={"provider": unnamed})
 
 
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from aeon.app import tools
 from aeon.app.parent import Parent
 from aeon.app.process import Process
 from aeon.config.compose.literal import Composition, key_of
+from aeon.config.compose.recorded import RECORDED_APART, record
+from aeon.config.load import find_recorded_origin
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
-from aeon.config.recompose import select_recordable
 from aeon.config.settings import Settings, named_file
 from aeon.domain.history import Advisory, Outcome, RunState, TerminationReason
 from aeon.domain.outcome import latest_assessed
@@ -84,12 +86,15 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
     """The content of `run.json` in `directory`, for a run that is about to begin."""
     settings, parent, provider = run.shared.settings, run.parent, run.shared.settings.provider
     composition = run.composition or Composition()
+    recorded, missing = record(run.shared.composed)
     return Origin(
         run_id=run.run_id,
         directory=str(directory.absolute()),
         parent=ParentOrigin(path=str(parent.path), run_id=parent.origin.run_id) if parent else None,
         ancestors=(*parent.ancestors, *parent.gone) if parent else (),
-        overrides=_overrides(run.composition, settings) if run.composition else None,
+        overrides=_list_typed(run.composition, find_recorded_origin(settings)),
+        settings=recorded,
+        missing=missing,
         config_dir=str(composition.config_dir) if composition.config_dir else None,
         config_name=composition.config_name,
         task=run.work.task,
@@ -106,7 +111,6 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
         synthetic=run.shared.synthetic,
         store_mode=settings.store.mode,
         working_directory=str(Path.cwd()),
-        paths=_relative_paths(settings.model_dump(by_alias=True)),
         files=_named_files(settings),
         components=settings.components.describe(),
         hashes=run.shared.digests,
@@ -121,28 +125,23 @@ def _named_files(settings: Settings) -> dict[str, FileOrigin]:
     return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items()}
 
 
-def _overrides(composition: Composition, settings: Settings) -> tuple[str, ...]:
-    given = {key_of(text).partition(".")[0] for text in composition.overrides}
-    forms = {
-        "task": "task=null",
-        "task_file": "task_file=null",
-        "inputs": "~inputs",
-        "input_files": "~input_files",
-    }
-    apart = (form for name, form in forms.items() if getattr(settings, name) and name not in given)
-    return (*select_recordable(composition.overrides), *apart)
+def _list_typed(composition: Composition | None, before: Origin | None) -> tuple[str, ...] | None:
+    """What was typed, after what had been for the run that this one goes on with."""
+    if composition is None:
+        return None
+    today = _select_typed(composition.overrides)
+    given = set(map(key_of, today))
+    earlier = before.overrides or () if before else ()
+    return (*(text for text in earlier if key_of(text) not in given), *today)
 
 
-def _relative_paths(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """The relative paths among settings, absolute, by dotted key; those of task and inputs are recorded as texts."""
-    found: dict[str, str] = {}
-    for name, item in settings.items():
-        key = f"{prefix}{name}"
-        if isinstance(item, Path) and not item.is_absolute() and select_recordable([key]):
-            found[key] = str(item.absolute())
-        elif isinstance(item, dict):
-            found |= _relative_paths(item, f"{key}.")
-    return found
+def _select_typed(overrides: Iterable[str]) -> tuple[str, ...]:
+    """The overrides of settings that are recorded together: not the task, nor how and where jobs run."""
+    return tuple(
+        text
+        for text in overrides
+        if re.split("[./]", key_of(text))[0] not in (*RECORDED_APART, "hydra")
+    )
 
 
 def make_result(

@@ -12,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
 from pydantic import ValidationError as PydanticError
 
-from aeon.config import origin, recompose
+from aeon.config import recording
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.literal import Composition, quote_override
 from aeon.config.compose.problems import settings_error
@@ -40,7 +40,7 @@ def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = N
     """What `compose` composes: the overrides, after those of a run that they name. Raises
     ConfigError."""
     folder = Path(config_dir).expanduser().resolve() if config_dir else None
-    return recompose.composition(
+    return recording.composition(
         Composition(overrides=tuple(map(quote_override, overrides)), config_dir=folder)
     )
 
@@ -193,8 +193,8 @@ def find_recorded_origin(settings: Settings) -> Origin | None:
     """Where the run comes from whose answers are used again, if there is one. Raises ConfigError,
     also for a run that this person has not made and does not trust."""
     if settings.resume:
-        return origin.read_trusted(settings.resume, "resume", settings.trust, settings.env)
+        return recording.read_trusted(settings.resume, "resume", settings.trust, settings.env)
     store = settings.store
     if store.mode != "replay" or not isinstance(store.path, Path):
         return None
-    return recompose.read_recorded_origin(store.path, settings.trust, settings.env)
+    return recording.read_recorded_origin(store.path, settings.trust, settings.env)

@@ -3,15 +3,16 @@ starts code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from aeon.config.compose.recorded import leaves, put
 from aeon.domain.values import TAKEN, UNNEEDED, CodeMark, FromOthers
 from aeon.files.explain import models_in
 
@@ -40,6 +41,25 @@ def mark_at(key: str) -> FromOthers:
         mark = marks.pop() if len(marks) == 1 else _HELD
         models = [model for field in fields for model, _ in models_in(field.annotation)]
     return mark
+
+
+def take_from_others(
+    recorded: Mapping[str, Any], usual: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Of recorded settings those that decide what is asked, and the keys of those that are held back, as each key is
+    marked: whoever made the recording, nothing is started, read or written because it says so. What is as in the
+    `usual` settings is not missed."""
+    nothing: tuple[Any, ...] = (None, False, "", [], {})
+    defaults = dict(leaves(usual))
+    taken: dict[str, Any] = {}
+    held: list[str] = []
+    for key, value in leaves(recorded):
+        rule = mark_at(".".join(key)).rule
+        if rule == "taken":
+            put(taken, key, value)
+        elif rule == "held" and value not in (*nothing, defaults.get(key)):
+            held.append(".".join(key))
+    return taken, tuple(held)
 
 
 @cache

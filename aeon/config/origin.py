@@ -1,4 +1,4 @@
-"""`run.json`: where a run comes from, written before its first call, so that the run can be composed again.
+"""`run.json`: where a run comes from, written before its first call, so that it can be gone on with.
 
 A leaf of values: reading it needs neither Hydra nor the settings.
 """
@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
 from pydantic import Field, JsonValue
 
-from aeon.config.own_runs import SEAL, is_own, make_seal, require_own
+from aeon.config.own_runs import SEAL, is_own, make_seal
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Address, Value
 from aeon.files.explain import first_mistake
 from aeon.files.text import encode_json, read_regular_file
 
-FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
+FORMAT: Literal["aeon.run/2"] = "aeon.run/2"
+EARLIER = "aeon.run/1"
+"""The format before, which had the overrides in place of the settings."""
 FILE = "run.json"
 _MOST_BYTES = 256 * 2**20
 
@@ -52,14 +53,19 @@ class FileOrigin(Value):
 class Origin(Value):
     """Where a run comes from; docs/resume.md says what each key of `run.json` is.
 
-    `overrides` is None when the settings were made in a program, and cannot be composed again."""
+    `settings` are those that it was composed with, before its provider was settled, and `missing` names those that
+    were set and are not among them, since they held a secret or, in a cassette, are not taken from others. `overrides`
+    is how they were typed, None when they were made in a program: it is shown, and only what read a secret from the
+    environment is composed again."""
 
-    format: Literal["aeon.run/1"] = FORMAT
+    format: Literal["aeon.run/2"] = FORMAT
     run_id: str
     directory: str | None = None
     parent: ParentOrigin | None = None
     ancestors: tuple[ParentOrigin, ...] = ()
-    overrides: tuple[str, ...] | None
+    overrides: tuple[str, ...] | None = None
+    settings: dict[str, Any]
+    missing: tuple[str, ...] = ()
     config_dir: str | None = None
     config_name: str = "config"
     task: str
@@ -70,7 +76,6 @@ class Origin(Value):
     synthetic: bool
     store_mode: str
     working_directory: str
-    paths: dict[str, str] = Field(default_factory=dict)
     files: dict[str, FileOrigin] = Field(default_factory=dict)
     components: dict[str, JsonValue] = Field(default_factory=dict)
     hashes: dict[str, str] = Field(default_factory=dict)
@@ -96,30 +101,13 @@ def digest_of(path: Path) -> str | None:
 def read(directory: Path, key: str = "resume") -> Origin:
     """The origin of the run in a directory that `key` names, whoever made it: nothing of it may be used but as data.
     Raises ConfigError."""
-    return parse(_read_bytes(directory, key), f"{key}={directory}: {FILE}")
-
-
-def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Origin:
-    """The origin of the run in a directory that `key` names, once it is sure that the person made it or trusts it, as
-    `trust` and the environment `env` say. Raises ConfigError, UntrustedRun among them."""
-    data, named = _read_bytes(directory, key), f"{key}={directory}"
-    origin = parse(data, f"{named}: {FILE}")
-    document = json.loads(data)
-    require_own(
-        named,
-        hashlib.sha256(data).hexdigest(),
-        own=is_own(document, origin.seal),
-        trust=trust,
-        env=env,
-        shown="\n".join(f"  {_printable(line)}" for line in _describe(origin)),
-    )
-    return origin
+    return parse(read_bytes(directory, key), f"{key}={directory}: {FILE}")
 
 
 def is_own_run(directory: Path) -> bool:
     """Whether the person has made the run in a directory."""
     try:
-        document = json.loads(_read_bytes(directory, "run"))
+        document = json.loads(read_bytes(directory, "run"))
     except (ConfigError, ValueError, RecursionError):
         return False
     return isinstance(document, dict) and is_own(document, document.get(SEAL))
@@ -136,22 +124,8 @@ def seal_again(content: bytes) -> bytes:
     return encode_json({**document, SEAL: make_seal(document)}, indent=2) + b"\n"
 
 
-def _describe(origin: Origin) -> Iterator[str]:
-    """What a run would set that goes on with a recorded one."""
-    yield from origin.overrides or ()
-    if origin.config_dir:
-        yield f"--config-dir {origin.config_dir}"
-    yield from (f"{key}={path}" for key, path in origin.paths.items())
-    if origin.provider.base_url:
-        yield f"the address {origin.provider.base_url} for the key in {origin.provider.api_key_env}"
-    yield f"modules of your own are looked for in {origin.working_directory}"
-
-
-def _printable(text: str) -> str:
-    return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)
-
-
-def _read_bytes(directory: Path, key: str) -> bytes:
+def read_bytes(directory: Path, key: str) -> bytes:
+    """The content of the `run.json` of a directory that `key` names, not yet looked at. Raises ConfigError."""
     try:
         data = read_regular_file((directory / FILE).resolve(), _MOST_BYTES)
         if len(data) > _MOST_BYTES:
@@ -175,10 +149,15 @@ def _read_bytes(directory: Path, key: str) -> bytes:
 
 def parse(values: Any, where: str) -> Origin:
     """The origin in JSON text or values; `where` they stand, for the message. Raises ConfigError."""
+    validate = Origin.model_validate_json if isinstance(values, bytes) else Origin.model_validate
     try:
-        return (Origin.model_validate_json if isinstance(values, bytes) else Origin.model_validate)(
-            values
-        )
+        return validate(values)
     except pydantic.ValidationError as error:
+        if any(one["loc"] == ("format",) and one["input"] == EARLIER for one in error.errors()):
+            raise ConfigError(
+                f"{where}: it is of the format {EARLIER}, which has no settings to go on with",
+                hint="Start the run again with what it was given (`task` and `overrides` in run.json) and "
+                "store.mode=cache store.path=COPY, a copy of its store.sqlite: its answers are used, at no cost.",
+            ) from None
         hint = "Another version of Aeon may have written it: `versions` in it says which."
         raise ConfigError(f"{where}: {first_mistake(error)}", hint=hint) from None

@@ -48,10 +48,9 @@ def test_an_object_answers_instead_of_the_configured_provider_and_stays_the_call
     assert {request.parameters.model for request in model.requests} == {"mine-1"}
     origin = json.loads((tmp_path / "run" / "run.json").read_bytes())
     assert origin["provider"]["adapter"] == f"{__name__}:Closing"
-    assert origin["overrides"] == [
-        "provider.prices={scripted: {input: 1, output: 1}}",
-        "provider=custom",
-    ]
+    recorded = origin["settings"]["provider"]
+    assert (recorded["kind"], recorded["adapter"], recorded["model"]) == ("custom", None, "custom")
+    assert recorded["prices"]["scripted"]["input"] == 1
 
 
 @pytest.mark.parametrize("settings", [None, compose(["provider=simulated", "limits.max_passes=1"])])

@@ -54,6 +54,16 @@ def change(path: Path, **values: object) -> None:
     path.write_text(json.dumps({**document, **values}), encoding="utf-8")
 
 
+def change_settings(path: Path, **values: dict[str, object]) -> None:
+    """Change keys of groups among the recorded settings."""
+    settings = json.loads(path.read_bytes())["settings"]
+    groups = {name: {**settings[name], **changed} for name, changed in values.items()}
+    change(path, settings={**settings, **groups})
+
+
+HOSTILE = {"mcp": {"servers": {"x": {"command": ["touch", "PWNED"]}}}}
+
+
 def hash_in(text: str) -> str:
     found = re.search(r"AEON_TRUST=([0-9a-f]{64})", text)
     assert found, text
@@ -74,7 +84,9 @@ def test_a_run_of_ones_own_is_resumed_without_a_question_wherever_it_was_moved(
 @pytest.mark.parametrize(
     "changed",
     [
-        {"overrides": ["tools.mcp.servers.x={command: [touch, PWNED]}"]},
+        {"settings": {"tools": HOSTILE}},
+        {"overrides": ["provider.extra_headers_env.X=${oc.env:HOME}"]},
+        {"missing": ["ttl.base"]},
         {"provider": {"kind": "openai", "base_url": "http://elsewhere.example/v1"}},
         {"config_dir": "/tmp"},
         {"working_directory": "/tmp"},
@@ -104,8 +116,8 @@ def test_a_run_of_ones_own_that_somebody_has_changed_is_none(
 def test_a_run_of_somebody_else_sets_nothing(
     aeon: RunAeon, theirs: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    command = f"tools.mcp.servers.x={{command: [touch, {tmp_path}/PWNED]}}"
-    change(theirs / "run.json", overrides=[command, "tools=mcp", "provider=simulated"])
+    command = {"command": ["touch", f"{tmp_path}/PWNED"]}
+    change_settings(theirs / "run.json", tools={"mcp": {"servers": {"x": command}}})
     for unattended in ([], ["trust=false"], ["env=ci"], ["env=ci", "trust=true"], ["trust=abc"]):
         ended = aeon(*words, *AGAIN, *unattended)
         assert ended.status == 2
@@ -123,6 +135,7 @@ def test_trust_on_the_command_line_takes_a_run_over(aeon: RunAeon, theirs: Path)
     assert aeon("resume=run", "trust=true", *AGAIN).status in (0, 3)
     recorded = json.loads((theirs.parent / "again" / "run.json").read_bytes())
     assert not [text for text in recorded["overrides"] if text.startswith("trust")]
+    assert "trust" not in recorded["settings"]
 
 
 @pytest.mark.parametrize("env", ["ci", "dev"])
@@ -132,7 +145,7 @@ def test_the_hash_trusts_just_that_run(
     digest = hash_in(aeon("resume=run", f"env={env}", *AGAIN).err)
     monkeypatch.setenv("AEON_TRUST", digest)
     assert aeon("resume=run", f"env={env}", *AGAIN).status in (0, 3)
-    change(theirs / "run.json", overrides=["provider=simulated", "ttl.base=10"])
+    change_settings(theirs / "run.json", ttl={"base": 10})
     assert aeon("resume=run", f"env={env}", *AGAIN).status == 2
 
 
@@ -164,7 +177,8 @@ def test_no_key_goes_to_an_address_that_a_stranger_recorded(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-own")
     with OpenAIServer(simulated()) as server:
         provider = {"kind": "openai", "base_url": server.url, "api_key_env": "OPENAI_API_KEY"}
-        change(theirs / "run.json", overrides=["provider=auto"], provider=provider)
+        change(theirs / "run.json", provider=provider)
+        change_settings(theirs / "run.json", provider={"kind": "auto"})
         ended = aeon("resume=run", *AGAIN)
         assert not server.requests
     assert ended.status == 2
@@ -268,7 +282,8 @@ def test_a_recording_that_is_no_file_is_refused_without_waiting_for_it(
 
 
 def test_a_recorded_trust_is_not_taken_over(aeon: RunAeon, theirs: Path) -> None:
-    change(theirs / "run.json", overrides=["provider=simulated", "trust=true"])
+    settings = json.loads((theirs / "run.json").read_bytes())["settings"]
+    change(theirs / "run.json", settings={**settings, "trust": True}, overrides=["trust=true"])
     digest = hash_in(aeon("resume=run", *AGAIN).err)
     shown = aeon("--cfg", "job", "resume=run", f"trust={digest}")
     assert yaml.safe_load(shown.out)["trust"] == digest
@@ -287,7 +302,7 @@ def test_rows_that_somebody_else_began_are_asked_anew(
     (tmp_path / "rows.jsonl").write_text('{"id": "a", "task": "x"}', encoding="utf-8")
     left = tmp_path / "out.jsonl.running" / f"{digest('a').hex()}-0"
     left.parent.mkdir()
-    change(theirs / "run.json", overrides=["tools.mcp.servers.x={command: [touch, PWNED]}"])
+    change_settings(theirs / "run.json", tools=HOSTILE)
     theirs.rename(left)
     ended = aeon("batch", "dataset=rows.jsonl", "out=out.jsonl", *RUN[1:3])
     assert ended.status in (0, 3)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from aeon.batch.overrides import check_overrides
+from aeon.config.compose.recorded import put
 from aeon.config.load import compose
-from aeon.config.marks import find_code, list_code_keys, mark_at
+from aeon.config.marks import find_code, list_code_keys, mark_at, take_from_others
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import resource_root
 
@@ -70,3 +72,75 @@ def test_settings_start_the_code_that_is_set():
     )
     expected = ("observability.sinks", "provider.adapter", "tools.mcp.servers.time.command")
     assert tuple(sorted(find_code(settings))) == expected
+
+
+def take(key: str, value: object) -> tuple[dict[str, Any], tuple[str, ...]]:
+    recorded: dict[str, Any] = {}
+    put(recorded, tuple(key.split(".")), value)
+    taken, held = take_from_others(recorded, {"memory": {"kind": "in_memory"}})
+    assert taken in ({}, recorded)
+    return taken, held
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mode.kind", "core"),
+        ("ttl.base", 30),
+        ("limits.max_cost", None),
+        ("refinement.when", "always"),
+        ("reasoning.deep.effort", "high"),
+        ("roles.grader", {"model": "gpt-5", "temperature": 0}),
+        ("execution.max_parallel", 1),
+        ("env", "prod"),
+        ("interaction.kind", "ask"),
+        ("prompts.set", "default"),
+        ("provider.kind", "openai"),
+        ("provider.name", "groq"),
+        ("provider.model", "gpt-5"),
+        ("provider.extra_body", {"top_k": 3, "a": {"b": 1}}),
+        ("provider.seed", 7),
+        ("tools.builtin.only", ["echo"]),
+        ("store.sample", 2),
+        ("memory.entries.a", "costs 5"),
+        ("convergence.criteria.a", "costs 5"),
+    ],
+)
+def test_what_decides_what_is_asked_is_taken_from_others(key: str, value: object):
+    taken, held = take(key, value)
+    assert taken
+    assert not held
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("provider.base_url", "http://elsewhere/v1"),
+        ("provider.api_key_env", "HOME"),
+        ("provider.extra_headers_env", {"a": "HOME"}),
+        ("provider.fallbacks", [{"kind": "openai", "name": "groq"}]),
+        ("provider.adapter", "evil:Adapter"),
+        ("store.path", "other.aeon"),
+        ("observability.events", False),
+        ("hydra.run.dir", "x"),
+        ("memory.kind", "in_memory"),
+        ("tools.functions", {}),
+    ],
+)
+def test_what_a_replay_has_no_use_for_is_left_away_in_silence(key: str, value: object):
+    assert take(key, value) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "provider.scenario",
+        "provider.new",
+        "memory.path",
+        "prompts.dir",
+        "tools.functions.stock",
+        "new",
+    ],
+)
+def test_what_may_be_missed_is_held_back_and_named(key: str):
+    assert take(key, "a value") == ({}, (key,))

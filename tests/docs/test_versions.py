@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
 def test_each_format_that_is_declared_stands_in_the_table() -> None:
     code = "".join(path.read_text("utf-8") for path in Path(aeon.__file__).parent.rglob("*.py"))
     declared = set(re.findall(r'^    format: Literal\["([^"]+)"\]', code, re.MULTILINE))
-    assert "aeon.run/1" in declared
+    assert "aeon.run/2" in declared
     assert set(re.findall(r"^\| `(aeon\.[\w.]+/\d+)` \|", PAGE, re.MULTILINE)) == declared
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from aeon import Aeon
-from aeon.config.compose.literal import key_of
-from aeon.config.recompose import select_overrides
 from tests.cli.conftest import RunAeon
 from tests.cli.conftest import aeon as aeon
 
@@ -18,94 +18,115 @@ pytestmark = pytest.mark.slow
 
 SUM = Path(__file__).parents[2] / "examples" / "cassettes" / "sum.aeon"
 REPLAY = ("store.mode=replay", "store.path=strange.aeon", "store.match=order", "progress=none")
-HARMLESS = "convergence.completeness=0.5"
+HARMLESS: dict[str, Any] = {"convergence": {"completeness": 0.5}}
 
 
-def strange(*overrides: str, **origin: Any) -> None:
-    """`strange.aeon`: the recording of a sum, its head edited."""
+def strange(settings: Mapping[str, Any] = MappingProxyType({}), **origin: Any) -> None:
+    """`strange.aeon`: the recording of a sum, the settings in its head changed by groups."""
     first, answers = SUM.read_text(encoding="utf-8").split("\n", maxsplit=1)
     header = json.loads(first)
-    header["origin"] |= {
-        "overrides": [*header["origin"]["overrides"], HARMLESS, *overrides],
-        **origin,
-    }
+    recorded = header["origin"]["settings"]
+    for group, changed in {**HARMLESS, **settings}.items():
+        is_group = isinstance(changed, dict)
+        recorded[group] = {**recorded.get(group, {}), **changed} if is_group else changed
+    header["origin"] |= origin
     Path("strange.aeon").write_text(f"{json.dumps(header)}\n{answers}", encoding="utf-8")
 
 
+def configuration_of(directory: Path) -> dict[str, Any]:
+    configuration: dict[str, Any] = json.loads((directory / "result.json").read_bytes())[
+        "configuration"
+    ]
+    return configuration
+
+
 @pytest.mark.parametrize(
-    ("overrides", "named"),
+    ("settings", "named"),
     [
-        (["tools=mcp", "tools.mcp.servers.x.command=[touch,pwned]"], "tools.mcp.servers.x.command"),
-        (["++tools.mcp={servers: {x: {command: [touch, pwned]}}}"], "tools.mcp"),
-        (["tools={mcp: {servers: {x: {command: [touch, pwned]}}}}"], "tools"),
-        (["++tools.functions.t=evil:f"], "tools.functions.t"),
-        (["hydra.searchpath=[file://elsewhere]", "+thing=evil"], "hydra.searchpath"),
-        (["prompts.dir=elsewhere"], "prompts.dir"),
-        (["schemas.dir=elsewhere"], "schemas.dir"),
-        (["plan_file=plan.yaml"], "plan_file"),
-        (["memory=sqlite", "memory.path=pwned"], "memory.path"),
-        (["answer.schema=/dev/zero"], "answer.schema"),
-        (["tools.builtin.root=/"], "tools.builtin.root"),
-        (["convergence.criteria_file=secret.yaml"], "convergence.criteria_file"),
-        (["provider=../../../evil"], "provider"),
-        (["+mode@tools=core"], "mode"),
-        (["convergence.criteria.a=${oc.env:HOME}"], "convergence.criteria.a"),
-        (["=["], "=["),
+        (
+            {"tools": {"mcp": {"servers": {"x": {"command": ["touch", "pwned"]}}}}},
+            "tools.mcp.servers.x.command",
+        ),
+        ({"tools": {"functions": {"t": "evil:f"}}}, "tools.functions.t"),
+        ({"components": {"planner": "evil:f"}}, "components.planner"),
+        ({"prompts": {"dir": "elsewhere"}}, "prompts.dir"),
+        ({"schemas": {"dir": "elsewhere"}}, "schemas.dir"),
+        ({"plan_file": "plan.yaml"}, "plan_file"),
+        ({"memory": {"kind": "sqlite", "path": "pwned"}}, "memory.path"),
+        ({"answer": {"schema": "/dev/zero"}}, "answer.schema"),
+        ({"tools": {"builtin": {"root": "/"}}}, "tools.builtin.root"),
+        ({"convergence": {**HARMLESS["convergence"], "criteria_file": "a.yaml"}}, "criteria_file"),
+        ({"thing": "evil"}, "thing"),
     ],
 )
 def test_what_starts_imports_or_reads_something_is_not_taken_and_is_named(
-    overrides: list[str], named: str, aeon: RunAeon, tmp_path: Path
+    settings: dict[str, Any], named: str, aeon: RunAeon, tmp_path: Path
 ) -> None:
     (tmp_path / "evil.py").write_text(
         "open('pwned', 'w').close()\ndef f(x: int) -> int:\n    'F.'\n    return x\n"
     )
-    strange(*overrides)
+    strange(settings)
     ended = aeon(*REPLAY, "hydra.run.dir=done")
     assert ended.status == 0, ended.err
     assert not (tmp_path / "pwned").exists()
     assert "the recording was made with" in ended.err
     assert named in ended.err
-    result = json.loads((tmp_path / "done" / "result.json").read_bytes())
-    assert result["configuration"]["convergence"]["completeness"] == 0.5
+    assert configuration_of(tmp_path / "done")["convergence"]["completeness"] == 0.5
+
+
+def test_an_interpolation_in_a_recording_is_text(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THIS_MACHINE", "a value of this machine")
+    texts = {"a": "${oc.env:OF_THIS_MACHINE}", "b": "\\${ttl.base}"}
+    strange({"memory": {"entries": texts}})
+    ended = aeon(*REPLAY, "hydra.run.dir=done")
+    assert ended.status == 0, ended.err
+    assert configuration_of(tmp_path / "done")["memory"]["entries"] == texts
+
+
+def test_what_was_typed_is_never_composed_again(aeon: RunAeon, tmp_path: Path) -> None:
+    (tmp_path / "evil.py").write_text("open('pwned', 'w').close()\n")
+    typed = ["tools.functions.t='${oc.env:HOME}:f'", "prompts.dir=elsewhere"]
+    strange(overrides=typed, missing=["tools.functions.t", "prompts.dir"])
+    ended = aeon(*REPLAY, "hydra.run.dir=done")
+    assert ended.status == 0, ended.err
+    assert "made with tools.functions.t" in ended.err
+    assert configuration_of(tmp_path / "done")["tools"]["functions"] == {}
 
 
 @pytest.mark.parametrize(
-    "key", ["hydra.run.dir=pwned", "++hydra.job.chdir=true", "hydra/launcher=evil", "hydra={}"]
+    "settings",
+    [
+        {"hydra": {"run": {"dir": "pwned"}}},
+        {"hydra": {"job": {"chdir": True}}},
+        {"hydra": {"launcher": {"_target_": "evil.f"}}},
+        {"observability": {"sinks": {"x": "evil:f"}}},
+        {"trust": True},
+    ],
 )
 def test_where_a_replay_runs_is_not_for_the_recording_to_say(
-    key: str, aeon: RunAeon, tmp_path: Path
+    settings: dict[str, Any], aeon: RunAeon, tmp_path: Path
 ) -> None:
-    strange(key)
+    strange(settings)
     ended = aeon(*REPLAY)
-    assert (ended.status, ended.err.count("was made with")) == (0, 0)
+    assert (ended.status, ended.err.count("was made with")) == (0, 0), ended.err
     assert not (tmp_path / "pwned").exists()
     assert (tmp_path / "outputs").is_dir()
 
 
-def test_a_configuration_folder_is_not_taken(aeon: RunAeon, tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "mine.yaml").write_text(
-        "defaults: [config, _self_]\nprogress: {kind: [}\n"
-    )
-    strange(config_dir="./conf", config_name="mine")
-    ended = aeon(*REPLAY)
-    assert ended.status == 0
-    assert "--config-dir" in ended.err
-
-
-@pytest.mark.parametrize(("name", "taken"), [("mine", 0.25), ("../other", 0.5)])
-def test_of_a_folder_that_is_given_today_a_file_in_it_may_be_named(
-    name: str, taken: float, aeon: RunAeon, tmp_path: Path
+@pytest.mark.parametrize("today", [[], ["--config-dir", "own"]])
+def test_a_configuration_folder_and_its_primary_file_are_not_taken(
+    today: list[str], aeon: RunAeon, tmp_path: Path
 ) -> None:
-    (tmp_path / "conf" / "ttl").mkdir(parents=True)
-    (tmp_path / "conf" / "ttl" / "mine.yaml").write_text("base: 3\n")
-    for path in (tmp_path / "conf" / "mine.yaml", tmp_path / "other.yaml"):
-        path.write_text("defaults: [config, _self_]\nconvergence: {coherence: 0.25}\n")
-    strange("convergence.coherence=0.5" if "/" in name else HARMLESS, config_name=name)
-    ended = aeon(*REPLAY, "--config-dir", "conf", "hydra.run.dir=done")
+    for name in ("conf", "own"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.yaml").write_text("defaults: [config, _self_]\nttl: {base: [}\n")
+    (tmp_path / "own" / "ttl").mkdir()
+    (tmp_path / "own" / "ttl" / "other.yaml").write_text("base: 3\n")
+    strange(config_dir="./conf", config_name="mine")
+    ended = aeon(*REPLAY, *today)
     assert ended.status == 0, ended.err
-    result = json.loads((tmp_path / "done" / "result.json").read_bytes())
-    assert result["configuration"]["convergence"]["coherence"] == taken
 
 
 def test_files_that_are_named_are_not_read(aeon: RunAeon) -> None:
@@ -115,86 +136,22 @@ def test_files_that_are_named_are_not_read(aeon: RunAeon) -> None:
 
 def test_what_is_typed_today_is_obeyed_and_not_named(aeon: RunAeon, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text('def f(x: int) -> int:\n    "Give a number."\n    return x\n')
-    strange("++tools.functions.t=evil:f")
+    strange({"tools": {"functions": {"t": "evil:f"}}})
     ended = aeon(*REPLAY, "tools.functions.t=mine:f", "hydra.run.dir=done")
     assert ended.status == 0
     assert "was made with" not in ended.err
-    result = json.loads((tmp_path / "done" / "result.json").read_bytes())
-    assert result["configuration"]["tools"]["functions"] == {"t": "mine:f"}
+    assert configuration_of(tmp_path / "done")["tools"]["functions"] == {"t": "mine:f"}
 
 
 @pytest.mark.slow
 def test_a_program_is_warned_too(aeon: RunAeon) -> None:
-    strange("++tools.functions.t=evil:f")
+    strange({"tools": {"functions": {"t": "evil:f"}}})
     with Aeon.from_config(REPLAY, environ={}) as replaying:
         assert any("tools.functions.t" in warning for warning in replaying.warnings)
         assert not replaying.settings.tools.functions
 
 
 def test_a_program_that_made_its_own_settings_is_told_nothing(aeon: RunAeon) -> None:
-    strange("++tools.functions.t=evil:f")
+    strange({"tools": {"functions": {"t": "evil:f"}}})
     with Aeon.from_config(REPLAY, environ={}) as composed, Aeon(composed.settings, {}) as replaying:
         assert not any("recording" in warning for warning in replaying.warnings)
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "mode=core",
-        "ttl.base=30",
-        "ttl=large",
-        "limits.max_cost=2",
-        "~limits.max_cost",
-        "refinement.when=always",
-        "reasoning.deep.effort=high",
-        "roles.grader={model: gpt-5, temperature: 0}",
-        "execution=sequential",
-        "env=prod",
-        "experiment=quick",
-        "interaction=ask",
-        "prompts.set=default",
-        "provider=groq",
-        "provider={kind: openai, model: gpt-5}",
-        "provider.extra_body={top_k: 3, a: {b: 1}}",
-        "provider.extra_body.top_k=3",
-        "provider.seed=7",
-        "tools=[builtin]",
-        "tools.builtin.only=[echo]",
-        "store.sample=2",
-        "memory=in_memory",
-        "++convergence.criteria.a='costs 5'",
-        "task=null",
-        "~inputs",
-    ],
-)
-def test_what_decides_what_is_asked_is_taken(override: str) -> None:
-    assert select_overrides([override], None) == ((override,), ())
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "provider.base_url=http://elsewhere/v1",
-        "provider.api_key_env=HOME",
-        "provider.extra_headers_env={a: HOME}",
-        "provider.fallbacks=[groq]",
-        "store.path=other.aeon",
-        "observability=none",
-        "hydra.run.dir=x",
-    ],
-)
-def test_what_a_replay_has_no_use_for_is_left_away_in_silence(override: str) -> None:
-    assert select_overrides([override], None) == ((), ())
-
-
-@pytest.mark.parametrize(
-    "override", ["provider.scenario=a.yaml", "provider=mine", "ttl.base=1,2", "provider.new=1"]
-)
-def test_what_may_be_missed_is_named(override: str) -> None:
-    assert select_overrides([override], None) == ((), (key_of(override),))
-
-
-def test_a_choice_of_a_folder_that_is_given_today_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "provider").mkdir()
-    (tmp_path / "provider" / "mine.yaml").write_text("kind: openai\n")
-    assert select_overrides(["provider=mine"], tmp_path) == (("provider=mine",), ())

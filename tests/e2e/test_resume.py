@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, RunResult
-from aeon.config.load import compose, composition
+from aeon.config.load import compose
 from aeon.config.provider import resolve_provider
 from aeon.kernel.control import RunControl
 from aeon.llm.dialects.server import forget_servers
@@ -109,7 +109,9 @@ def test_todays_task_and_inputs_win_over_the_recorded_ones(runs: Runs, tmp_path:
     assert (origin(second)["task"], origin(second)["inputs"]) == ("another", {"a": "new", "b": "b"})
 
 
-def test_the_overrides_come_again_and_todays_after_them(runs: Runs) -> None:
+def test_the_settings_are_the_recorded_ones_and_todays_overrides_come_after_them(
+    runs: Runs,
+) -> None:
     directory = limited(
         runs,
         "task=x",
@@ -118,11 +120,14 @@ def test_the_overrides_come_again_and_todays_after_them(runs: Runs) -> None:
         "convergence.completeness=0.8",
         "ttl.base=9",
     )
-    _, second = runs(f"resume={directory}", "ttl=large", "convergence.completeness=0.7")
+    _, second = runs(f"resume={directory}", "convergence.completeness=0.7", "ttl.limit=77")
     now, before = result(second)["configuration"], result(directory)["configuration"]
     assert now["convergence"] == {**before["convergence"], "completeness": 0.7}
-    assert now["ttl"]["base"] == 9
-    assert now["ttl"]["limit"] != before["ttl"]["limit"]
+    assert now["ttl"] == {**before["ttl"], "limit": 77}
+    _, third = runs(f"resume={second}", "ttl=large")
+    now = result(third)["configuration"]
+    assert now["convergence"]["completeness"] == 0.7
+    assert now["ttl"] == compose(["ttl=large"]).ttl.model_dump(mode="json")
 
 
 def test_an_override_that_adds_or_deletes_is_replaced_by_todays(runs: Runs) -> None:
@@ -176,11 +181,19 @@ def test_a_folder_of_configuration_is_looked_in_again(runs: Runs, tmp_path: Path
     _, directory = runs("--config-dir", "own", "task=x", "ttl=mine", "limits.max_llm_calls=2")
     _, second = runs(f"resume={directory}")
     assert result(second)["configuration"]["ttl"]["base"] == 13
+    (own / "other.yaml").write_text("defaults: [default]\nbase: 17\n")
+    _, third = runs(f"resume={directory}", "ttl=other")
+    assert result(third)["configuration"]["ttl"]["base"] == 17
+
+
+def test_a_folder_of_configuration_that_is_gone_is_not_needed(runs: Runs, tmp_path: Path) -> None:
+    own = tmp_path / "own" / "ttl"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text("defaults: [default]\nbase: 13\n")
+    _, directory = runs("--config-dir", "own", "task=x", "ttl=mine", "limits.max_llm_calls=2")
     shutil.rmtree(tmp_path / "own")
-    ended, _ = runs(f"resume={directory}")
-    assert ended.status == 2
-    assert "own, which is not there any more" in ended.err
-    assert "--config-dir" in ended.err
+    _, second = runs(f"resume={directory}")
+    assert result(second)["configuration"]["ttl"]["base"] == 13
 
 
 # What is not asked again
@@ -470,7 +483,10 @@ def test_run_json_is_there_before_the_first_call_and_holds_no_key(
     )
     one = origin(directory)
     assert seen[0] == one
-    assert one["format"] == "aeon.run/1"
+    assert one["format"] == "aeon.run/2"
+    settings = one["settings"]
+    assert (settings["ttl"]["base"], settings["provider"]["effort"]) == (9, "low")
+    assert not {"task", "inputs", "resume"} & set(settings)
     assert one["overrides"] == ["ttl.base=9", "provider.effort=low", "progress=none"]
     assert (one["task"], one["inputs"], one["parent"]) == ("x", {"a": "b"}, None)
     provider = {
@@ -501,6 +517,9 @@ def bad(root: Path, what: str) -> str:
         (directory / "run.json").write_text(
             '{"format": "aeon.run/9", "versions": {"aeon-engine": "9.0"}}'
         )
+    elif what == "earlier":
+        values = {"format": "aeon.run/1", "overrides": ["provider=simulated"]}
+        (directory / "run.json").write_text(json.dumps(values))
     elif what == "no json":
         (directory / "run.json").write_text("{")
     elif what == "parent":
@@ -524,7 +543,8 @@ def bad(root: Path, what: str) -> str:
         ("parent", ["this is no run's directory", "Did you mean resume="]),
         ("run.json", ["run.json cannot be read"]),
         ("no json", ["Invalid JSON"]),
-        ("format", ["run.json: format", "'aeon.run/1'"]),
+        ("format", ["run.json: format", "'aeon.run/2'"]),
+        ("earlier", ["aeon.run/1", "Start the run again", "store.mode=cache"]),
         ("store", ["store.sqlite", "start the run again"]),
         ("no database", ["store.sqlite", "start the run again"]),
     ],
@@ -582,12 +602,14 @@ def test_a_multirun_names_its_jobs(aeon: RunAeon, tmp_path: Path) -> None:
     assert f"Did you mean resume={directory}/1-max_llm_calls=3?" in ended.err
 
 
-def test_settings_made_in_a_program_cannot_be_composed_again(aeon: RunAeon, tmp_path: Path) -> None:
-    with Aeon(compose(["provider=simulated"])) as made:
+def test_a_run_of_settings_made_in_a_program_goes_on_too(aeon: RunAeon, tmp_path: Path) -> None:
+    with Aeon(compose(["provider=simulated", "ttl.base=13"])) as made:
         made.run("x", directory=tmp_path / "one" / "two")
-    ended = aeon(f"resume={tmp_path / 'one' / 'two'}")
-    assert ended.status == 2
-    assert "made in a program" in ended.err
+    ended = aeon(f"resume={tmp_path / 'one' / 'two'}", "hydra.run.dir=again")
+    assert ended.status == 0
+    again = result(tmp_path / "again")
+    assert again["configuration"]["ttl"]["base"] == 13
+    assert again["usage"]["total"]["requests"] == again["parent"]["saved"]["model_calls"]
 
 
 def test_without_the_key_of_its_provider_a_run_is_not_resumed(
@@ -636,12 +658,15 @@ def test_a_provider_that_an_experiment_of_today_chooses_is_another_one_too(
     own.mkdir(parents=True)
     (own / "mine.yaml").write_text("# @package _global_\ndefaults:\n  - override /provider: groq\n")
     directory = limited(runs, "task=x", f"provider.base_url={server.url}")
-    for chosen in ("experiment=mine", "experiment=none,mine"):
-        made = composition([f"resume={directory}", chosen], tmp_path / "own")
-        assert not [text for text in made.overrides if text.startswith("provider.base_url")]
+    made = compose([f"resume={directory}", "experiment=mine"], tmp_path / "own")
+    assert getattr(made.provider, "base_url", None) != server.url
+    asked = len(server.requests)
+    ended, _ = runs("--config-dir", "own", "-m", f"resume={directory}", "experiment=none,mine")
+    assert "GROQ_API_KEY" in ended.err
+    assert len(server.requests) == asked
     for chosen in ("provider=openai", "provider=auto", "ttl=large", "experiment=none"):
-        made = composition([f"resume={directory}", chosen], tmp_path / "own")
-        assert f"provider.base_url={server.url}" in made.overrides
+        made = compose([f"resume={directory}", chosen], tmp_path / "own")
+        assert getattr(made.provider, "base_url", None) == server.url
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(
         ),
         entry(form, number=2, user=f"a tool said: {form}"),
         environ={variable: f" {KEY}\n", "HOME": "/srv/ann"},
-        origin={"task": f"use {KEY}", "overrides": [f"inputs.a={KEY}"]},
+        origin={"task": f"use {KEY}", "inputs": {"a": KEY}},
     )
     text = encode(made).decode()
     assert "sk-live" not in text
@@ -212,12 +212,11 @@ def test_places_of_one_machine_do_not_travel() -> None:
     origin = {
         "working_directory": "/srv/ann/project",
         "config_dir": "/srv/ann/project/mine/conf",
-        "overrides": [
-            "prompts.dir=/srv/ann/project/mine",
-            "tools.builtin.root=/srv/ann/data",
-            "x=/srv/anna",
-        ],
-        "paths": {"plan_file": "/srv/ann/project/plan.yaml", "root": "/srv/ann/project"},
+        "settings": {
+            "prompts": {"dir": "/srv/ann/project/mine"},
+            "tools": {"builtin": {"root": "/srv/ann/data"}},
+            "x": ["/srv/anna", "/srv/ann/project"],
+        },
         "provider": {"kind": "openai", "model": "m", "base_url": "http://10.0.0.7/v1"},
         "parent": {"path": "/srv/ann/project/outputs/1", "run_id": "a"},
         "task": "read /srv/ann/project/notes.txt",
@@ -226,8 +225,11 @@ def test_places_of_one_machine_do_not_travel() -> None:
     assert remove_places(origin, Path("/srv/ann")) == {
         "working_directory": ".",
         "config_dir": "./mine/conf",
-        "overrides": ["prompts.dir=./mine", "tools.builtin.root=~/data", "x=/srv/anna"],
-        "paths": {"plan_file": "./plan.yaml", "root": "."},
+        "settings": {
+            "prompts": {"dir": "./mine"},
+            "tools": {"builtin": {"root": "~/data"}},
+            "x": ["/srv/anna", "."],
+        },
         "provider": {"kind": "openai", "model": "m"},
         "task": "read /srv/ann/project/notes.txt",
         "inputs": {"a": "/srv/ann/"},

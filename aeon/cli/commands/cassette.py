@@ -3,9 +3,10 @@ portable files."""
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +16,12 @@ from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.cli.terminal.width import fit_rows
 from aeon.config import origin as origins
-from aeon.config import recompose
+from aeon.config.compose.literal import Composition
+from aeon.config.compose.recorded import leaves, remove
 from aeon.config.environment import environment
+from aeon.config.marks import take_from_others
 from aeon.config.origin import is_own_run
+from aeon.config.recording import find_changed, parse_of_cassette, read_usual
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import OwnObject
 from aeon.files.fast_yaml import read_yaml
@@ -51,18 +55,16 @@ def export(given: Namespace) -> int:
     if earlier is None:
         origin, configurations = _read_beside(run)
     else:
-        origin, configurations = earlier.origin, []
+        origin, configurations = _read_origin(earlier, run), []
     in_force = environment()
     # What a `.env` has that is not in force may be a secret all the same.
     environ = {**in_force.withheld, **in_force}
     masked = find_masked_names(_folder_of(run))
     scrubber = Scrubber(secret_names([origin, *configurations], environ) | masked, environ)
-    recorded = origin.get("overrides") or ()
-    overrides, left_out = recompose.make_portable(recorded, scrubber.has_secret)
     before = earlier.provenance if earlier else _NOTHING_KNOWN
     made = make_cassette(
         entries,
-        {**origin, "overrides": overrides} if recorded else origin,
+        _make_portable(origin, scrubber),
         scrubber=scrubber,
         home=Path.home(),
         answered_by=given.answered_by or before.answered_by or None,
@@ -71,7 +73,7 @@ def export(given: Namespace) -> int:
         replaced=before.secrets_replaced,
     )
     write(made, out)
-    _report_export(made, out, scrubber, left_out)
+    _report_export(made, out, scrubber)
     _warn_of_unset(masked - environ.keys(), out)
     return DONE
 
@@ -109,7 +111,7 @@ def _require_known_backend(run: Path, backend: OwnObject) -> None:
         )
 
 
-def _report_export(made: Cassette, out: Path, scrubber: Scrubber, left_out: Sequence[str]) -> None:
+def _report_export(made: Cassette, out: Path, scrubber: Scrubber) -> None:
     answered_by = one_line(made.provenance.answered_by)
     put(f"{out}: {count_noun(len(made.answers), 'answer')}, answered by {answered_by}")
     for name, number in made.provenance.secrets_replaced.items():
@@ -118,7 +120,8 @@ def _report_export(made: Cassette, out: Path, scrubber: Scrubber, left_out: Sequ
     for name in scrubber.too_short:
         sure = f"make sure that it is not in {out}"
         warn(f"the value of {name} is too short to search for; {sure}.")
-    if needed := _list_needed(made, left_out):
+    needed = made.origin["missing"] if made.origin else ["task", "settings"]
+    if needed:
         where = f"they are not in {out} or not taken from it"
         say(f"A replay must be given these, {where}: {one_line(', '.join(needed))}.")
 
@@ -129,13 +132,25 @@ def _warn_of_unset(names: frozenset[str], out: Path) -> None:
         warn(f"{unset} is not set: make sure that its value is not in {out}.")
 
 
-def _list_needed(made: Cassette, left_out: Sequence[str]) -> list[str]:
-    """What a replay must be given beside the cassette."""
-    if not made.origin:
-        return [*left_out, "task", "overrides"]
-    held = recompose.select_overrides(made.origin.get("overrides") or (), None)[1]
-    folder = ["--config-dir"] if made.origin.get("config_dir") else []
-    return [*folder, *held, *left_out]
+def _read_origin(earlier: Cassette, path: Path) -> Mapping[str, Any]:
+    """How the run in a cassette was started, if it says so. Raises ConfigError."""
+    if not earlier.origin:
+        return {}
+    return parse_of_cassette(earlier.origin, f"{path}: its origin").model_dump(mode="json")
+
+
+def _make_portable(origin: Mapping[str, Any], scrubber: Scrubber) -> dict[str, Any]:
+    """The origin of a run for a cassette: of its settings those that are taken from others and hold
+    no secret; the keys of the others."""
+    if not origin:
+        return {}
+    settings, held = take_from_others(origin["settings"], read_usual())
+    secret = [key for key, value in leaves(settings) if scrubber.has_secret(json.dumps(value))]
+    for key in secret:
+        remove(settings, key)
+    missing = dict.fromkeys([*origin["missing"], *held, *map(".".join, secret)])
+    apart = {"overrides": None, "config_dir": None, "config_name": Composition().config_name}
+    return {**origin, **apart, "settings": settings, "missing": list(missing)}
 
 
 def _folder_of(run: Path) -> Path:
@@ -174,6 +189,8 @@ def _list_facts(recorded: Cassette) -> Iterator[tuple[str, str]]:
     counted = Counter(entry.request.path.call for entry in answers)
     calls = (f"{number} {call}" for call, number in counted.items())
     passes = max((entry.request.path.pass_number for entry in answers), default=0)
+    settings = find_changed(recorded.origin.get("settings") or {})
+    changed = (f"{key}={json.dumps(value)}" for key, value in settings)
     yield "answered by", of.answered_by
     yield "models", ", ".join(of.models)
     yield "from, to", f"{of.first}, {of.last}"
@@ -181,7 +198,7 @@ def _list_facts(recorded: Cassette) -> Iterator[tuple[str, str]]:
     yield "note", of.note
     yield "replaced", ", ".join(replaced)
     yield "task", str(recorded.origin.get("task", ""))
-    yield "overrides", " ".join(map(str, recorded.origin.get("overrides") or ()))
+    yield "settings", ", ".join(changed)
     yield "answers", f"{len(answers)}: {', '.join(calls)}"
     yield "passes", str(passes)
 

@@ -13,13 +13,14 @@ from io import StringIO
 from pathlib import Path
 
 from hydra.errors import HydraException
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon.cli.syntax.commands import COMMANDS
 from aeon.cli.terminal.questions import at_terminal, confirm
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
-from aeon.config import project_file, recompose
+from aeon.config import project_file, recording
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
@@ -48,7 +49,7 @@ def read_composition(given: argparse.Namespace, *, several: bool = False) -> Com
         overrides, own = _add_project(overrides, own)
     config_name = str(given.config_name or CONFIG_NAME)
     composed = compose_trusted(
-        recompose.composition,
+        recording.composition,
         Composition(overrides=tuple(overrides), config_dir=own, config_name=config_name),
     )
     if any((given.hydra_help, given.cfg, given.info, given.experimental_rerun)):
@@ -151,6 +152,10 @@ def _show(given: argparse.Namespace, composed: Composition) -> None:
 
         # It knows the nearest key, and which keys may be added; Hydra does not.
         settings_from(whole)
+    if composed.recorded is not None and given.cfg == "job":
+        part = OmegaConf.select(whole, given.package) if given.package else whole
+        put(OmegaConf.to_yaml(part, resolve=bool(given.resolve)))
+        return
     flags = argparse.Namespace(**vars(given), help=False)
     flags.overrides = config_compose.add_unknown_keys(composed.overrides, added)
     flags.config_name = name

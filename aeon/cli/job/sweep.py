@@ -30,6 +30,7 @@ from aeon.cli.job.sweep_names import JOB_DIGITS
 from aeon.cli.job.sweep_resume import SEAL, find_done, seal_multirun
 from aeon.cli.terminal.status import INTERRUPTED, run_guarded, status_of_all
 from aeon.cli.terminal.streams import own_streams, say, warn
+from aeon.config import recording
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import LAUNCHER
@@ -186,13 +187,13 @@ def sweep_job(trusted: Sequence[Pinned], cfg: DictConfig) -> Any:
         pin(pinned)
     hydra = HydraConfig.get()
     of, directory, multirun = (
-        composition_of(hydra),
+        recording.composition(composition_of(hydra)),
         Path(hydra.runtime.output_dir),
         Path(hydra.sweep.dir).absolute(),
     )
 
     def run() -> int:
-        job = prepare_job(config_compose.with_fallbacks(cfg, of), of)
+        job = prepare_job(config_compose.complete(cfg, of), of)
         return run_job(*job, directory, multirun)
 
     with own_streams():

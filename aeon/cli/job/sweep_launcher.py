@@ -15,7 +15,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from aeon.cli.job.prepare import composition_of
-from aeon.config.compose.compose import with_fallbacks
+from aeon.config import recording
+from aeon.config.compose.compose import complete
 
 CarryOut = Callable[[Iterable[DictConfig], HydraContext], Mapping[int, Any]]
 
@@ -48,8 +49,9 @@ class Threads(Launcher):
 
     def _compose(self, number: int, overrides: list[str]) -> DictConfig:
         job = self._context.config_loader.load_sweep_config(self._config, overrides)
-        if job.provider.get("fallbacks"):
-            job = with_fallbacks(job, composition_of(job.hydra))
+        of = recording.composition(composition_of(job.hydra))
+        if of.recorded is not None or job.provider.get("fallbacks"):
+            job = complete(job, of)
         with read_write(job.hydra), open_dict(job.hydra):
             job.hydra.job.id, job.hydra.job.num = str(number), number
             job.hydra.sweep.dir = re.sub(

@@ -15,7 +15,7 @@ from aeon.cli.job.multirun import compare_jobs, has_ended
 from aeon.cli.job.prepare import composition_of
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.own_runs import is_own, make_seal, read_trust, require_own
-from aeon.config.recompose import directory_of
+from aeon.config.recording import directory_of
 from aeon.config.settings import hash_of_json
 from aeon.domain.errors import ConfigError
 from aeon.files.fast_yaml import read_yaml

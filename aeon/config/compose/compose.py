@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import hydra
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -21,6 +22,7 @@ from aeon.config.compose.hydra_private import compose_values, hydra_in
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.problems import HYDRA_ERRORS, NOT_A_KEY, composition_error
 from aeon.config.compose.reference import check_config_dir
+from aeon.config.compose.take_over import take_over
 from aeon.domain.errors import ConfigError
 
 mask_environment_values()
@@ -43,7 +45,9 @@ def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, f
                     if with_hydra
                     else compose_values(of, given, initialised.config_loader)
                 )
-                return _with_endpoints(made, given), added
+                return _add_recorded(
+                    made, of.with_overrides(given), initialised.config_loader
+                ), added
             except HYDRA_ERRORS as error:
                 unknown = NOT_A_KEY.match(str(error))
                 keys = {text.partition("=")[0] for text in given}
@@ -52,11 +56,24 @@ def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, f
                 added |= {unknown[1]}
 
 
-def with_fallbacks(cfg: DictConfig, of: Composition) -> DictConfig:
-    """A configuration that Hydra itself has composed, its fallbacks filled in. Raises
+def complete(cfg: DictConfig, of: Composition) -> DictConfig:
+    """A configuration that Hydra itself has composed, with its fallbacks, on the recorded settings. Raises
     ConfigError."""
-    with hydra_in(of.config_dir):
-        return _with_endpoints(cfg, of.overrides)
+    with hydra_in(of.config_dir) as initialised:
+        return _add_recorded(cfg, of, initialised.config_loader)
+
+
+def _add_recorded(cfg: DictConfig, of: Composition, loader: ConfigLoader) -> DictConfig:
+    cfg = _with_endpoints(cfg, of.overrides)
+    if of.recorded is None:
+        return cfg
+
+    def compose_without(overrides: Sequence[str]) -> DictConfig:
+        return _with_endpoints(compose_values(of, overrides, loader), overrides)
+
+    overrides = OverridesParser.create().parse_overrides(list(of.overrides))
+    groups = set(loader.list_groups(""))
+    return take_over(cfg, of.recorded, overrides, groups, compose_without)
 
 
 def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:

@@ -172,7 +172,7 @@ def compose_values(of: Composition, overrides: Sequence[str], loader: ConfigLoad
     jobs of a sweep have overrides of their own)."""
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     may_differ = any(_is_elsewhere(override) for override in parsed)
-    if of != Composition(overrides=of.overrides) or may_differ:
+    if of.config_dir is not None or of.config_name != CONFIG_NAME or may_differ:
         return hydra.compose(of.config_name, list(overrides))
     groups = set(loader.list_groups(""))
     values = [override for override in parsed if _sets_value(override, groups)]

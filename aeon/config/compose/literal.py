@@ -9,7 +9,7 @@ be keys of a mapping that is a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,17 +63,47 @@ def is_literal(key: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedSettings:
+    """The settings of a run that is resumed or replayed, as data. `named` is the override that names the run, `missing`
+    are keys that were set and are not recorded, `provider` is the kind that the provider was settled to, and its name.
+    """
+
+    named: str
+    settings: Mapping[str, Any]
+    missing: tuple[str, ...] = ()
+    provider: tuple[str, str | None]
+
+    def is_provider(self, given: Mapping[str, Any]) -> bool:
+        """Whether a provider's settings are of the one that was recorded: what was set for another one, its address
+        above all, is not for this one and its key."""
+        kind, name = self.provider
+        before = self.settings.get("provider") or {}
+        if given.get("kind") not in (kind, before.get("kind")):
+            return False
+        return name is None or given.get("name", name) == name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a
-    primary file."""
+    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a primary file; and
+    the settings of a run, which the overrides come after."""
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
     config_name: str = "config"
+    recorded: RecordedSettings | None = None
 
     def with_overrides(self, overrides: Iterable[str]) -> Composition:
         """The same with other overrides."""
         return replace(self, overrides=tuple(overrides))
+
+    def with_files(self, config_dir: Path | None, config_name: str) -> Composition:
+        """The same with another folder and another primary file."""
+        return replace(self, config_dir=config_dir, config_name=config_name)
+
+    def with_recorded(self, recorded: RecordedSettings) -> Composition:
+        """The same on the settings of a run."""
+        return replace(self, recorded=recorded)
 
 
 def key_of(override: str) -> str:

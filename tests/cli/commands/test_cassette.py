@@ -40,7 +40,9 @@ def test_a_run_is_exported_with_all_that_it_was_answered(aeon: RunAeon, run: Pat
     assert len(cassette.answers) == calls
     assert cassette.provenance.synthetic
     assert cassette.origin["task"] == "name three rivers"
-    assert cassette.origin["overrides"] == ["provider=simulated", "progress=none"]
+    assert cassette.origin["settings"]["provider"]["kind"] == "simulated"
+    assert "progress" not in cassette.origin["settings"]
+    assert not cassette.origin["missing"]
     assert str(run.parents[2]) not in Path("out.aeon").read_text(encoding="utf-8").splitlines()[0]
 
 
@@ -49,7 +51,7 @@ def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, ru
     ended = aeon("cassette", "export", "alone.sqlite", "out.aeon")
     assert ended.status == 0
     assert (
-        "A replay must be given these, they are not in out.aeon or not taken from it: task, overrides."
+        "A replay must be given these, they are not in out.aeon or not taken from it: task, settings."
         in ended.err
     )
     assert read(Path("out.aeon")).origin == {}

@@ -21,10 +21,10 @@ ROOT = Path(__file__).parents[3]
         ("docs/errors.md", "docs/errors.md"),
         ("docs/errors.md#every-error", "docs/errors.md"),
         ("README.md", "README.md"),
-        ("0016", "docs/decisions/0016-a-run-is-composed-again.md"),
+        ("0016", "docs/decisions/0016-a-run-takes-the-recorded-settings.md"),
         (
-            "docs/decisions/0016-a-run-is-composed-again.md",
-            "docs/decisions/0016-a-run-is-composed-again.md",
+            "docs/decisions/0016-a-run-takes-the-recorded-settings.md",
+            "docs/decisions/0016-a-run-takes-the-recorded-settings.md",
         ),
         ("convergence", "docs/convergence.md"),
     ],

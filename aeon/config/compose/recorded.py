@@ -1,0 +1,141 @@
+"""Settings as data: what a run records of them, and what of a recording this version knows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pydantic
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from aeon.domain.errors import ConfigError
+from aeon.domain.values import show_address
+from aeon.files.explain import explain
+from aeon.files.secret_forms import mask_text
+
+Key = tuple[str, ...]
+"""The names that lead to a value, outermost first; a name may hold a dot."""
+
+RECORDED_APART = frozenset(
+    {"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch", "trust"}
+)
+"""Settings that are recorded apart, such as the task, or that say how jobs are carried out."""
+FILLED_FROM: Mapping[Key, Key] = {
+    ("convergence", "criteria_file"): ("convergence", "criteria"),
+    ("memory", "entries_file"): ("memory", "entries"),
+    ("answer", "schema"): ("answer", "json_schema"),
+}
+"""The keys that name a file whose content is taken into the settings, and where it is then."""
+
+
+def record(settings: BaseModel) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The settings as values of JSON, without task and inputs, which are recorded apart; and the keys of those left
+    out since they hold a secret. Paths are absolute; what files said is recorded in place of their names."""
+    values = _as_data(settings.model_dump(by_alias=True, exclude=set(RECORDED_APART)))
+    for key in FILLED_FROM:
+        put(values, key, None)
+    provider = values["provider"]
+    if provider["model"] == provider.get("adapter"):
+        del provider["model"]  # a class that is given another time gives its own name
+    secret = [key for key, value in leaves(values) if _holds_secret(key[-1], value)]
+    for key in secret:
+        remove(values, key)
+    return values, tuple(map(".".join, secret))
+
+
+def check_known(
+    recorded: Mapping[str, Any], model: type[BaseModel], where: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Recorded settings without the keys that this version's `model` does not have, and those keys. Raises ConfigError
+    for values that it does not allow; `where` they stand."""
+    ours = {name: part for name, part in recorded.items() if name not in RECORDED_APART}
+    known = _as_data(ours)
+    try:
+        model.model_validate(known)
+    except pydantic.ValidationError as error:
+        mistakes = list(explain(error, known, model))
+        if wrong := [one for one in mistakes if one.kind != "extra_forbidden"]:
+            hint = "Another version of Aeon may have written it: `versions` in it says which."
+            raise ConfigError(f"{where}: settings.{wrong[0].sentence()}", hint=hint) from None
+        unknown = [tuple(map(str, one.place)) for one in mistakes]
+        for key in unknown:
+            remove(known, key)
+        return known, tuple(map(".".join, unknown))
+    return known, ()
+
+
+def find_new(
+    settings: BaseModel, recorded: Mapping[str, Any], missing: Collection[str]
+) -> tuple[str, ...]:
+    """The keys of settings that an earlier version recorded without, so that their default holds; those of `missing`
+    were left out on purpose."""
+    before = dict(leaves(recorded))
+    now, _ = record(settings)
+    same = {name: part for name, part in now.items() if _is_of_one_kind(part, recorded.get(name))}
+    added = [key for key, _ in leaves(same) if key not in before and _has_siblings(key, before)]
+    return tuple(name for name in map(".".join, added) if name not in missing)
+
+
+def _is_of_one_kind(now: Any, before: Any) -> bool:
+    """Whether a group is of the kind that it was: another kind has other keys."""
+    if isinstance(now, Mapping) and isinstance(before, Mapping):
+        return bool(now.get("kind") == before.get("kind"))
+    return True
+
+
+def _has_siblings(key: Key, others: Iterable[Key]) -> bool:
+    return any(other[: len(key) - 1] == key[:-1] for other in others)
+
+
+def leaves(values: Mapping[str, Any], above: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """Every value within values that is no mapping, or an empty one, by its key."""
+    for name, value in values.items():
+        key = (*above, str(name))
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, key)
+        else:
+            yield key, value
+
+
+def put(values: dict[str, Any], key: Key, value: Any) -> None:
+    """Set the value at a key, mappings above it made where there are none."""
+    for name in key[:-1]:
+        inner = values.get(name)
+        values[name] = inner if isinstance(inner, dict) else {}
+        values = values[name]
+    values[key[-1]] = value
+
+
+def remove(values: dict[str, Any], key: Key) -> None:
+    """Delete what is at a key, if it is there."""
+    *above, last = key
+    for name in above:
+        inner = values.get(name)
+        if not isinstance(inner, dict):
+            return
+        values = inner
+    values.pop(last, None)
+
+
+def _as_data(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value.expanduser().absolute())
+    if isinstance(value, Mapping):
+        return {str(name): _as_data(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_data(item) for item in value]
+    return to_jsonable_python(value)
+
+
+def _holds_secret(name: str, value: Any) -> bool:
+    """Whether a value came from the environment as a secret, or is an address that may not be shown whole."""
+    if isinstance(value, str):
+        is_address = name == "base_url"
+        return mask_text(value) != value or (is_address and show_address(value) != value)
+    if isinstance(value, Mapping):
+        return any(_holds_secret(str(inner), item) for inner, item in value.items())
+    if isinstance(value, list):
+        return any(_holds_secret(name, item) for item in value)
+    return False
