@@ -74,9 +74,17 @@ def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T
     """The value in a model's text. Raises InvalidAnswer with the errors of the JSON, else the
     schema, else `parse` (its InvalidAnswer, pydantic errors and ValueError): the first 20, and how
     many more."""
+    accepted: list[Any] = []
+
+    def accepts(form: Any) -> bool:
+        if validator.is_valid(form):
+            accepted.append(form)
+        return bool(accepted)
+
     try:
-        value = extract_json(text, validator.is_valid)
-        if violations := find_errors(validator, value):
+        value = extract_json(text, accepts)
+        # What is accepted is not looked through for errors once more.
+        if not accepted and (violations := find_errors(validator, value)):
             raise InvalidAnswer(_cap_errors(violations))
         return parse(value)
     except ExtractError as error:
