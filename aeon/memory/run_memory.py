@@ -33,8 +33,11 @@ class InMemory:
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key that starts with `prefix`, with its value, sorted by key."""
+        return self._read_where(lambda key: key.startswith(prefix))
+
+    def _read_where(self, is_meant: Callable[[str], bool]) -> dict[str, Any]:
         with self._lock:
-            found = [(key, text) for key, text in self._values.items() if key.startswith(prefix)]
+            found = [(key, text) for key, text in self._values.items() if is_meant(key)]
         return {key: json.loads(text) for key, text in sorted(found)}
 
     def close(self) -> None:
@@ -60,7 +63,7 @@ class RunMemory(InMemory):
 
     def notes(self) -> dict[str, Any]:
         """Everything but the results of steps, sorted by key."""
-        return _without_steps(self.search(""))
+        return self._read_where(lambda key: not key.startswith(STEPS))
 
 
 class GuardedMemory:
