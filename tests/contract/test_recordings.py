@@ -56,7 +56,7 @@ def test_a_recording_holds_all_that_a_replay_starts_with_and_nothing_of_the_mach
     cassette = read(recording)
     origin = parse(cassette.origin, str(recording))
     assert origin.task
-    assert origin.overrides is not None
+    assert "convergence" in origin.settings
     assert (origin.working_directory, origin.provider.base_url) == (".", None)
     head = recording.read_text(encoding="utf-8").partition("\n")[0]
     assert [

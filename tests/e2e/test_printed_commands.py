@@ -46,7 +46,7 @@ def test_the_next_command_of_a_run_is_run_by_a_shell_as_it_stands(tmp_path: Path
     "mistake",
     [
         ["help", "nothing"],
-        ["docs", "nothing"],
+        ["docs", "qwertz"],
         ["inspect", "nothing"],
         ["render", "nothing"],
         ["schema", "ttl", "limits"],

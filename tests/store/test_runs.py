@@ -18,7 +18,7 @@ from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 from aeon.llm.prices import PriceList
 from aeon.llm.settings import RetrySettings
-from aeon.llm.stack.build import Endpoint, Endpoints
+from aeon.llm.stack.build import EndpointAdapter, Endpoints
 from aeon.store.interface import AnswerSource
 from aeon.store.lookup import ByKey
 from aeon.store.models import Entry, StoreRequest
@@ -49,7 +49,7 @@ def recorded(
 def alone(model: LLMAdapter) -> Endpoints:
     """The only endpoint, tried once."""
     return Endpoints(
-        [Endpoint("openai", model, RetrySettings(attempts=1), PriceList(model="some-model"))]
+        [EndpointAdapter("openai", model, RetrySettings(attempts=1), PriceList(model="some-model"))]
     )
 
 

@@ -199,7 +199,12 @@ class _Parser(argparse.ArgumentParser):
     @property
     def hint(self) -> str:
         """How the command is typed."""
-        return f"`{self.prog} --help` explains: {self.usage}"
+        words = (self.usage or "").removeprefix(self.prog).strip()
+        return (
+            f"`{self.prog} --help` explains it: {words}"
+            if words
+            else f"`{self.prog} --help` explains it."
+        )
 
     def format_usage(self) -> str:
         """The usage line, which argparse asks for."""

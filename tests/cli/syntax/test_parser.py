@@ -74,7 +74,7 @@ def test_a_file_whose_name_has_an_equals_sign_is_a_file(
         (["a", "by=size"], "by=size: there are weight, colour", "`aeon sort --help` explains"),
         (["a", "by=weight", "by=weight"], "by= stands twice", "`aeon sort --help` explains"),
         (["a", "--limit", "x"], "--limit: invalid int value: 'x'", "`aeon sort --help` explains"),
-        ([], "aeon sort: FILE is missing", "aeon sort FILE ... [by=weight|colour]"),
+        ([], "aeon sort: FILE is missing", "explains it: FILE ... [by=weight|colour]"),
     ],
 )
 def test_what_a_command_does_not_take_is_refused_with_the_nearest_that_it_does(
