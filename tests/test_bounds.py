@@ -14,17 +14,11 @@ from pathlib import Path
 import aeon
 
 ROOT = Path(aeon.__file__).parent
-MOST_LINES_OF_A_FUNCTION = 55
+MOST_LINES_OF_A_FUNCTION = 50
 GREATEST_COMPLEXITY = 15
 COMPLEXITY_TO_AIM_FOR = 10
-
-KNOTS = frozenset(
-    {
-        "app/aeon.py:prepared_run",
-        "app/parent.py:find_parent",
-    }
-)
-"""Functions that are more complex than that and are to be untied: a name may leave this set, none may join it."""
+MOST_ABOVE_THE_AIM = 53
+"""Functions that are more complex than one aims for. This number may only fall."""
 
 WORDS_WITHOUT_AN_ACTOR = frozenset({"told", "said", "kept", "wanted", "wishes", "lent", "parting"})
 IRREGULAR_PARTICIPLES = re.compile(
@@ -122,11 +116,15 @@ def test_functions_are_short():
     assert not long
 
 
-def test_no_function_becomes_a_knot():
-    knots = {name: strict_complexity(node) for name, node in functions()}
-    knots = {name: found for name, found in knots.items() if found > GREATEST_COMPLEXITY}
-    assert knots.keys() - KNOTS == set(), "simplify these functions"
-    assert KNOTS - knots.keys() == set(), "these are simple now: take them out of KNOTS"
+def test_no_function_is_a_knot():
+    complexities = {name: strict_complexity(node) for name, node in functions()}
+    assert {name for name, found in complexities.items() if found > GREATEST_COMPLEXITY} == set()
+
+
+def test_few_functions_are_complex():
+    complexities = [strict_complexity(node) for _, node in functions()]
+    above = sum(found > COMPLEXITY_TO_AIM_FOR for found in complexities)
+    assert above <= MOST_ABOVE_THE_AIM, "`make complexity` lists them"
 
 
 def test_functions_are_simple():

@@ -225,17 +225,14 @@ class Aeon:
             task = read_task(self.settings) if task is None else task
             inputs = read_inputs(self.settings) if inputs is None else inputs
             context = before.context if context is None else context
-        text = self.workflow.task if task is None and self.workflow is not None else task or ""
-        if not require_unicode(text, "task").strip():
-            raise TaskTextError("the task is empty", hint="Say what is to be done.")
+        text = self._find_text(task)
         given = {
             name: require_unicode(value, f"inputs.{name}") for name, value in (inputs or {}).items()
         }
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
-        in_plan = task is None or (
-            before is not None and before.task_in_plan and text == before.task
-        )
+        text_in_plan = before.task if before is not None and before.task_in_plan else None
+        in_plan = task is None or text == text_in_plan
         work = Work(text, given, dict(context) if context else None, plan, task_in_plan=in_plan)
         return Run(
             self._process,
@@ -244,6 +241,12 @@ class Aeon:
             parent=self._parent,
             memory=self._memory,
         )
+
+    def _find_text(self, task: str | None) -> str:
+        text = self.workflow.task if task is None and self.workflow is not None else task or ""
+        if not require_unicode(text, "task").strip():
+            raise TaskTextError("the task is empty", hint="Say what is to be done.")
+        return text
 
     def check_inputs(self, names: Collection[str]) -> None:
         """ConfigError when the plan file needs an input that is not among `names`."""

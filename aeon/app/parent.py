@@ -47,12 +47,7 @@ _PACKAGED = "the packaged one"
 def find_parent(settings: Settings, composition: Composition | None = None) -> Parent | None:
     """The run that `resume` names, once it is sure that it can be resumed; None without one. What is its own,
     as its tools and its store, is found where it was. Raises ConfigError, also if `composition` lacks what it names."""
-    visible = composition is None or any(key_of(text) == "resume" for text in composition.overrides)
-    if settings.resume is not None and not visible:
-        problem = "comes from a configuration file or an interpolation, too late to compose what was recorded"
-        raise ConfigError(
-            f"resume={settings.resume} {problem}", hint="Say it among the overrides, as it is."
-        )
+    _require_visible_resume(settings, composition)
     origin = find_recorded_origin(settings)
     if settings.resume is None or origin is None:
         return None
@@ -63,24 +58,51 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
     pin_project_of_run(Path(origin.working_directory), given, [*recorded, *given])
     if find_code(settings):
         search_for_modules(Path(origin.working_directory))
-    links = (origin.parent, *origin.ancestors) if origin.parent else ()
-    places = {link: _find_run(link, path, origin, settings.store.own_backend) for link in links}
-    found = tuple(
-        ParentOrigin(path=str(place), run_id=link.run_id) for link, place in places.items() if place
+    backend = settings.store.own_backend
+    ancestors, gone = _find_ancestors(origin, path, backend)
+    _require_readable_answers(named, path, backend, ancestors)
+    return Parent(path, origin, ancestors, gone)
+
+
+def _require_visible_resume(settings: Settings, composition: Composition | None) -> None:
+    """Raise ConfigError where `resume` stands too late to compose what was recorded."""
+    if settings.resume is None or composition is None:
+        return
+    if any(key_of(text) == "resume" for text in composition.overrides):
+        return
+    raise ConfigError(
+        f"resume={settings.resume} comes from a configuration file or an interpolation, "
+        "too late to compose what was recorded",
+        hint="Say it among the overrides, as it is.",
     )
+
+
+def _find_ancestors(
+    origin: Origin, path: Path, backend: OwnObject
+) -> tuple[tuple[ParentOrigin, ...], tuple[ParentOrigin, ...]]:
+    """The earlier runs whose answers can be read, where they are now, and those that are gone."""
+    found: list[ParentOrigin] = []
+    gone: list[ParentOrigin] = []
+    for link in (origin.parent, *origin.ancestors) if origin.parent else ():
+        place = _find_run(link, path, origin, backend)
+        if place is None:
+            gone.append(link)
+        else:
+            found.append(ParentOrigin(path=str(place), run_id=link.run_id))
+    return tuple(found), tuple(gone)
+
+
+def _require_readable_answers(
+    named: str, path: Path, backend: OwnObject, ancestors: tuple[ParentOrigin, ...]
+) -> None:
     try:
-        open_source(path, settings.store.own_backend).close()
+        open_source(path, backend).close()
     except StoreFailed as error:
-        before = (
-            f"The run before it can be: resume={found[0].path}"
-            if found
-            else "Else, start the run again."
-        )
+        before = "Else, start the run again."
+        if ancestors:
+            before = f"The run before it can be: resume={ancestors[0].path}"
         message = f"{named}: its answers cannot be read: {error.message}"
         raise ConfigError(message, hint=f"{error.hint} {before}") from None
-    return Parent(
-        path, origin, found, tuple(link for link, place in places.items() if place is None)
-    )
 
 
 def has_ended_well(directory: Path) -> bool:

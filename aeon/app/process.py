@@ -102,10 +102,7 @@ def build_process(
         for made in own_tools:
             registry.register(made)
         workflow = _load_workflow(settings, registry)
-        if settings.store.mode == "replay":
-            adapter = stack.absent_stack(settings.provider)
-        else:
-            adapter = (open_endpoints or process_stack)(settings.provider, environ, own_adapter)
+        adapter = _open_adapter(settings, environ, own_adapter, open_endpoints or process_stack)
         synthetic = _is_synthetic(settings, adapter)
         _refuse_synthetic_in_production(settings, synthetic=synthetic)
     except BaseException:
@@ -125,6 +122,17 @@ def build_process(
         synthetic,
         components,
     )
+
+
+def _open_adapter(
+    settings: Settings,
+    environ: Mapping[str, str],
+    own_adapter: LLMAdapter | None,
+    open_endpoints: OpenEndpoints,
+) -> Endpoints:
+    if settings.store.mode == "replay":
+        return stack.absent_stack(settings.provider)
+    return open_endpoints(settings.provider, environ, own_adapter)
 
 
 def _load_schemas(settings: Settings) -> SchemaLibrary:

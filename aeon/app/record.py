@@ -18,7 +18,8 @@ from aeon.config.compose.recorded import RECORDED_APART, record
 from aeon.config.load import find_recorded_origin
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.settings import Settings, named_file
-from aeon.domain.history import Advisory, Outcome, RunState, TerminationReason
+from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.history import Advisory, ExecutionPass, Outcome, RunState, TerminationReason
 from aeon.domain.outcome import latest_assessed
 from aeon.domain.plan import Plan, PlanStep, StepState
 from aeon.domain.request import Usage
@@ -154,10 +155,9 @@ def make_result(
 ) -> RunResult:
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
     shared, state = run.shared, outcome.state
-    assessment, assessed = state.assessment, latest_assessed(state.passes)
-    scored = assessed.evaluation_results.convergence if assessed else None
-    remaining = max(0, state.ttl_allocated - state.ttl_used)
-    inputs = {name: sha256(text) for name, text in sorted(run.work.inputs.items())}
+    reason = outcome.termination_reason
+    assessment = state.assessment
+    assessed = latest_assessed(state.passes)
     left = _steps_left(state.plan)
     usage = ledger.usage()
     return RunResult(
@@ -167,18 +167,16 @@ def make_result(
         task=run.work.task,
         answer=outcome.answer,
         converged=outcome.converged,
-        termination_reason=outcome.termination_reason,
-        overrun=find_overrun(
-            outcome.termination_reason, shared.settings.limits, usage.total, timings
-        ),
+        termination_reason=reason,
+        overrun=find_overrun(reason, shared.settings.limits, usage.total, timings),
         error=outcome.error,
-        scores=scored.scores if scored else None,
+        scores=_find_scores(assessed),
         assessed_pass=assessed.pass_number if assessed else None,
         reason_codes=assessment.reason_codes if assessment else (),
         explanation=assessment.explanation if assessment else "",
         best_pass=outcome.best_pass,
         passes=outcome.history.overall_statistics.total_passes,
-        ttl=TTLReport(allocated=state.ttl_allocated, used=state.ttl_used, remaining=remaining),
+        ttl=_report_ttl(state),
         ttl_expiration=outcome.ttl_expiration,
         usage=usage,
         repairs=ledger.repairs(),
@@ -193,10 +191,25 @@ def make_result(
         timings=timings,
         versions=versions(),
         provider=_provider_report(shared, ledger),
-        hashes=Hashes(task=sha256(run.work.task), inputs=inputs, **shared.digests),
+        hashes=_hash_sources(run),
         configuration=shared.settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
         history=outcome.history,
     )
+
+
+def _find_scores(assessed: ExecutionPass | None) -> ConvergenceScores | None:
+    assessment = assessed.evaluation_results.convergence if assessed else None
+    return assessment.scores if assessment else None
+
+
+def _report_ttl(state: RunState) -> TTLReport:
+    remaining = max(0, state.ttl_allocated - state.ttl_used)
+    return TTLReport(allocated=state.ttl_allocated, used=state.ttl_used, remaining=remaining)
+
+
+def _hash_sources(run: Identity) -> Hashes:
+    inputs = {name: sha256(text) for name, text in sorted(run.work.inputs.items())}
+    return Hashes(task=sha256(run.work.task), inputs=inputs, **run.shared.digests)
 
 
 def find_overrun(
