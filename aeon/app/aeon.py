@@ -17,6 +17,7 @@ from aeon.config import load
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
 from aeon.config.load import read_inputs, read_task
+from aeon.config.origin import Origin
 from aeon.config.own_runs import unsealed_warnings
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError, TaskTextError
@@ -231,8 +232,7 @@ class Aeon:
         }
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
-        text_in_plan = before.task if before is not None and before.task_in_plan else None
-        in_plan = task is None or text == text_in_plan
+        in_plan = task is None or _is_of_plan(text, before)
         work = Work(text, given, dict(context) if context else None, plan, task_in_plan=in_plan)
         return Run(
             self._process,
@@ -282,3 +282,7 @@ def _as_memory(entries: Mapping[str, Any]) -> Memory:
         except (TypeError, ValueError) as error:
             raise ConfigError(f"memory: {key}: {error}", hint="Values are JSON values.") from None
     return memory
+
+
+def _is_of_plan(text: str, before: Origin | None) -> bool:
+    return before is not None and before.task_in_plan and text == before.task

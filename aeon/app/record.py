@@ -36,7 +36,7 @@ from aeon.domain.result import (
     TTLReport,
     versions,
 )
-from aeon.llm.prices import price_book
+from aeon.llm.prices import PriceBook, price_book
 from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
@@ -263,13 +263,15 @@ def _missing_tools(
     for step in state.plan.steps if state.plan else ():
         if step.tool is None or step.replaced_by is not None or step.step_id not in lacking:
             continue
-        if step.step_id in by_model and step.status == "complete":
-            outcome = "the model did the step"
-        elif step.status == "failed":
-            outcome = "the step failed"
-        else:
-            continue
-        yield _missing_tool(step, step.tool, outcome, settings, registry)
+        if outcome := _describe_outcome(step, by_model=step.step_id in by_model):
+            yield _missing_tool(step, step.tool, outcome, settings, registry)
+
+
+def _describe_outcome(step: PlanStep, *, by_model: bool) -> str:
+    """What came of a step whose tool was not there; empty while it is open."""
+    if by_model and step.status == "complete":
+        return "the model did the step"
+    return "the step failed" if step.status == "failed" else ""
 
 
 def _missing_tool(
@@ -332,24 +334,26 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
         path = str(store_in(of_multirun, store.own_backend))
     else:
         return None
+    saved = _measure_saved(session, price_book(run.shared.settings.provider))
+    return ParentRun(path=path, run_id=run_id, saved=saved, differing=session.differing)
+
+
+def _measure_saved(session: Session, prices: PriceBook) -> Saved:
     usage = sum(session.saved_usage.values(), Usage())
-    prices = price_book(run.shared.settings.provider)
     costs = [
         prices.cost(of_model, answered=model)
         for model, of_model in sorted(session.saved_usage.items())
     ]
-    saved = Saved(
+    known = [cost for cost in costs if cost is not None]
+    return Saved(
         model_calls=session.saved["model"],
         tool_calls=session.saved["tool"],
         person_answers=session.saved["person"],
-        **{
-            name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")
-        },
-        cost=None
-        if not costs or None in costs
-        else sum(cost for cost in costs if cost is not None),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        total_tokens=usage.total_tokens,
+        cost=sum(known) if known and len(known) == len(costs) else None,
     )
-    return ParentRun(path=path, run_id=run_id, saved=saved, differing=session.differing)
 
 
 def sha256(text: str) -> str:

@@ -12,7 +12,7 @@ from aeon.files.reference import load_object
 from aeon.memory.interface import Memory
 from aeon.plan.workflow.models import WorkflowStep
 from aeon.tools.registry import Tool, ToolRegistry
-from aeon.tools.settings import BuiltinSettings, ToolSettings
+from aeon.tools.settings import BuiltinSettings, McpSettings, ToolSettings
 
 Report = Callable[[str], None]
 _log = logging.getLogger(__name__)
@@ -50,26 +50,35 @@ def build(
         for name, reference in settings.functions.items():
             registry.register(_import_tool(name, reference))
         if settings.mcp is not None:
-            from aeon.tools.mcp.provider import (
-                McpTools,
-            )  # only when there are servers: it takes time to import
-
-            servers = McpTools(settings.mcp, environ)
-            registry.on_close(servers.close)
-            memory = MEMORY_TOOLS if settings.builtin else ()
-            for made in servers.tools():
-                if made.name in memory or registry.get(made.name) is not None:
-                    report(_describe_taken(made.name))
-                else:
-                    registry.register(made)
-            for problem in servers.problems():
-                report(problem)
-            registry.explain_missing_with(servers.unavailable)
-            registry.servers_down |= servers.down()
+            _start_servers(settings, settings.mcp, environ, registry, report)
     except BaseException:
         registry.close()
         raise
     return registry
+
+
+def _start_servers(
+    settings: ToolSettings,
+    of_servers: McpSettings,
+    environ: Mapping[str, str],
+    registry: ToolRegistry,
+    report: Report,
+) -> None:
+    # Only when there are servers: it takes time to import.
+    from aeon.tools.mcp.provider import McpTools
+
+    servers = McpTools(of_servers, environ)
+    registry.on_close(servers.close)
+    memory = MEMORY_TOOLS if settings.builtin else ()
+    for made in servers.tools():
+        if made.name in memory or registry.get(made.name) is not None:
+            report(_describe_taken(made.name))
+        else:
+            registry.register(made)
+    for problem in servers.problems():
+        report(problem)
+    registry.explain_missing_with(servers.unavailable)
+    registry.servers_down |= servers.down()
 
 
 def _describe_taken(name: str) -> str:

@@ -80,14 +80,13 @@ def open_dataset(path: Path, columns: BatchColumns, common: Common) -> Dataset:
     """Read a dataset through; rows have `common` where they give nothing of their own. Raises
     ConfigError for a file that is no dataset, for ids that stand twice, for a column that no row
     has, and where no row can be run."""
-    if path.suffix.lower() not in SUFFIXES or path.is_dir():
-        raise ConfigError(
-            f"dataset={path}: must be a file {', '.join(SUFFIXES)}",
-            hint="JSON Lines, CSV or Parquet.",
-        )
-    lines, missing, can_run = dict[bytes, int](), columns.named(), False
+    _require_table(path)
+    lines: dict[bytes, int] = {}
+    missing = columns.named()
+    can_run = False
     for row, names in _read(path, columns, common):
-        missing, can_run = missing - names.keys(), can_run or not row.problem
+        missing = missing - names.keys()
+        can_run = can_run or not row.problem
         name = digest(row.id)
         if name in lines:
             raise ConfigError(
@@ -102,11 +101,8 @@ def open_dataset(path: Path, columns: BatchColumns, common: Common) -> Dataset:
             f"batch.columns: no row of {path} has {', '.join(sorted(missing))}", hint=hint
         )
     if not can_run:
-        hint += (
-            " batch.columns.task=COLUMN names that of the task; task=... is one for all."
-            if names
-            else ""
-        )
+        if names:
+            hint += " batch.columns.task=COLUMN names that of the task; task=... is one for all."
         raise ConfigError(f"dataset={path}: no row can be run: {row.problem}", hint=hint)
     return Dataset(path, columns, common, len(lines), _state_of(path))
 
@@ -181,3 +177,11 @@ def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name}: must be a text, not {type(value).__name__}")
     return value
+
+
+def _require_table(path: Path) -> None:
+    if path.suffix.lower() not in SUFFIXES or path.is_dir():
+        raise ConfigError(
+            f"dataset={path}: must be a file {', '.join(SUFFIXES)}",
+            hint="JSON Lines, CSV or Parquet.",
+        )

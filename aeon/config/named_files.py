@@ -48,13 +48,23 @@ def read_texts(path: Path, data: bytes) -> list[Text]:
         seen.add(place)
         if isinstance(node, yaml.ScalarNode):
             found.append((keys, node.value))
-        elif isinstance(node, yaml.SequenceNode):
-            open_nodes += [(keys, item) for item in node.value]
-        elif isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                named = re.split(r"[./@]", key.value) if isinstance(key.value, str) else []
-                open_nodes += [((*keys, *named), value), (keys, key)]
+        else:
+            open_nodes += _list_children(keys, node)
     return found
+
+
+def _list_children(
+    keys: tuple[str, ...], node: yaml.Node
+) -> Iterator[tuple[tuple[str, ...], yaml.Node]]:
+    """The nodes below a list or a mapping, each with the keys that it stands under."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield keys, item
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            named = re.split(r"[./@]", key.value) if isinstance(key.value, str) else []
+            yield (*keys, *named), value
+            yield keys, key
 
 
 def find_named_folders(texts: Iterable[Text], folder: Path) -> Iterator[Path]:

@@ -50,6 +50,15 @@ def find_project(start: Path) -> Path | None:
     return next((folder / FILE for folder in searched if (folder / FILE).is_file()), None)
 
 
+def _find_problem(overrides: object) -> str:
+    """What is wrong with the overrides of a project file; empty for nothing."""
+    if not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
+        return "overrides must map keys to values, as in `ttl.base: 20`"
+    if "trust" in map(key_of, overrides):
+        return "trust: only the command line says whose run is trusted"
+    return ""
+
+
 def parse_project(path: Path, data: bytes) -> Project:
     """The project that a file describes whose content is `data`. Raises ConfigError for one that
     cannot be read or says something else."""
@@ -57,11 +66,7 @@ def parse_project(path: Path, data: bytes) -> Project:
     if not isinstance(values, dict) or not values.keys() <= {"config_dir", "overrides"}:
         raise ConfigError(f"{path}: must be a mapping of config_dir and overrides", hint=_HINT)
     overrides = values.get("overrides") or {}
-    if not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
-        problem = "overrides must map keys to values, as in `ttl.base: 20`"
-        raise ConfigError(f"{path}: {problem}", hint=_HINT)
-    if "trust" in map(key_of, overrides):
-        problem = "trust: only the command line says whose run is trusted"
+    if problem := _find_problem(overrides):
         raise ConfigError(f"{path}: {problem}", hint=_HINT)
     named = {"config_dir": values.get("config_dir"), **_find_folders(overrides)}
     folders = {

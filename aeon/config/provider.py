@@ -194,11 +194,7 @@ def check_endpoint(
         or_set = f", or set {endpoint.base_url_env}" if endpoint.base_url_env else ""
         hint = f"{give('base_url', 'https://HOST/v1')}{or_set}."
         raise ConfigError(f"{place}.base_url: no address for {endpoint.name}", hint=hint)
-    variables = {"api_key_env": endpoint.api_key_env} if endpoint.needs_key(environ) else {}
-    variables |= {
-        f"extra_headers_env.{header}": name for header, name in endpoint.extra_headers_env.items()
-    }
-    for key, name in variables.items():
+    for key, name in _list_needed_variables(endpoint, environ).items():
         if not environ.get(name, "").strip():
             in_file = isinstance(environ, Environment) and name in environ.withheld
             trusting = "Your .env has it: `aeon trust` lets it take effect. " if in_file else ""
@@ -207,3 +203,12 @@ def check_endpoint(
                 hint=f"{trusting}Set {name} in the environment or in a .env file; for a server that needs no key, "
                 f"{give('require_key', 'false')}; to try Aeon without a model, env=dev provider=simulated.",
             )
+
+
+def _list_needed_variables(
+    endpoint: EndpointSettings, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """The variables of the environment that an endpoint needs, by the key that names each."""
+    key = {"api_key_env": endpoint.api_key_env} if endpoint.needs_key(environ) else {}
+    headers = endpoint.extra_headers_env.items()
+    return key | {f"extra_headers_env.{header}": name for header, name in headers}

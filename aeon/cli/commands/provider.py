@@ -100,10 +100,7 @@ def verify(given: Namespace) -> int:
     """Run five small tasks in both modes, as a table, and check the answers that a program can
     check. Raises ConfigError for what is wrong before any call."""
     composition = read_composition(given)
-    for text in composition.overrides:
-        if text.startswith(_PLANLESS):
-            problem = "aeon verify runs tasks of its own, in both modes"
-            raise ConfigError(f"{problem}: leave {text.partition('=')[0]} out")
+    _refuse_tasks(composition.overrides)
     settings = {
         mode: compose_settings(composition.with_overrides((*composition.overrides, f"mode={mode}")))
         for mode in MODES
@@ -117,6 +114,17 @@ def verify(given: Namespace) -> int:
         put(_describe_run(run))
         done.append(run)
     put(fit_rows(f"\n{LEGEND}\n{_describe_all(done)}", 2))
+    return _find_status(done)
+
+
+def _refuse_tasks(overrides: Sequence[str]) -> None:
+    for text in overrides:
+        if text.startswith(_PLANLESS):
+            problem = "aeon verify runs tasks of its own, in both modes"
+            raise ConfigError(f"{problem}: leave {text.partition('=')[0]} out")
+
+
+def _find_status(done: Sequence[Verified]) -> int:
     if not all(run.works for run in done):
         return FAILED
     is_wrong = any(run.is_right is False for run in done)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -116,10 +116,7 @@ def _size(number: float) -> str:
 def prune(given: Namespace) -> int:
     """Remove runs. Raises ConfigError for bad usage, and when nobody can be asked."""
     folder = _find_folder(given.dir)
-    bounds = [number for number in (given.keep, given.older_than) if number is not None]
-    if not bounds or min(bounds) < 0:
-        hint = "`aeon runs prune --keep 20`, or `--older-than 30` (days)"
-        raise ConfigError("which runs may go?", hint=hint)
+    _require_bounds(given.keep, given.older_than)
     days = min(given.older_than or 0, _MOST_DAYS)
     removed = _find_removable(find_runs(folder), given.keep or 0, days)
     if not removed:
@@ -135,13 +132,19 @@ def prune(given: Namespace) -> int:
     return DONE
 
 
+def _require_bounds(*given: int | None) -> None:
+    bounds = [number for number in given if number is not None]
+    if not bounds or min(bounds) < 0:
+        hint = "`aeon runs prune --keep 20`, or `--older-than 30` (days)"
+        raise ConfigError("which runs may go?", hint=hint)
+
+
 def _find_removable(found: Sequence[Listed], keep: int, days: int) -> list[Listed]:
     """The runs beyond the newest ones, older than so many days, that no program writes to and that
     no run which was stopped stands on."""
     before = datetime.now(UTC) - timedelta(days=days)
     old = [run for run in found[keep:] if run.started <= before and not run.may_go_on]
-    stopped = [run for run in found if run not in old and (run.is_resumable or run.may_go_on)]
-    needed = {path for run in stopped for path in run.stands_on}
+    needed = _find_needed(run for run in found if run not in old)
     return [run for run in old if run.directory not in needed]
 
 
@@ -165,3 +168,9 @@ def _remove(run: Listed, folder: Path) -> None:
     if own:
         place = relative_to_here(run.directory)
         warn(f"{place} stays, for what is not of the run: {one_line(own[0].name)}")
+
+
+def _find_needed(remaining: Iterable[Listed]) -> set[Path]:
+    """The runs that those which were stopped, and may go on, stand on."""
+    stopped = (run for run in remaining if run.is_resumable or run.may_go_on)
+    return {path for run in stopped for path in run.stands_on}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
         excluded = f"{_EXCLUDED}=[{','.join(map(quote, constant))}]"
         given = given.with_overrides((*given.overrides, excluded))
     planned = hydra_private.sweep_jobs(given, whole)
-    # Other sweepers do not say before how many jobs they will draw.
-    os.environ[JOB_DIGITS] = str(len(str(max(len(planned) - 1, 0))) if planned else 2)
+    os.environ[JOB_DIGITS] = str(_count_digits(planned))
     if sys.stderr.isatty():
         say(f"Checking {count_noun(len(planned), 'job')} ...")
     added |= _check(given, planned, settings.sweep)
@@ -204,3 +203,8 @@ def sweep_job(trusted: Sequence[Pinned], cfg: DictConfig) -> Any:
     if status == INTERRUPTED:
         raise KeyboardInterrupt
     return objective_of(directory, cfg.sweep.objective, status)
+
+
+def _count_digits(planned: Sized) -> int:
+    """The digits of the numbers of jobs; 2 for sweepers that do not say before how many they will draw."""
+    return len(str(len(planned) - 1)) if planned else 2

@@ -4,7 +4,7 @@ imported."""
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from aeon.cli.syntax.commands import COMMANDS, SHELLS, TEXTS, find_command, make_parser
@@ -42,11 +42,7 @@ def list_candidates(words: Sequence[str]) -> list[str]:
     name = find_command(before)
     parser = make_parser(name)
     values = parser.known_values
-    offered = [*_list_names(before, name), *values]
-    if name == "docs":
-        offered += list_pages()
-    if name == "schema":
-        offered += groups()
+    offered = [*_list_names(before, name), *values, *_list_subjects(name)]
     if typed:
         offered += parser.list_forms()
     expects_value = bool(values) and len(before) == len(name.split())
@@ -86,3 +82,10 @@ def _list_top_keys(options: Iterable[str], own: Sequence[Path]) -> Iterator[str]
         if "." not in entry.path and entry.path not in groups_and_keys:
             groups_and_keys[entry.path] = None
             yield f"{entry.path}="
+
+
+def _list_subjects(name: str) -> Collection[str]:
+    """What a command may be asked about."""
+    if name == "docs":
+        return list_pages()
+    return groups() if name == "schema" else ()
