@@ -30,6 +30,8 @@ ANSWERED = CallAnswered(
 @pytest.fixture(autouse=True)
 def usual_collection() -> Iterator[None]:
     threshold = gc.get_threshold()
+    # A run in this process, of another test, may have left its own.
+    gc.unfreeze()
     yield
     gc.set_threshold(*threshold)
     gc.unfreeze()
