@@ -158,7 +158,6 @@ def make_result(
     reason = outcome.termination_reason
     assessment = state.assessment
     assessed = latest_assessed(state.passes)
-    left = _steps_left(state.plan)
     usage = ledger.usage()
     return RunResult(
         run_id=run.run_id,
@@ -172,6 +171,7 @@ def make_result(
         error=outcome.error,
         scores=_find_scores(assessed),
         assessed_pass=assessed.pass_number if assessed else None,
+        checks=outcome.checks,
         reason_codes=assessment.reason_codes if assessment else (),
         explanation=assessment.explanation if assessment else "",
         best_pass=outcome.best_pass,
@@ -184,8 +184,8 @@ def make_result(
         follow_up_questions=state.plan.questions if state.plan else (),
         refused_actions=state.refused,
         degraded=find_degraded(state, shared.settings.tools, shared.registry),
-        steps_left=left,
-        unusable_steps=_unusable_steps(left, session),
+        steps_left=_steps_left(state.plan),
+        unusable_steps=_unusable_steps(state.plan, session),
         unusable_calls=tuple(sorted(session.unusable_calls)),
         self_judged=not shared.synthetic and _is_self_judged(ledger.models()),
         timings=timings,
@@ -232,9 +232,9 @@ def _steps_left(plan: Plan | None) -> dict[str, StepState]:
     return {step_id: state for step_id, state in states.items() if state not in done}
 
 
-def _unusable_steps(left: Mapping[str, StepState], session: Session) -> tuple[str, ...]:
-    """The steps, among those `left`, that failed since a model's answer could not be used."""
-    failed = [step for step, state in left.items() if state == "failed"]
+def _unusable_steps(plan: Plan | None, session: Session) -> tuple[str, ...]:
+    """The steps that failed since a model's answer could not be used."""
+    failed = [step for step, state in _steps_left(plan).items() if state == "failed"]
     return tuple(step for step in failed if step in session.unusable_steps)
 
 

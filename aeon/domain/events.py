@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, dataclass_transform
 
 from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.checks import CheckOutcome, ToolResult
 from aeon.domain.history import Advisory, ProfileTransition
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementRecord, RepairRecord
 from aeon.domain.report import SemanticValidationReport
 from aeon.domain.request import CallSite, LLMRequest, Usage
-from aeon.domain.tool_result import ToolResult
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -210,6 +210,13 @@ class Validated(Event):
     pass_number: int
     cycle: int
     report: SemanticValidationReport
+
+
+class ChecksDone(Event):
+    """The checks have been run on the answer of a pass."""
+
+    pass_number: int
+    checks: tuple[CheckOutcome, ...]
 
 
 class Assessed(Event):

@@ -15,12 +15,12 @@ from aeon.domain.assessment import (
     SpentReason,
     TTLExpirationResponse,
 )
+from aeon.domain.checks import CheckOutcome, ToolResult
 from aeon.domain.graph import answer_text
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, RepairRecord
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
-from aeon.domain.tool_result import ToolResult
 from aeon.domain.values import Frame, Value, as_frame, as_html, as_text
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
@@ -88,10 +88,12 @@ class ProfileTransition(Value):
 
 
 class EvaluationResults(Value):
-    """What evaluating a pass gave; None where it was not reached or not available."""
+    """What evaluating a pass gave; None where it was not reached or not available. `checks` are those
+    of the pass's answer, in the order of their names in the configuration."""
 
     validation_report: SemanticValidationReport | None = None
     convergence: ConvergenceAssessment | None = None
+    checks: tuple[CheckOutcome, ...] = ()
 
 
 class Timing(Value):
@@ -299,9 +301,10 @@ class RunError(Value):
 
 
 class Outcome(Value):
-    """What the kernel gives back."""
+    """What the kernel gives back. `checks` are those of the answer."""
 
     answer: str
+    checks: tuple[CheckOutcome, ...] = ()
     converged: bool
     termination_reason: TerminationReason
     history: ExecutionHistory

@@ -16,6 +16,7 @@ from aeon.domain.assessment import (
     TTLExpirationResponse,
     TTLExpiredMetadata,
 )
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import AeonError
 from aeon.domain.events import RunFinished
 from aeon.domain.graph import current_outputs
@@ -48,6 +49,12 @@ def final_answer(state: RunState) -> str:
     what there is."""
     latest = latest_complete(state.passes)
     return state.answer if latest is None or latest.taskprofile is None else latest.answer
+
+
+def final_checks(passes: Sequence[ExecutionPass]) -> tuple[CheckOutcome, ...]:
+    """What the checks found on the answer that `final_answer` gives."""
+    latest = latest_complete(passes)
+    return latest.evaluation_results.checks if latest else ()
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
@@ -192,6 +199,7 @@ def build_outcome(
     )
     return history.Outcome(
         answer=answer,
+        checks=final_checks(state.passes),
         converged=converged,
         termination_reason=reason,
         history=whole_history,

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpirationResponse
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion, StepState
 from aeon.domain.refinement import RefusedAction, RepairRecord
@@ -166,7 +167,7 @@ class RunResult(Value):
     since a model's answer could not be used, `unusable_calls` the names of all calls with such
     answers: resumed, a run that did not end well asks for these again; `overrun` is None unless the
     cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also judged
-    it."""
+    it. `checks` are what the checks found on this answer."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str
@@ -180,6 +181,7 @@ class RunResult(Value):
     error: RunError | None = None
     scores: ConvergenceScores | None = None
     assessed_pass: int | None = None
+    checks: tuple[CheckOutcome, ...] = ()
     reason_codes: tuple[str, ...] = ()
     explanation: str = ""
     best_pass: BestPass | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from aeon.domain.checks import ToolResult
 from aeon.domain.events import CallAnswered, Event, Recorded, RepairFinished, ToolCalled
 from aeon.domain.history import LLMOutput
 from aeon.domain.refinement import RepairRecord
-from aeon.domain.tool_result import ToolResult
 
 
 class _Answer(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aeon.domain.checks import ToolResult
 from aeon.domain.errors import AeonError, LLMError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
-from aeon.domain.tool_result import ToolResult
 from aeon.plan.transitions import fail_step, finish_step
 from aeon.plan.workflow.references import CutOutput
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events as e
+from aeon.domain.checks import ToolResult
 from aeon.domain.errors import ArtefactError
 from aeon.domain.plan import Plan
 from aeon.domain.request import ReasoningMode, Usage
-from aeon.domain.tool_result import ToolResult
 from aeon.domain.values import Value
 from aeon.observability.artefacts import replace_file
 from aeon.observability.event_log import Journal

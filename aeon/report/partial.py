@@ -14,6 +14,7 @@ import pydantic
 from aeon.config.origin import FILE
 from aeon.config.settings import Settings
 from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import ArtefactError
 from aeon.domain.graph import answer_text
 from aeon.domain.history import (
@@ -183,6 +184,7 @@ def _each(events: Iterable[Line], name: str) -> Iterator[Any]:
     field = {
         "advisory_raised": "advisory",
         "validated": "report",
+        "checks_done": "checks",
         "assessed": "assessment",
         "refined": "refinement",
         "plan_made": "plan",
@@ -301,9 +303,13 @@ def _evaluation(lines: Sequence[Line]) -> EvaluationResults:
         for one in _each(lines, "validated")
     ]
     assessments = [ConvergenceAssessment.model_validate(one) for one in _each(lines, "assessed")]
+    checked = [
+        tuple(map(CheckOutcome.model_validate, found)) for found in _each(lines, "checks_done")
+    ]
     return EvaluationResults(
         validation_report=reports[-1] if reports else None,
         convergence=assessments[-1] if assessments else None,
+        checks=checked[-1] if checked else (),
     )
 
 

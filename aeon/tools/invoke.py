@@ -12,7 +12,7 @@ from contextvars import copy_context
 from fnmatch import fnmatchcase
 from typing import Any
 
-from aeon.domain.tool_result import ToolErrorKind, ToolResult
+from aeon.domain.checks import ToolErrorKind, ToolResult
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.files.text import TOO_DEEP, is_too_deep
 from aeon.schema.validators import FieldError, find_errors

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError as PydanticError
 
+from aeon.domain.checks import ToolResult
 from aeon.domain.errors import StopRequested, StoreFailed
 from aeon.domain.request import current_site
-from aeon.domain.tool_result import ToolResult
 from aeon.store.models import CallPath, Kind, StoreRequest
 from aeon.store.session import Session
 from aeon.tools.invoke import ToolInvoker, read_arguments

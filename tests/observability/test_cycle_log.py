@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from aeon.domain import events as e
+from aeon.domain.checks import ToolResult
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.request import CallSite, Usage
-from aeon.domain.tool_result import ToolResult
 from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import CycleLog, plan_at
 from aeon.plan.transitions import abandon_step

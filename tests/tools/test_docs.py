@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from aeon.app.tools import BUILTIN, MEMORY_TOOLS, build
-from aeon.domain.tool_result import ToolErrorKind
+from aeon.domain.checks import ToolErrorKind
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from aeon.domain.checks import ToolResult
 from aeon.domain.errors import ConfigError
-from aeon.domain.tool_result import ToolResult
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aeon.domain.tool_result import ToolResult
+from aeon.domain.checks import ToolResult
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings

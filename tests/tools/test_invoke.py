@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from aeon.domain.checks import ToolResult
 from aeon.domain.errors import SchemaFileError
-from aeon.domain.tool_result import ToolResult
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ApprovalRequest, Approve, Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings

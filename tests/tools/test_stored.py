@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from aeon.domain.checks import ToolResult
 from aeon.domain.errors import StopRequested, StoreFailed, StoreMiss
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import CallSite, at_site
-from aeon.domain.tool_result import ToolResult
 from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.opening import open_session, open_source
 from aeon.store.session import Session, store_answers_of

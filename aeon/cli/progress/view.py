@@ -9,9 +9,9 @@ from typing import Any
 
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
+from aeon.domain.checks import ToolResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
-from aeon.domain.tool_result import ToolResult
 from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.watching import Piece, Waiting
 from aeon.store.cassette import Provenance

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from aeon.domain import events as e
+from aeon.domain.checks import ToolErrorKind, ToolResult
 from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan, PlanStep, renumber_steps
 from aeon.domain.request import CallSite
-from aeon.domain.tool_result import ToolErrorKind, ToolResult
 from tests.cli.progress.test_progress import Terminal, drawn, seen, shown_by
 from tests.observability.support import Story
 

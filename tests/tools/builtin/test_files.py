@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aeon.domain.tool_result import ToolResult
+from aeon.domain.checks import ToolResult
 from aeon.tools.builtin.files import SECRET_NAMES, file_tools
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from aeon.domain.tool_result import ToolResult
+from aeon.domain.checks import ToolResult
 from aeon.tools.builtin.http_get import http_get_tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry

@@ -1,0 +1,32 @@
+"""What checks found on an answer, and where a run says it."""
+
+from __future__ import annotations
+
+from aeon.domain.checks import CheckOutcome, count_passed, find_failed_codes, weight_passed
+from aeon.domain.history import EvaluationResults
+from aeon.domain.outcome import final_checks
+from tests.domain.test_outcome import a_pass
+
+PASSED = CheckOutcome(name="short", type="word-count", passed=True, weight=2)
+FAILED = CheckOutcome(name="tests", type="command", passed=False, feedback="1 failed")
+ADVICE = CheckOutcome(name="polite", type="icontains", passed=False, required=False)
+
+
+def test_a_required_check_that_failed_is_a_reason_not_to_converge():
+    assert find_failed_codes((PASSED, FAILED, ADVICE)) == ("tests",)
+
+
+def test_checks_are_counted_and_weighed():
+    assert count_passed((PASSED, FAILED, ADVICE)) == "1 of 3"
+    assert weight_passed((PASSED, FAILED, ADVICE)) == 2
+
+
+def test_the_checks_of_a_run_are_those_of_its_answer():
+    passes = (
+        a_pass(0),
+        a_pass(1, evaluation_results=EvaluationResults(checks=(FAILED,))),
+        a_pass(2, evaluation_results=EvaluationResults(checks=(PASSED,))),
+        a_pass(3, complete=False),
+    )
+    assert final_checks(passes) == (PASSED,)
+    assert final_checks(()) == ()
