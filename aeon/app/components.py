@@ -12,9 +12,9 @@ from aeon.app import tools
 from aeon.app.process import Process
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.request import LLMAdapter
+from aeon.execution.event_stream import EventStream
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
-from aeon.kernel.event_stream import EventStream
 from aeon.llm.roles import parameters_for
 from aeon.memory.run_memory import RunMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner

@@ -24,8 +24,8 @@ from aeon.domain.profile import DEFAULT_PROFILE
 from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
+from aeon.execution.event_stream import EventStream
 from aeon.execution.worker import Situation, StepWorker
-from aeon.kernel.event_stream import EventStream
 from aeon.llm.prompts import PromptLibrary, show_path
 from aeon.llm.protocols import close
 from aeon.memory.run_memory import RunMemory

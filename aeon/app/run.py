@@ -22,10 +22,10 @@ from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan
 from aeon.domain.result import RunResult, Timings
+from aeon.execution.event_stream import EventStream
 from aeon.files.secret_forms import mask
 from aeon.files.text import IN_RUN, create_like_folder
 from aeon.kernel.budget import TTLExpired
-from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
 from aeon.llm.protocols import close

@@ -14,7 +14,7 @@ from aeon.config.settings import Settings
 from aeon.domain.events import RunFinished
 from aeon.domain.request import LLMAdapter
 from aeon.domain.result import SIMULATED_LINE
-from aeon.kernel.event_stream import EventStream
+from aeon.execution.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.llm.stack import build as stack

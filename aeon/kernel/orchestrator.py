@@ -9,11 +9,11 @@ from typing import Any
 from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
+from aeon.execution.event_stream import EventStream
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
 from aeon.kernel.evaluation import Evaluation
-from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import Batches
 from aeon.kernel.loop import Loop
 from aeon.kernel.run import OpenRun

@@ -12,12 +12,12 @@ from aeon.domain.history import Advisory, AdvisoryKind, Phase, PhaseRecord, RunS
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
 from aeon.execution.answers import AnswerCollector
+from aeon.execution.event_stream import EventStream
 from aeon.execution.recorder import OpenPass, OpenPhase
 from aeon.execution.stopwatch import Stopwatch
 from aeon.execution.threads import Workers, as_done
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.control import RunControl
-from aeon.kernel.event_stream import EventStream
 from aeon.kernel.settings import RunOptions
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.transitions import cut_off

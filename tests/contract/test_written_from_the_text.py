@@ -16,9 +16,9 @@ from aeon.domain.plan import Plan, PlanStep, Subplan
 from aeon.domain.profile import TaskProfile
 from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import SemanticValidationReport
+from aeon.execution.event_stream import EventStream
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
-from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.supervisor.structured import StructuredCaller
 from tests.support.scripted_model import ScriptedModel, blocked, worked

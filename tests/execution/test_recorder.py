@@ -12,10 +12,10 @@ from aeon.domain.history import ExecutionPass, RunState, StepResult
 from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.domain.refinement import RefinementAction, RefinementRecord
+from aeon.execution.event_stream import EventStream
 from aeon.execution.recorder import OpenPass
 from aeon.execution.stopwatch import Stopwatch
 from aeon.kernel.control import RunControl
-from aeon.kernel.event_stream import EventStream
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from tests.plan.builders import done, plan_of, step

@@ -11,10 +11,10 @@ from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain import events
 from aeon.domain.history import Outcome
 from aeon.domain.request import LLMAdapter
+from aeon.execution.event_stream import EventStream
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
-from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory

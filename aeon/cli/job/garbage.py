@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 
 from aeon.domain.events import CallAnswered, Recorded
-from aeon.kernel.event_stream import EventStream
+from aeon.execution.event_stream import EventStream
 
 _AT_START = 200_000
 _AFTERWARDS = 50_000

@@ -10,7 +10,7 @@ import pytest
 from aeon.cli.job.garbage import put_off_collection, resume_at_first_answer
 from aeon.domain.events import CallAnswered, RunStarted
 from aeon.domain.request import CallSite, Usage
-from aeon.kernel.event_stream import EventStream
+from aeon.execution.event_stream import EventStream
 from tests.support.requests import request
 
 STARTED = RunStarted(run_id="r", task="t", provider="p", synthetic=False)

@@ -1,0 +1,50 @@
+"""Which of two answers is better: asked of the grader, who learns nothing of how either was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aeon.domain.comparison import AnswerComparison, Preferred, settle_comparison
+from aeon.supervisor.structured import StructuredCaller
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An answer to compare, with what checks found about it, as prompts show it."""
+
+    text: str
+    checks: Sequence[Mapping[str, Any]] = ()
+
+
+class Comparer:
+    """Asks the grader which of two answers is better. May be used from many threads."""
+
+    def __init__(self, structured: StructuredCaller) -> None:
+        self._structured = structured
+
+    def prefer(self, task: str, first: Candidate, second: Candidate) -> Preferred:
+        """The better of two answers, shown in this order; one call. Raises LLMError,
+        ValidationError for an answer that cannot be repaired."""
+        return self._structured.call(
+            "comparison",
+            {"task": task, "first": first, "second": second},
+            lambda answer: Preferred(better=answer["better"], explanation=answer["explanation"]),
+            role="grader",
+        )
+
+    def questions(
+        self, task: str, earlier: Candidate, later: Candidate
+    ) -> tuple[Callable[[], Preferred], Callable[[], Preferred]]:
+        """The two calls of a comparison in both orders, as `settle_comparison` takes their answers;
+        each is one LLM cycle."""
+        return (
+            lambda: self.prefer(task, earlier, later),
+            lambda: self.prefer(task, later, earlier),
+        )
+
+    def compare(self, task: str, earlier: Candidate, later: Candidate) -> AnswerComparison:
+        """A later answer against an earlier one, in both orders; two calls. Raises as `prefer`."""
+        later_second, later_first = self.questions(task, earlier, later)
+        return settle_comparison(later_second(), later_first())
