@@ -38,17 +38,20 @@ from aeon.llm.template_work import (
     STEPS_OF_A_CALL,
     CountedWork,
     TooMuchWork,
+    add_characters,
     add_steps,
     begin_rendering,
     check_characters,
     check_filled,
     check_method,
+    check_shown,
 )
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
 _MOST_REMEMBERED = 2_000
 _MOST_EXPONENT = 1_000
+_MOST_BITS = 13_287  # of a number of 4,000 digits; Python makes no text of many more
 _WIDE = re.compile(r"\d{4}|\*")
 _UNBOUNDED = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "translate"})
 _UNBOUNDED_FILTERS = ("center", "urlize", "wordwrap", "xmlattr")
@@ -134,15 +137,28 @@ def _check_operation(operator: str, left: Any, right: Any) -> None:
     sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
     numbers = [each for each in (left, right) if isinstance(each, int)]
     match operator:
-        case "*" if sum(sizes) * max(numbers, default=0) > MOST_CHARACTERS:
-            raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
-        case "+":
-            check_characters(sum(sizes))
-        case "**" if max(map(abs, numbers), default=0) > _MOST_EXPONENT:
-            raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
+        case "*" if sizes:
+            _check_repeated(sum(sizes) * max(numbers, default=0))
+        case "+" if sizes:
+            add_characters(sum(sizes))
         case "%" if isinstance(left, str):
             _check_widths(left)
             check_filled(left, _list_filled(right))
+        case "*" | "**":
+            _check_numbers(operator, numbers)
+
+
+def _check_numbers(operator: str, numbers: Sequence[int]) -> None:
+    if operator == "**" and max(map(abs, numbers), default=0) > _MOST_EXPONENT:
+        raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
+    if sum(number.bit_length() for number in numbers) > _MOST_BITS:
+        raise ValueError("a product has at most 4,000 digits")
+
+
+def _check_repeated(size: int) -> None:
+    if size > MOST_CHARACTERS:
+        raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
+    add_characters(size)
 
 
 def _check_widths(text: str) -> None:
@@ -169,6 +185,12 @@ def _format(text: str, *values: Any, **named: Any) -> str:
     return do_format(text, *values, **named)
 
 
+def _fence(value: Any, label: str, **attributes: Any) -> str:
+    if not attributes:
+        return fence(value, label)
+    return fence(value, label, **check_shown(attributes))
+
+
 def _join(pieces: Iterable[str]) -> str:
     """The text of a template or a part of one. Raises TooMuchWork."""
     joined = []
@@ -187,6 +209,12 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         _check_operation(operator, left, right)
         return super().call_binop(context, operator, left, right)
+
+    def call_filter(self, name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """A filter that another one is given by its name."""
+        made = super().call_filter(name, check_shown(value), *args, **kwargs)
+        add_characters(len(made) if isinstance(made, str) else 0)
+        return made
 
     def call(self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         add_steps(STEPS_OF_A_CALL)
@@ -220,12 +248,12 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
 
 
 ENVIRONMENT: Environment = _PromptEnvironment(
-    undefined=StrictUndefined, auto_reload=False, **_FORMAT
+    undefined=StrictUndefined, auto_reload=False, finalize=check_shown, **_FORMAT
 )
 """Sandboxed, and its templates render equal values to equal text. Each library has its own
 overlay."""
 ENVIRONMENT.filters.update(FILTERS)
-ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines, format=_format)
+ENVIRONMENT.filters.update(fence=_fence, json=to_json, json_lines=to_json_lines, format=_format)
 ENVIRONMENT.globals.pop("lipsum")
 for _name in ("random", *_UNBOUNDED_FILTERS):
     ENVIRONMENT.filters.pop(_name)

@@ -3,14 +3,16 @@ with its cap."""
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jinja2 import nodes, pass_context
-from jinja2.filters import do_batch, do_indent, do_join, do_map, do_replace, do_slice
+from jinja2.filters import do_batch, do_indent, do_join, do_map, do_replace, do_slice, do_tojson
 from jinja2.runtime import Context
+from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 MOST_CHARACTERS = 20_000_000
@@ -22,8 +24,15 @@ STEPS_OF_A_CALL = 10
 MOST_SECONDS = 60.0
 _LONG_LOOP = 1_000
 _CHARACTERS_OF_A_STEP = 1_000
+_MADE_OF_A_STEP = 100
+_CHARACTERS_OF_AN_ITEM = 3
 _MOST_OF_A_NUMBER = 100_000
 _SIZED = (dict, list, tuple, range)
+# They choose or arrange items; the other filters make a text of what they are given.
+_OF_ITEMS = re.compile(
+    r"attr|batch|count|d|default|dictsort|first|groupby|items|join|last|length|list|map|max|min"
+    r"|reject|rejectattr|reverse|select|selectattr|slice|sort|sum|unique"
+)
 
 
 class TooMuchWork(Exception):
@@ -60,11 +69,48 @@ def check_characters(size: int) -> None:
         raise TooMuchWork(f"the text has more than {MOST_CHARACTERS:,} characters")
 
 
+def add_characters(size: int) -> None:
+    """Count the characters or items of what is made, which the template may keep. Raises
+    TooMuchWork."""
+    check_characters(size)
+    add_steps(size // _MADE_OF_A_STEP)
+
+
+def check_shown(value: Any) -> Any:
+    """The value, of which a text is made. Raises TooMuchWork for a collection that would make too
+    long a one."""
+    if isinstance(value, Collection | Namespace) and not isinstance(value, str):
+        _measure(value)
+    return value
+
+
+def _measure(value: Any) -> int:
+    """About the characters of a value as text. Raises TooMuchWork for too many."""
+    total = 0
+    open_values = [value]
+    while open_values:
+        each = open_values.pop()
+        inner = _list_shown(each)
+        total += len(each) if isinstance(each, str) else _CHARACTERS_OF_AN_ITEM
+        check_characters(total + len(inner) * _CHARACTERS_OF_AN_ITEM)
+        open_values += inner
+        open_values += inner.values() if isinstance(inner, Mapping) else ()
+    return total
+
+
+def _list_shown(value: Any) -> Collection[Any]:
+    """What is shown within a value."""
+    if isinstance(value, Namespace):
+        raise TooMuchWork("a namespace is no text; render its members")
+    is_shown_whole = isinstance(value, str | bytes | range)
+    return value if isinstance(value, Collection) and not is_shown_whole else ()
+
+
 def check_filled(text: str, values: Iterable[Any]) -> None:
     """Raise TooMuchWork for a format that would make too long a text of values: each of its places may take the
     longest."""
     places = text.count("%") + text.count("{")
-    check_characters(len(text) + places * max(map(_size, values), default=0))
+    add_characters(len(text) + places * max(map(_measure, values), default=0))
 
 
 def check_method(method: Any, arguments: tuple[Any, ...]) -> None:
@@ -72,10 +118,11 @@ def check_method(method: Any, arguments: tuple[Any, ...]) -> None:
     text = getattr(method, "__self__", None)
     if not isinstance(text, str):
         return
+    add_characters(len(text))
     if method.__name__ == "replace" and len(arguments) > 1:
         _check_replaced(text, *arguments[:2])
     if method.__name__ == "join" and arguments and isinstance(arguments[0], list | tuple):
-        check_characters(sum(len(text) + _size(each) for each in arguments[0]))
+        add_characters(len(text) * len(arguments[0]) + _measure(arguments[0]))
 
 
 class CountedWork(NodeTransformer):
@@ -92,7 +139,8 @@ class CountedWork(NodeTransformer):
         """A filter of what is counted."""
         self.generic_visit(node)
         if node.node is not None and not isinstance(node.node, nodes.Const):
-            node.node = _add_filter(node.node, "_of_filter")
+            is_of_items = _OF_ITEMS.fullmatch(node.name)
+            node.node = _add_filter(node.node, "_of_filter" if is_of_items else "_of_text")
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
@@ -143,9 +191,14 @@ def _of_filter(_: Context, value: Any) -> Any:
 
 
 @pass_context
+def _of_text(context: Context, value: Any) -> Any:
+    return _of_filter(context, check_shown(value))
+
+
+@pass_context
 def _concatenate(_: Context, parts: tuple[Any, ...]) -> str:
-    texts = [each if isinstance(each, str) else str(each) for each in parts]
-    check_characters(sum(map(len, texts)))
+    texts = [each if isinstance(each, str) else str(check_shown(each)) for each in parts]
+    add_characters(sum(map(len, texts)))
     return "".join(texts)
 
 
@@ -153,7 +206,7 @@ def _concatenate(_: Context, parts: tuple[Any, ...]) -> str:
 def _join(context: Context, value: Iterable[Any], d: str = "", attribute: Any = None) -> Any:
     chosen = value if attribute is None else do_map(context, value, attribute=attribute)
     items = list(chosen)
-    check_characters(sum(len(d) + _size(each) for each in items))
+    add_characters(len(d) * len(items) + _measure(items))
     return do_join(context.eval_ctx, items, d)
 
 
@@ -167,37 +220,44 @@ def _replace(context: Context, s: Any, old: str, new: str, count: int | None = N
 def _sum(context: Context, iterable: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
     chosen = iterable if attribute is None else do_map(context, iterable, attribute=attribute)
     items = list(chosen)
-    check_characters(sum(len(each) for each in items if isinstance(each, list | tuple)))
+    add_characters(sum(len(each) for each in items if isinstance(each, list | tuple)))
     return sum(items, start)
 
 
 def _indent(s: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
     size = width if isinstance(width, int) else len(width)
-    check_characters(len(s) + size * (1 + str(s).count("\n")))
+    add_characters(len(s) + size * (1 + str(s).count("\n")))
     return do_indent(s, width, first, blank)
+
+
+@pass_context
+def _to_json(context: Context, value: Any, indent: int | None = None) -> Any:
+    _check_number(indent or 0)
+    return do_tojson(context.eval_ctx, value, indent)
 
 
 def _of_limited_number(work: Callable[..., Any]) -> Callable[..., Any]:
     def check_number(value: Any, number: int, fill_with: Any = None) -> Any:
-        if number > _MOST_OF_A_NUMBER:
-            raise TooMuchWork(f"a filter is given a number of more than {_MOST_OF_A_NUMBER:,}")
+        _check_number(number)
         return work(value, number, fill_with)
 
     return check_number
 
 
+def _check_number(number: int) -> None:
+    if number > _MOST_OF_A_NUMBER:
+        raise TooMuchWork(f"a filter is given a number of more than {_MOST_OF_A_NUMBER:,}")
+
+
 def _check_replaced(text: str, old: Any, new: Any) -> None:
     times = len(text) + 1 if not old else text.count(str(old))
-    check_characters(len(text) + times * len(str(new)))
-
-
-def _size(value: Any) -> int:
-    return len(value) if isinstance(value, str) else 1
+    add_characters(len(text) + times * _measure(new))
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "_of_loop": _of_loop,
     "_of_filter": _of_filter,
+    "_of_text": _of_text,
     "_joined": _concatenate,
     "batch": _of_limited_number(do_batch),
     "indent": _indent,
@@ -205,6 +265,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "replace": _replace,
     "sum": _sum,
     "slice": _of_limited_number(do_slice),
+    "tojson": _to_json,
 }
 """Filters of Jinja that could make texts of any length, each with its cap, and those that
 `CountedWork` puts in."""

@@ -291,6 +291,21 @@ def test_templates_are_sandboxed(make_set: MakeSet, text: str) -> None:
         ("{{ ('x ' * 99999) | wordwrap(1, wrapstring=task) }}", "wordwrap"),
         ("{{ ('a.de ' * 99999) | urlize(target=task) }}", "urlize"),
         ("{{ ([[1] * 99999] * 999) | sum(start=[]) }}", "more than 20,000,000 characters"),
+        ("{{ [task] * 50000 }}", "more than 20,000,000 characters"),
+        ("{{ ([task] * 50000) ~ '' }}", "more than 20,000,000 characters"),
+        ("{{ ([task] * 50000) | string }}", "more than 20,000,000 characters"),
+        ("{{ ([task] * 50000) | upper }}", "more than 20,000,000 characters"),
+        ("{{ {'a': [task] * 50000} | urlencode }}", "more than 20,000,000 characters"),
+        ("{{ [[task] * 50000] | join }}", "more than 20,000,000 characters"),
+        ("{{ [[task] * 50000] | map('string') | list }}", "more than 20,000,000 characters"),
+        ("{{ [[[task] * 999] * 999] * 9 }}", "more than 20,000,000 characters"),
+        ("{{ '%s' % ([task] * 50000,) }}", "more than 20,000,000 characters"),
+        ("{{ '{}'.format([task] * 50000) }}", "more than 20,000,000 characters"),
+        ("{{ 'x' | replace('x', [task] * 50000) }}", "more than 20,000,000 characters"),
+        ("{{ 'x' | fence('a', b=[task] * 50000) }}", "more than 20,000,000 characters"),
+        ("{{ [1] | tojson(indent=99999999) }}", "a number of more than 100,000"),
+        ("{% set n = namespace(x=[task] * 50000) %}{{ n }}", "render its members"),
+        ("{{ 10 ** 1000 * 10 ** 1000 * 10 ** 1000 * 10 ** 1000 * 10 }}", "4,000 digits"),
     ],
 )
 def test_a_template_cannot_fill_the_memory(make_set: MakeSet, text: str, said: str) -> None:
@@ -331,6 +346,22 @@ def test_a_rendering_has_a_time_that_it_may_take(
     library = PromptLibrary(make_set(plan__system="", plan__user=text), "mine")
     with pytest.raises(PromptError, match="takes more than -1 seconds"):
         library.render("plan", {"task": "x"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% for i in range(9999) %}{% set n.x = n.x + [task * 9999] %}{% endfor %}",
+        "{% for i in range(9999) %}{% set n.x = n.x + [long ~ i] %}{% endfor %}",
+        "{% for i in range(9999) %}{% set n.x = n.x + [long.upper()] %}{% endfor %}",
+        "{% set n.x = range(9999) | map('replace', '1', long) | list %}",
+    ],
+)
+def test_what_a_rendering_keeps_is_bounded_too(make_set: MakeSet, text: str) -> None:
+    begin = "{% set long = task * 999 %}{% set n = namespace(x=[]) %}"
+    library = PromptLibrary(make_set(plan__system="", plan__user=begin + text), "mine")
+    with pytest.raises(PromptError, match="more than 1,000,000 steps"):
+        library.render("plan", {"task": "x" * 1_000})
 
 
 @pytest.mark.parametrize(
