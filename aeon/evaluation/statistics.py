@@ -1,0 +1,132 @@
+"""What a few rows tell of all rows: intervals, exact tests, and how many rows would decide. Pure
+functions of the standard library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from random import Random
+from statistics import NormalDist, fmean, variance
+from typing import NamedTuple
+
+LEVEL = 0.05
+"""How often a test may find a difference where there is none."""
+_POWER = 0.8
+_NORMAL = NormalDist()
+_SEED = 19
+_MOST_DRAWS, _MOST_RESAMPLES, _FEWEST_RESAMPLES = 2_000_000, 2_000, 200
+
+
+class Interval(NamedTuple):
+    """The interval that holds the true value in 95 of 100 measurements."""
+
+    low: float
+    high: float
+
+
+def wilson_interval(share: float, of: float) -> Interval:
+    """Wilson's interval of a share that was seen in `of` independent trials."""
+    z = _NORMAL.inv_cdf(1 - LEVEL / 2)
+    weight = z * z / of
+    centre = (share + weight / 2) / (1 + weight)
+    spread = z * math.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
+    return Interval(max(0.0, centre - spread), min(1.0, centre + spread))
+
+
+def rate_interval(passed: Sequence[int], repeat: int) -> Interval:
+    """Wilson's interval of the pass rate of rows that were each run `repeat` times, of which so
+    many passed. Answers to one row resemble each other: they count as fewer trials, by how much
+    more rows differ than independent answers would."""
+    rows = len(passed)
+    shares = [count / repeat for count in passed]
+    rate = fmean(shares)
+    return wilson_interval(rate, _count_trials(shares, rate, repeat) if rows > 1 else rows)
+
+
+def _count_trials(shares: Sequence[float], rate: float, repeat: int) -> float:
+    rows, between = len(shares), variance(shares)
+    if between == 0:
+        return rows  # nothing tells how much the answers to one row differ
+    # How much they differ is itself an estimate, which Student's distribution allows for.
+    uncertain = _NORMAL.inv_cdf(1 - LEVEL / 2) / student_quantile(1 - LEVEL / 2, rows - 1)
+    independent = rate * (1 - rate) / between * rows * uncertain**2
+    return min(rows * repeat, max(rows, independent))
+
+
+def pass_at(passed: int, of: int, k: int) -> float:
+    """The chance that at least one of k answers passes, without bias, from `of` answers, of which
+    so many passed."""
+    return 1 - math.comb(of - passed, k) / math.comb(of, k)
+
+
+def pass_all(passed: int, of: int, k: int) -> float:
+    """The chance that all of k answers pass (pass^k), without bias."""
+    return math.comb(passed, k) / math.comb(of, k)
+
+
+def bootstrap_mean(values: Sequence[float]) -> Interval | None:
+    """The bootstrap interval of a mean, its percentiles widened as a t interval is, so that it
+    holds for few values, too. The seed is fixed: of equally many values the same are drawn, so
+    that values of the same rows are paired. None for fewer than two values."""
+    count = len(values)
+    if count < 2:
+        return None
+    random = Random(_SEED)
+    resamples = max(_FEWEST_RESAMPLES, min(_MOST_RESAMPLES, _MOST_DRAWS // count))
+    means = sorted(math.fsum(random.choices(values, k=count)) / count for _ in range(resamples))
+    wide = math.sqrt(count / (count - 1)) * student_quantile(1 - LEVEL / 2, count - 1)
+    tail = 1 - _NORMAL.cdf(wide)
+    return Interval(_quantile(means, tail), _quantile(means, 1 - tail))
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    place = min(max(share * (len(ordered) + 1) - 1, 0.0), len(ordered) - 1.0)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def student_quantile(share: float, freedom: int) -> float:
+    """A quantile of Student's t distribution: exact for 1 and 2 degrees of freedom, else by the
+    expansion of Cornish and Fisher, to 1 % for 3 degrees and closer for more."""
+    if freedom == 1:
+        return math.tan(math.pi * (share - 0.5))
+    if freedom == 2:
+        return (2 * share - 1) / math.sqrt(2 * share * (1 - share))
+    z = _NORMAL.inv_cdf(share)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
+
+
+def mcnemar(improved: int, degraded: int) -> float:
+    """The exact two-sided p value of McNemar's test: how likely so uneven a split of the rows that
+    changed is where neither way is likelier."""
+    return min(1.0, 2 * _tail(min(improved, degraded), improved + degraded))
+
+
+def mcnemar_worse(improved: int, degraded: int) -> float:
+    """The exact one-sided p value of McNemar's test: how likely so many of the rows that changed
+    got worse where neither way is likelier."""
+    return _tail(improved, improved + degraded)
+
+
+def _tail(most: int, of: int) -> float:
+    """The chance of at most so many heads in `of` throws of a coin."""
+    ways: int = sum(math.comb(of, heads) for heads in range(most + 1))
+    return ways / (1 << of)
+
+
+def rows_to_decide(improved: int, degraded: int, rows: int) -> int | None:
+    """About how many rows McNemar's test needs to find a difference of this size in four of five
+    measurements (Connor's formula); None where there is no difference."""
+    changed, difference = (improved + degraded) / rows, abs(improved - degraded) / rows
+    if difference == 0:
+        return None
+    certain, powerful = _NORMAL.inv_cdf(1 - LEVEL / 2), _NORMAL.inv_cdf(_POWER)
+    spread = certain * math.sqrt(changed) + powerful * math.sqrt(changed - difference**2)
+    return math.ceil((spread / difference) ** 2)

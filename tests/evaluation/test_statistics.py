@@ -1,0 +1,216 @@
+"""What a few rows tell of all rows, held against scipy and against simulated measurements."""
+
+import math
+from collections.abc import Callable
+from random import Random
+from statistics import fmean
+
+import pytest
+from scipy import stats
+
+from aeon.evaluation.statistics import (
+    bootstrap_mean,
+    mcnemar,
+    mcnemar_worse,
+    pass_all,
+    pass_at,
+    rate_interval,
+    rows_to_decide,
+    student_quantile,
+    wilson_interval,
+)
+
+
+@pytest.mark.parametrize(("passed", "of"), [(0, 1), (0, 20), (7, 20), (20, 20), (159, 160)])
+def test_wilsons_interval_is_that_of_scipy(passed: int, of: int) -> None:
+    expected = stats.binomtest(passed, of).proportion_ci(method="wilson")
+    assert wilson_interval(passed / of, of) == pytest.approx((expected.low, expected.high))
+
+
+def test_rows_that_are_run_once_have_wilsons_interval() -> None:
+    assert rate_interval([1, 1, 0, 1], 1) == wilson_interval(0.75, 4)
+
+
+def test_repeated_answers_that_all_resemble_each_other_tell_no_more_than_one_answer() -> None:
+    assert rate_interval([5, 5, 0, 5], 5) == wilson_interval(0.75, 4)
+
+
+def test_repeated_answers_that_differ_as_independent_ones_do_tell_as_much_as_all_of_them() -> None:
+    assert rate_interval([3, 2, 3, 2, 3, 2, 2, 3], 5) == wilson_interval(0.5, 40)
+
+
+def test_rows_that_all_passed_tell_nothing_about_repeating_them() -> None:
+    assert rate_interval([5, 5, 5, 5], 5) == wilson_interval(1.0, 4)
+
+
+def test_the_chance_that_one_of_k_answers_passes_is_that_of_drawing_them() -> None:
+    assert pass_at(2, 5, 1) == pytest.approx(2 / 5)
+    assert pass_at(2, 5, 2) == pytest.approx(1 - 3 / 10)
+    assert pass_at(0, 5, 5) == 0
+    assert pass_at(1, 5, 5) == 1
+
+
+def test_the_chance_that_all_of_k_answers_pass_is_that_of_drawing_them() -> None:
+    assert pass_all(3, 5, 1) == pytest.approx(3 / 5)
+    assert pass_all(3, 5, 2) == pytest.approx(3 / 10)
+    assert pass_all(4, 5, 5) == 0
+    assert pass_all(5, 5, 5) == 1
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_neither_chance_is_biased(k: int) -> None:
+    of, chance = 6, 0.3
+    binomial = stats.binom(of, chance)
+    weights = [(passed, float(binomial.pmf(passed))) for passed in range(of + 1)]
+    at_least_one = sum(weight * pass_at(passed, of, k) for passed, weight in weights)
+    all_of_them = sum(weight * pass_all(passed, of, k) for passed, weight in weights)
+    assert at_least_one == pytest.approx(1 - (1 - chance) ** k)
+    assert all_of_them == pytest.approx(chance**k)
+
+
+@pytest.mark.parametrize(("freedom", "within"), [(1, 1e-9), (2, 1e-9), (3, 1e-2), (19, 1e-6)])
+def test_the_quantile_of_student_is_that_of_scipy(freedom: int, within: float) -> None:
+    expected = float(stats.t.ppf(0.975, freedom))
+    assert student_quantile(0.975, freedom) == pytest.approx(expected, abs=within)
+
+
+def test_the_bootstrap_interval_of_many_values_is_that_of_scipy() -> None:
+    random = Random(1)
+    values = [random.gauss(0.2, 1.0) for _ in range(400)]
+    expected = stats.bootstrap((values,), fmean, vectorized=False, rng=1, n_resamples=2000)
+    interval = bootstrap_mean(values)
+    assert interval == pytest.approx(expected.confidence_interval, abs=0.02)
+
+
+def test_the_bootstrap_draws_the_same_each_time() -> None:
+    values = [0.0, 1.0, 0.5, 0.25, 1.0]
+    assert bootstrap_mean(values) == bootstrap_mean(list(values))
+
+
+def test_the_bootstrap_of_paired_values_draws_the_same_rows_of_each() -> None:
+    values = [0.0, 1.0, 0.5, 0.25, 1.0]
+    interval, higher = bootstrap_mean(values), bootstrap_mean([value + 2 for value in values])
+    assert interval is not None
+    assert higher == pytest.approx((interval.low + 2, interval.high + 2))
+
+
+def test_one_value_has_no_interval() -> None:
+    assert bootstrap_mean([0.5]) is None
+
+
+@pytest.mark.parametrize(("improved", "degraded"), [(0, 0), (0, 5), (0, 6), (3, 9), (40, 61)])
+def test_mcnemars_test_is_the_binomial_one_of_scipy(improved: int, degraded: int) -> None:
+    changed = improved + degraded
+    if changed == 0:
+        assert mcnemar(0, 0) == mcnemar_worse(0, 0) == 1
+        return
+    two_sided = stats.binomtest(improved, changed).pvalue
+    worse = stats.binomtest(degraded, changed, alternative="greater").pvalue
+    assert mcnemar(improved, degraded) == pytest.approx(two_sided)
+    assert mcnemar_worse(improved, degraded) == pytest.approx(worse)
+
+
+def test_no_number_of_rows_decides_where_there_is_no_difference() -> None:
+    assert rows_to_decide(4, 4, 40) is None
+    assert rows_to_decide(0, 0, 40) is None
+
+
+def test_a_larger_difference_needs_fewer_rows() -> None:
+    large, small = rows_to_decide(16, 2, 40), rows_to_decide(5, 3, 40)
+    assert large is not None
+    assert small is not None
+    assert large < 40 < small
+
+
+def test_so_many_rows_find_the_difference_in_four_of_five_measurements() -> None:
+    improves, degrades = 0.25, 0.1
+    rows = rows_to_decide(25, 10, 100)
+    assert rows is not None
+    random = Random(2)
+    found = 0
+    for _ in range(1_000):
+        drawn = random.choices((1, -1, 0), (improves, degrades, 1 - improves - degrades), k=rows)
+        found += mcnemar(drawn.count(1), drawn.count(-1)) <= 0.05
+    assert 0.75 <= found / 1_000 <= 0.85
+
+
+SIZES = (20, 40, 160)
+
+
+@pytest.mark.parametrize("rows", SIZES)
+def test_wilsons_interval_holds_95_of_100_rates_whatever_they_are(rows: int) -> None:
+    rates = [number / 1000 for number in range(20, 981)]
+    held = 0.0
+    for passed in range(rows + 1):
+        low, high = wilson_interval(passed / rows, rows)
+        inside = [rate for rate in rates if low <= rate <= high]
+        held += float(sum(stats.binom.pmf(passed, rows, inside)))
+    assert 0.94 <= held / len(rates) <= 0.96
+
+
+@pytest.mark.parametrize("rows", SIZES)
+def test_the_interval_of_repeated_rows_holds_95_of_100_rates(rows: int) -> None:
+    """Rows differ in how hard they are: their chances are drawn around the rate."""
+    random = Random(rows)
+    held, trials, repeat = 0, 4_000, 4
+    for _ in range(trials):
+        rate = random.uniform(0.15, 0.85)
+        chances = (random.betavariate(2 * rate, 2 * (1 - rate)) for _ in range(rows))
+        passed = [sum(random.random() < chance for _ in range(repeat)) for chance in chances]
+        low, high = rate_interval(passed, repeat)
+        held += low <= rate <= high
+    assert 0.94 <= held / trials <= 0.96
+
+
+def draw_thirds(random: Random, rows: int) -> tuple[float, list[float]]:
+    """The true difference of two arms whose scores are of three checks each, and some rows'."""
+    one, other = random.uniform(0.3, 0.8), random.uniform(0.3, 0.8)
+    scores = [
+        (sum(random.random() < one for _ in range(3)), sum(random.random() < other for _ in "abc"))
+        for _ in range(rows)
+    ]
+    return one - other, [(first - second) / 3 for first, second in scores]
+
+
+def draw_changes(random: Random, rows: int) -> tuple[float, list[float]]:
+    """The true difference of two arms whose answers pass or fail, and some rows'."""
+    improves, degrades = random.uniform(0.1, 0.4), random.uniform(0.1, 0.4)
+    weights = (improves, degrades, 1 - improves - degrades)
+    return improves - degrades, [*map(float, random.choices((1, -1, 0), weights, k=rows))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [draw_thirds, draw_changes])
+@pytest.mark.parametrize(("rows", "trials"), [(20, 3_000), (40, 2_000), (160, 1_500)])
+def test_the_bootstrap_interval_holds_95_of_100_differences(
+    draw: Callable[[Random, int], tuple[float, list[float]]],
+    rows: int,
+    trials: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("aeon.evaluation.statistics._MOST_RESAMPLES", 400)
+    random = Random(rows)
+    held = 0
+    for trial in range(trials):
+        monkeypatch.setattr("aeon.evaluation.statistics._SEED", trial)
+        true, values = draw(random, rows)
+        interval = bootstrap_mean(values)
+        assert interval is not None
+        held += interval.low <= true <= interval.high
+    assert 0.94 <= held / trials <= 0.96
+
+
+@pytest.mark.parametrize("rows", SIZES)
+@pytest.mark.parametrize("changing", [0.1, 0.3, 0.6])
+def test_arms_that_are_equally_good_are_called_different_at_most_5_of_100_times(
+    rows: int, changing: float
+) -> None:
+    two_sided = worse = 0.0
+    for changed in range(rows + 1):
+        weight = stats.binom.pmf(changed, rows, changing)
+        for improved in range(changed + 1):
+            chance = weight * math.comb(changed, improved) / 2**changed
+            two_sided += chance * (mcnemar(improved, changed - improved) <= 0.05)
+            worse += chance * (mcnemar_worse(improved, changed - improved) <= 0.05)
+    assert two_sided <= 0.05
+    assert worse <= 0.05
