@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.app import tools
 from aeon.app.process import Process
+from aeon.convergence.comparison import Comparer
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.request import LLMAdapter
 from aeon.execution.event_stream import EventStream
@@ -58,6 +59,7 @@ class Packaged:
     stream: EventStream
     memory: RunMemory
     make_invoker: MakeInvoker = ToolInvoker
+    context: Mapping[str, Any] | None = None
     supervisor: Repairs | None = None
     registry: ToolRegistry = field(init=False)
     shown: ShownMemory = field(init=False)
@@ -115,6 +117,10 @@ class Packaged:
         """The repairer of malformed answers."""
         return self._make_caller(llm)
 
+    def make_comparer(self, llm: LLMAdapter) -> Comparer:
+        """The judge of which of two answers is better."""
+        return Comparer(self._make_caller(llm))
+
     def make_executor(self, llm: LLMAdapter) -> StepExecutor:
         """What carries out steps."""
         settings = self.shared.settings
@@ -129,6 +135,8 @@ class Packaged:
             memory=self.shown,
             outline_steps=settings.prompts.outline_steps,
             needs_tools=settings.tools.missing == "fail",
+            direct=settings.mode.kind == "single",
+            context=self.context,
         )
         return StepExecutor(worker, self.stream.emit)
 

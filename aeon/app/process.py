@@ -153,6 +153,22 @@ def _refuse_synthetic_in_production(settings: Settings, *, synthetic: bool) -> N
         )
 
 
+def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> None:
+    """Raise ConfigError where `mode=single` is given what its one direct call cannot use."""
+    if settings.mode.kind != "single":
+        return
+    if settings.plan_file is not None:
+        raise ConfigError(
+            f"mode=single asks for the answer in one call, and plan_file={settings.plan_file} is a plan",
+            hint="Leave plan_file out, or take mode=core or mode=adaptive.",
+        )
+    if names := registry.names():
+        raise ConfigError(
+            f"mode=single asks for the answer in one call, without tools, and there are tools: {', '.join(names[:8])}",
+            hint="Leave the tools out (tools=none), or take another mode.",
+        )
+
+
 def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
     """What takes the values of the variables that a configuration names as secret out of a JSON value."""
     names = secret_names(settings.model_dump(mode="json"), {})
@@ -191,6 +207,7 @@ def _without_adapter(settings: Settings, adapter: LLMAdapter | None) -> Settings
 
 
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
+    _refuse_more_than_one_call(settings, registry)
     if settings.plan_file is None:
         return None
     of_run = tools.build_run_registry(registry, InMemory(), settings=settings.tools)

@@ -16,6 +16,7 @@ from aeon.app.components import Packaged, build_components, offer_memory
 from aeon.app.process import Process
 from aeon.config.environment import environment
 from aeon.config.settings import Settings
+from aeon.convergence.comparison import Candidate
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
 from aeon.domain.errors import ConfigError, LLMError, PromptError
 from aeon.domain.graph import current_outputs
@@ -196,6 +197,7 @@ def _calls(
     update = depth.update_task_profile
     yield "task_profile", lambda: update(DEFAULT_PROFILE, True, list(issues), ["BLOCKED"], task)
     yield "semantic_validation", lambda: validate("cross_phase", plan, steps, outputs)
+    yield from _calls_about_whole_answers(parts, shared, alone, recorder)
     assess = partial(engine.assess, _REPORT, plan, steps, outputs, criteria, left_to_person=issues)
     yield "convergence", assess
     yield (
@@ -206,6 +208,18 @@ def _calls(
     )
     schema, errors = shared.schemas.wire("step").schema, [FieldError("", "not JSON")]
     yield "repair", lambda: supervisor.repair_json("{", schema, errors=errors, call="step")
+
+
+def _calls_about_whole_answers(
+    parts: Packaged, shared: Process, plan: Plan, recorder: _Recorder
+) -> Iterator[tuple[CallName, Callable[[], object]]]:
+    single = shared.settings.mode.model_copy(update={"kind": "single"})
+    direct = replace(shared, settings=shared.settings.model_copy(update={"mode": single}))
+    worker = Packaged(direct, parts.inputs, EventStream(), parts.memory).make_executor(recorder)
+    yield "direct", partial(_step, worker.worker, plan)
+    prefer = parts.make_comparer(recorder).prefer
+    candidates = (Candidate("An answer."), Candidate("Another answer."))
+    yield "comparison", partial(prefer, plan.task, *candidates)
 
 
 def _step(

@@ -51,7 +51,7 @@ def build_kernel(
     llm = Watched(llm, attendance.watcher) if attendance.watcher else llm
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
-    packaged = Packaged(shared, work.inputs, stream, memory, make_invoker)
+    packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context)
     parts = build_components(packaged, llm)
     refiner = Refiner(
         parts.planner,
@@ -100,6 +100,7 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         least_after_update=settings.ttl.least_after_update,
         convergence=settings.convergence,
         requires_final_step=settings.answer.json_schema is not None,
+        judges_answer=settings.answer.judge,
         # Nothing is put before JSON of the person's schema.
         answer_mark=f"{SIMULATED_LINE}\n"
         if synthetic and settings.answer.json_schema is None

@@ -10,6 +10,7 @@ from aeon.batch.dataset import Dataset, Row
 from aeon.batch.summary import Summary
 from aeon.domain.request import Usage
 from aeon.execution.forecast import forecast
+from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.llm.prices import price_book
 from aeon.report.words import count_noun, format_seconds
 
@@ -25,6 +26,7 @@ _LEAST = {
     ),
     "auto": (("task_profile", "planner"), _GRADED[0], _GRADED[2]),
     "core": (("plan", "planner"), _GRADED[0]),
+    "single": (("direct", "worker"),),
 }
 _CHARACTERS_OF_A_TOKEN = 4
 
@@ -40,7 +42,7 @@ class Forecast(NamedTuple):
 
 def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
     """What `rows` rows of a dataset come to at least, about."""
-    settings, core = aeon.settings, aeon.settings.mode.kind == "core"
+    settings, core = aeon.settings, aeon.settings.mode.kind in UNJUDGED_MODES
     least = len(_LEAST[settings.mode.kind])
     if aeon.workflow is not None:
         least = forecast(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.domain.comparison import AnswerComparison, Preferred, settle_comparison
+from aeon.domain.assessment import AnswerComparison, Preferred, settle_comparison
 from aeon.supervisor.structured import StructuredCaller
 
 
@@ -16,6 +16,11 @@ class Candidate:
 
     text: str
     checks: Sequence[Mapping[str, Any]] = ()
+
+
+def parse_preferred(answer: Mapping[str, Any]) -> Preferred:
+    """The grader's answer to a comparison."""
+    return Preferred(better=answer["better"], explanation=answer["explanation"])
 
 
 class Comparer:
@@ -30,7 +35,7 @@ class Comparer:
         return self._structured.call(
             "comparison",
             {"task": task, "first": first, "second": second},
-            lambda answer: Preferred(better=answer["better"], explanation=answer["explanation"]),
+            parse_preferred,
             role="grader",
         )
 

@@ -1,4 +1,5 @@
-"""What convergence assessment says, and the thresholds it is held against."""
+"""What judgements of an answer say: its assessment, with the thresholds that this is held against,
+and how it compares with another answer."""
 
 from __future__ import annotations
 
@@ -159,3 +160,34 @@ class TTLExpirationResponse(Value):
         if self.latest_pass_result is None and self.partial_result is None:
             raise ValueError("without a completed pass partial_result is needed")
         return self
+
+
+Preference = Literal["first", "second", "neither"]
+ComparedWithEarlier = Literal["better", "as_good", "worse"]
+
+
+class Preferred(Value):
+    """Which of two answers one judgement found better, and why, in the model's words."""
+
+    better: Preference
+    explanation: str = ""
+
+
+class AnswerComparison(Value):
+    """A later answer against an earlier one: `better` or `worse` only where the judgements of both
+    orders agree. `explanations` are theirs, in the order in which they were asked."""
+
+    outcome: ComparedWithEarlier
+    explanations: tuple[str, ...] = ()
+
+
+def settle_comparison(later_second: Preferred, later_first: Preferred) -> AnswerComparison:
+    """What two judgements of the same answers come to: one that was shown the later answer second,
+    and one that was shown it first."""
+    outcome: ComparedWithEarlier = "as_good"
+    if (later_second.better, later_first.better) == ("second", "first"):
+        outcome = "better"
+    if (later_second.better, later_first.better) == ("first", "second"):
+        outcome = "worse"
+    explanations = (later_second.explanation, later_first.explanation)
+    return AnswerComparison(outcome=outcome, explanations=tuple(filter(None, explanations)))

@@ -11,7 +11,9 @@ from operator import add, attrgetter
 from typing import Any, Literal, Protocol, runtime_checkable
 
 _Planning = Literal["task_profile", "plan", "semantic_validation", "refinement", "subplan"]
-CallName = Literal[_Planning, "step", "tool_arguments", "convergence", "repair"]
+_Working = Literal["direct", "step", "tool_arguments"]
+_Judging = Literal["convergence", "comparison"]
+CallName = Literal[_Planning, _Working, _Judging, "repair"]
 Role = Literal["planner", "worker", "grader", "repairer"]
 ReasoningMode = Literal["shallow", "balanced", "deep"]
 BYTES_PER_TOKEN = 4

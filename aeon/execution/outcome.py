@@ -69,14 +69,15 @@ def _limit(tool: ToolResult) -> str:
 
 
 def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
-    """The worker's answer; with `as_json` its output is JSON text."""
-    output = answer["step_output"]
+    """The worker's answer to a step, or to the whole task; with `as_json` its output is JSON text."""
+    is_direct = "answer" in answer
+    output = answer["answer"] if is_direct else answer["step_output"]
     return StepResult(
         step_id=step_id,
         step_output=json.dumps(output, ensure_ascii=False, indent=2) if as_json else output,
-        clarity_state=answer["clarity_state"],
-        clarity_reason=answer["clarity_reason"],
-        handoff=answer["handoff_to_next"],
+        clarity_state=answer.get("clarity_state"),
+        clarity_reason=answer.get("clarity_reason"),
+        handoff=answer.get("handoff_to_next"),
     )
 
 

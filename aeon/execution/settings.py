@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from aeon.domain.values import Value
+from aeon.domain.values import OfRow, Value
 
 
 class ExecutionSettings(Value):
@@ -21,9 +21,11 @@ class ExecutionSettings(Value):
 
 class AnswerSettings(Value):
     """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is what
-    `schema_file`, written `answer.schema`, holds; filled in when the settings are validated."""
+    `schema_file`, written `answer.schema`, holds; filled in when the settings are validated. With
+    `judge`, an answer of a mode without assessments is assessed once."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     schema_file: Path | None = Field(default=None, alias="schema")
     json_schema: dict[str, Any] | None = None
+    judge: OfRow[bool] = False

@@ -13,7 +13,7 @@ from aeon.domain.events import Emit, ToolCalled, ToolStarted, ignore
 from aeon.domain.graph import final_steps
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.request import LLMAdapter, current_site
+from aeon.domain.request import CallName, LLMAdapter, current_site
 from aeon.execution.forecast import cycles
 from aeon.execution.outcome import (
     Remarks,
@@ -55,7 +55,8 @@ class StepWorker:
     """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of
     that schema. With `inputs`, for plans that a person wrote, `${...}` in tool arguments are
     references. With `needs_tools`, a step whose tool is not registered fails
-    (`tools.missing=fail`)."""
+    (`tools.missing=fail`). With `direct`, the only step is the whole task, asked for by the call of
+    that name, with the `context` that is known already."""
 
     def __init__(
         self,
@@ -70,6 +71,8 @@ class StepWorker:
         memory: ShownMemory | None = None,
         outline_steps: int = 20,
         needs_tools: bool = False,
+        direct: bool = False,
+        context: Mapping[str, Any] | None = None,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = registry or ToolRegistry()
@@ -80,6 +83,8 @@ class StepWorker:
         self._memory = memory or ShownMemory()
         self._outline_steps = outline_steps
         self._needs_tools = needs_tools
+        self._context = context
+        self.call: CallName = "direct" if direct else "step"
 
     def recall(self) -> Mapping[str, Any]:
         """What memory holds now, as far as it is shown to steps."""
@@ -125,21 +130,15 @@ class StepWorker:
         return self._replace_tool(step, situation)
 
     def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
-        plan = situation.plan
-        as_json = self._answer_schema is not None and [s.step_id for s in final_steps(plan)] == [
-            step.step_id
-        ]
+        as_json = self._answer_schema is not None and [
+            final.step_id for final in final_steps(situation.plan)
+        ] == [step.step_id]
         schema = self._answer_schema if as_json else None
-        variables = {
-            "used_by": [user.step_id for user in plan.steps if step.step_id in user.dependencies],
-            "previous_output": step.step_output,
-            "previous_reason": step.clarity_reason,
-            "answer_schema": schema,
-        }
+        own = self._of_task if self.call == "direct" else self._of_step
         try:
             result = self._structured.call(
-                "step",
-                {**self._variables(step, situation), **variables},
+                self.call,
+                {**own(step, situation), "answer_schema": schema},
                 lambda answer: step_result(step.step_id, answer, as_json),
                 role="worker",
                 answer_schema=schema,
@@ -147,6 +146,22 @@ class StepWorker:
         except (LLMError, ValidationError) as error:
             return fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
         return Worked(finish_step(step, result), result)
+
+    def _of_task(self, _: PlanStep, situation: Situation) -> dict[str, Any]:
+        return {
+            "task": situation.plan.task,
+            "context": self._context,
+            **self._memory.variables(situation.memory),
+        }
+
+    def _of_step(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+        steps = situation.plan.steps
+        return {
+            **self._variables(step, situation),
+            "used_by": [user.step_id for user in steps if step.step_id in user.dependencies],
+            "previous_output": step.step_output,
+            "previous_reason": step.clarity_reason,
+        }
 
     def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
         plan = situation.plan

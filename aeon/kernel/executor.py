@@ -86,7 +86,7 @@ class Batches:
         plan = plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)
         for _, site in chosen:
-            run.announce(site, "step" if site.cycle else "tool")
+            run.announce(site, self.worker.call if site.cycle else "tool")
         left = run.state.ttl_remaining if self._core else None
         memory = self.worker.recall()
         return [

@@ -167,8 +167,13 @@ class Loop:
         plan = self._run.plan
         this.complete = True
         if not find_pending_steps(plan):
-            all_complete = all(step.status == "complete" for step in plan.steps)
-            return "completed" if all_complete else "step_failed"
+            if not all(step.status == "complete" for step in plan.steps):
+                return "step_failed"
+            if self._options.judges_answer:
+                with self._run.phase("C", "EVALUATE") as phase:
+                    self._evaluation.evaluate(this, phase, is_reviewed=False)
+                this.complete = True
+            return "completed"
         if not self._run.affordable():
             return "ttl_expired"
         return "max_passes" if this.number == self._options.limits.max_passes else None
@@ -194,7 +199,7 @@ class Loop:
 
     def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
         one_step = self._options.one_step
-        if self.is_small:
+        if self.is_small or self._options.mode == "single":
             step = PlanStep(step_id="answer", description=one_step, agent="llm")
             return Plan(goal=one_step, steps=(step,))
         limits = {

@@ -15,13 +15,16 @@ from aeon.domain.values import OfRow, Value
 from aeon.execution.settings import ExecutionSettings
 from aeon.llm.stack.limits import LimitSettings
 
-Mode = Literal["adaptive", "core", "auto"]
+Mode = Literal["adaptive", "core", "auto", "single"]
+UNJUDGED_MODES: frozenset[Mode] = frozenset({"core", "single"})
+"""The modes that end when the work is done: no pass is assessed."""
 ONE_STEP = "Do the whole task, and give the complete answer to it."
 
 
 class ModeSettings(Value):
     """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive,
-    but a task profiled as `small` gets a plan of the one step that `one_step` describes."""
+    but a task profiled as `small` gets a plan of the one step that `one_step` describes; `single`
+    asks for the answer in one call."""
 
     kind: OfRow[Mode] = "adaptive"
     one_step: str = Field(default=ONE_STEP, min_length=1)
@@ -34,7 +37,8 @@ class RunOptions:
     `least_after_update` is how many cycles a changed profile leaves at least. `default_profile` is
     used when none could be inferred. `plan` is run instead of a generated one.
     `requires_final_step`: the answer must be one step's output. `answer_mark` is put before every
-    answer."""
+    answer. `judges_answer`: the answer of a mode without assessments is assessed once, for
+    comparison."""
 
     mode: Mode = "adaptive"
     one_step: str = ONE_STEP
@@ -48,10 +52,11 @@ class RunOptions:
     least_after_update: int = 3
     convergence: ConvergenceSettings = field(default_factory=ConvergenceSettings)
     requires_final_step: bool = False
+    judges_answer: bool = False
     answer_mark: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_core(self) -> bool:
         """Whether there are no passes, only one plan, step after step."""
-        return self.mode == "core"
+        return self.mode in UNJUDGED_MODES

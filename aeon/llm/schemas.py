@@ -39,7 +39,8 @@ CALLS: tuple[CallName, ...] = tuple(
 )
 SchemaName = CallName | Literal["tool_choice"]
 NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
-ANSWER = "step_output"  # the property of a step's answer whose place a person's schema takes
+ANSWERS: Mapping[SchemaName, str] = {"step": "step_output", "direct": "answer"}
+"""The property of a call's answer whose place a person's schema takes."""
 _TOOLS_SCHEMA = "the tool's input schema"
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
 
@@ -101,7 +102,7 @@ class SchemaLibrary:
     ) -> WireSchema:
         """The schema as sent. `tools` are the only names a property `tool` may take beside null,
         None leaves it open; `criteria` those of `convergence`'s `criteria`. `answer_schema` takes
-        the place of a step's `step_output`, or is the whole for `tool_arguments`. `absent` NAMEs
+        the place of `ANSWERS[call]`, or is the whole for `tool_arguments`. `absent` NAMEs
         are left out of enums, and properties "only with NAME"."""
         key = (
             call,
@@ -123,7 +124,7 @@ class SchemaLibrary:
                 schema = drop_absent(self._document(call), absent)
                 if tools is not None:
                     schema = rebuild(schema, partial(_with_tools, tools=tools))
-                schema = strip_header(self._with_answer(schema, answer_schema))
+                schema = strip_header(self._with_answer(call, schema, answer_schema))
                 if criteria:
                     schema = change_at(schema, _CRITERION, partial(_one_of, names=criteria))
             self._wires[key] = WireSchema(
@@ -146,7 +147,7 @@ class SchemaLibrary:
                 relax_extras(schema, self._load_packaged(call)) if call in self._own else schema
             )
             self._validators[key] = SchemaValidator(
-                relax_absent(self._with_answer(schema, answer_schema), absent)
+                relax_absent(self._with_answer(call, schema, answer_schema), absent)
             )
         return self._validators[key]
 
@@ -191,11 +192,13 @@ class SchemaLibrary:
             self.local(call)
             self.wire(call, tools=())
 
-    def _with_answer(self, schema: dict[str, Any], answer_schema: Schema | None) -> dict[str, Any]:
+    def _with_answer(
+        self, call: SchemaName, schema: dict[str, Any], answer_schema: Schema | None
+    ) -> dict[str, Any]:
         if answer_schema is None:
             return schema
         check_schema(answer_schema, "the answer's schema")
-        return embed_schema(schema, ANSWER, answer_schema)
+        return embed_schema(schema, ANSWERS[call], answer_schema)
 
     def _document(self, call: SchemaName) -> dict[str, Any]:
         if call not in self._documents:

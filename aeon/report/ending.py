@@ -16,6 +16,7 @@ from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.result import RunResult, Saved, UsageReport
+from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.report.partial import PartialResult
 from aeon.report.words import (
     command_of,
@@ -426,7 +427,7 @@ def _steps(result: RunResult) -> tuple[PlanStep, ...]:
 
 
 def _is_core(result: RunResult) -> bool:
-    return bool(result.configuration["mode"]["kind"] == "core")
+    return result.configuration["mode"]["kind"] in UNJUDGED_MODES
 
 
 def asks_again(result: RunResult) -> bool:

@@ -27,6 +27,7 @@ CALLS = {
     "task_profile": "profile",
     "semantic_validation": "review",
     "convergence": "judge",
+    "direct": "direct answer",
     "tool_arguments": "tool arguments",
 }
 """The words for calls, where they are not their names."""

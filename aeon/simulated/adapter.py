@@ -33,7 +33,9 @@ _WISHES: Mapping[str, Callable[[SimulatedCall], Any]] = {
     "semantic_validation": work_answers.semantic_validation,
     "refinement": plan_answers.refinement,
     "step": work_answers.step,
+    "direct": work_answers.direct,
     "convergence": work_answers.convergence,
+    "comparison": work_answers.comparison,
 }
 # What an untidy model forgets: what a repair can give without knowing the task.
 _DISPENSABLE = ("goal", "explanation", "raw_inference", "questions", "issues")

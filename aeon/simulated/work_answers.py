@@ -67,6 +67,23 @@ def step(situation: SimulatedCall) -> dict[str, Any]:
     }
 
 
+def direct(situation: SimulatedCall) -> dict[str, Any]:
+    """An answer that names its task."""
+    return {
+        "working": None,
+        "answer": f"{MARK} Here a model would have written the answer to: {situation.task}",
+    }
+
+
+def comparison(_: SimulatedCall) -> dict[str, Any]:
+    """No preference: nobody judged the answers."""
+    return {
+        "checked": None,
+        "explanation": f"{MARK} No model compared these answers.",
+        "better": "neither",
+    }
+
+
 def _count_attempts(situation: SimulatedCall) -> int:
     """How often the step was BLOCKED: its previous output says it, or the clarifications of its
     description."""

@@ -24,8 +24,10 @@ SENT = (
     "semantic_validation",
     "refinement",
     "subplan",
+    "direct",
     "step",
     "convergence",
+    "comparison",
     "repair",
 )
 

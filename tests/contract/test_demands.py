@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
+from aeon.convergence.comparison import parse_preferred
 from aeon.convergence.engine import parse_assessment
 from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.errors import ValidationError
@@ -96,6 +97,13 @@ CASES: dict[str, Case] = {
     "step": Case(
         {**clear("tea", "hot"), "clarity_reason": "which cup?"},
         lambda a: step_result("a", a, False),
+    ),
+    "direct": Case(
+        {"working": "a kettle", "answer": "tea"}, lambda a: step_result("answer", a, False)
+    ),
+    "comparison": Case(
+        {"checked": "the cups", "explanation": "It is hot.", "better": "first"},
+        parse_preferred,
     ),
     "tool_choice": Case(
         {"step_id": "b", "description": "x", "tool": "kettle", "arguments": "{}"},

@@ -10,7 +10,13 @@ import pytest
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.domain.assessment import ConvergenceScores, CriterionResult, IssueKind, PairStatus
+from aeon.domain.assessment import (
+    ConvergenceScores,
+    CriterionResult,
+    IssueKind,
+    PairStatus,
+    Preference,
+)
 from aeon.domain.errors import ValidationError
 from aeon.domain.plan import ClarityState, FollowUpQuestion, PlanStep
 from aeon.domain.profile import Breadth, Confidence, TaskProfile, ToolUsage
@@ -124,6 +130,7 @@ def test_an_answer_schema_outside_the_subset_is_sent_without_strict_and_still_he
             ["consistency_status", "status"],
             PairStatus.model_fields["status"].annotation,
         ),
+        ("comparison", ["better"], Preference),
     ],
     ids=str,
 )
@@ -140,7 +147,9 @@ def test_no_enumeration_was_forgotten_above():
         "refinement": 1,
         "subplan": 0,
         "step": 1,
+        "direct": 0,
         "convergence": 3,
+        "comparison": 1,
     }
 
 

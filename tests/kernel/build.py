@@ -66,6 +66,7 @@ def kernel(
                 answer_schema=answer_schema,
                 inputs=inputs,
                 emit=stream.emit,
+                direct=options.get("mode") == "single",
             ),
             stream.emit,
         ),

@@ -62,6 +62,8 @@ def defaults() -> dict[str, Any]:
         "semantic_validation": report(),
         "refinement": refinement(),
         "step": worked,
+        "direct": {"working": None, "answer": "The whole answer."},
+        "comparison": {"checked": None, "explanation": "Both do.", "better": "neither"},
         "convergence": assessment(),
         "repair": "nothing useful",
     }

@@ -26,6 +26,7 @@ from aeon.domain.errors import StoreFailed
 from aeon.domain.events import Recorded
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
+from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.llm.prices import price_book
 from aeon.llm.watching import WAITS, Watcher
 from aeon.observability.ledger import Ledger
@@ -153,7 +154,7 @@ def view_of(settings: Settings) -> RunView:
         return ledger.cost()
 
     return RunView(
-        thresholds=None if settings.mode.kind == "core" else settings.convergence,
+        thresholds=None if settings.mode.kind in UNJUDGED_MODES else settings.convergence,
         grace_seconds=settings.execution.grace_seconds,
         parallel=settings.execution.max_parallel,
         limits=settings.limits,

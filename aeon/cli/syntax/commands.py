@@ -29,10 +29,10 @@ def declare_run(parser: CommandParser) -> None:
 
 
 def declare_ask(parser: CommandParser) -> None:
-    """Run a task: the same as task="...", without its key.
+    """Run a task with mode=auto, which spends little on a small one.
 
     TASK is one argument, taken as it is; `aeon ask -` reads it from standard input. Everything else
-    is configured as for any run: `aeon help` explains.
+    is configured as for any run, the mode too: `aeon help` explains.
 
       aeon ask "name three rivers"
       aeon ask "design a logo" experiment=quick provider.model=gpt-5
@@ -413,8 +413,8 @@ def find_command(words: Sequence[str]) -> str:
 
 
 def quote_task(words: Sequence[str]) -> list[str]:
-    """The words behind `aeon ask` as those of a run: the first of them is the task, as it is.
-    Raises ConfigError when it is none."""
+    """The words behind `aeon ask` as those of a run: the first of them is the task, as it is,
+    and the mode is `auto` unless another is given. Raises ConfigError when it is none."""
     problem = "aeon ask takes the task first, as one argument, then flags and overrides"
     hint = 'Quote it: `aeon ask "name three rivers" mode=core`'
     task, *rest = words or ["--"]
@@ -424,7 +424,12 @@ def quote_task(words: Sequence[str]) -> list[str]:
     for text in rest:
         if text.startswith(("task=", "task_file=")):
             raise ConfigError(f"{text}: the task is given twice", hint="Leave one of them out.")
-    return [f"task={task}", *rest]
+    return [f"task={task}", *_default_mode(rest), *rest]
+
+
+def _default_mode(words: Sequence[str]) -> list[str]:
+    is_given = any(text.startswith(("mode=", "mode.kind=")) for text in words)
+    return [] if is_given else ["mode=auto"]
 
 
 def make_parser(name: str) -> CommandParser:

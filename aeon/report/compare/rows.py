@@ -23,6 +23,7 @@ from aeon.domain.history import GOOD_ENDS
 from aeon.domain.values import flatten
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.text import load_json, read_linked_file
+from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result
@@ -190,7 +191,7 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Compa
         error=f"{error['type']}: {error['message']}" if error else "",
         hint=str(error.get("hint") or ""),
     )
-    is_core = configuration["mode"]["kind"] == "core"
+    is_core = configuration["mode"]["kind"] in UNJUDGED_MODES
     converged = None if is_core else result["converged"] is True
     return replace(run, converged=converged, cause="; ".join(_causes(run, result)))
 

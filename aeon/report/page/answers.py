@@ -12,6 +12,7 @@ from html import escape
 from markupsafe import Markup
 
 from aeon.domain.result import RunResult
+from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.report.patterns import Patterns
 from aeon.report.scores import NOTICEABLE
 from aeon.report.words import count_noun, round_down, shorten
@@ -51,7 +52,7 @@ def find_final_pass(result: RunResult) -> int | None:
 def view_answers(result: RunResult) -> list[AnswerView]:
     """The answer of each pass that has one: the first whole, each later one compared with the one
     before. None in core mode, where a pass is a step."""
-    if result.configuration["mode"]["kind"] == "core":
+    if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
         return []
     final = find_final_pass(result)
     views: list[AnswerView] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aeon.domain.result import RunResult
+from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.report.diagnosis.finding import join_names
 from aeon.report.diagnosis.judging import name_issue_kind
 from aeon.report.patterns import Patterns
@@ -19,7 +20,7 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
     where nothing of these did."""
     if result.error is not None:
         return f"{result.error.type}: {shorten(result.error.message, 400)}"
-    if result.configuration["mode"]["kind"] == "core":
+    if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
         return "In core mode the plan is carried out step by step, and nothing is judged."
     if result.converged and patterns.assessed:
         return _explain_convergence(patterns)
