@@ -38,6 +38,7 @@ from mcp.types import (
 
 PAGE = 3
 PIXELS = base64.b64encode(b"12345").decode()
+DEEP = 240
 ANYTHING: dict[str, Any] = {"type": "object"}
 SUM: dict[str, Any] = {
     "type": "object",
@@ -86,6 +87,18 @@ def flood(_: dict[str, Any]) -> CallToolResult:
     return said("x" * 9_000_000)
 
 
+def nest(_: dict[str, Any]) -> CallToolResult:
+    return said("deep", structured_content={"a": nested(DEEP)})
+
+
+def nested(depth: int) -> Any:
+    """A value within objects."""
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
 async def hang(_: dict[str, Any]) -> CallToolResult:
     await asyncio.sleep(600)
     return said("late")
@@ -109,6 +122,7 @@ BEHAVIOUR: dict[str, Callable[[dict[str, Any]], Any]] = {
     "hang": hang,
     "freeze": freeze,
     "flood": flood,
+    "nest": nest,
     "nap": nap,
     "pid": lambda _: said(str(os.getpid())),
     "variable": lambda given: said(os.environ.get(given["name"], "(not set)")),
@@ -156,6 +170,14 @@ async def circle(
     return ListToolsResult(tools=LISTED[:PAGE], next_cursor="again")
 
 
+async def list_deep(
+    _: ServerRequestContext[Any], params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    """One tool, whose schema no reader of JSON reads."""
+    schema = {"type": "object", "default": nested(DEEP)}
+    return ListToolsResult(tools=[Tool(name="deep", input_schema=schema)])
+
+
 async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
     behave = BEHAVIOUR.get(params.name)
     if behave is None:
@@ -194,6 +216,7 @@ def main() -> None:
     parser.add_argument("--http", type=int, default=0)
     parser.add_argument("--token", default="")
     parser.add_argument("--circle", action="store_true", help="list the same page for ever")
+    parser.add_argument("--deep", action="store_true", help="list a tool of a deep schema")
     parser.add_argument(
         "--chatter", action="store_true", help="write on standard output and standard error first"
     )
@@ -211,9 +234,8 @@ def main() -> None:
         )
     if asked.stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    server: Server[Any] = Server(
-        "misbehaving", on_list_tools=circle if asked.circle else list_tools, on_call_tool=call_tool
-    )
+    listing = circle if asked.circle else list_deep if asked.deep else list_tools
+    server: Server[Any] = Server("misbehaving", on_list_tools=listing, on_call_tool=call_tool)
     if asked.http:
         serve_http(server, asked.http, asked.token)
     else:

@@ -41,6 +41,7 @@ _STDERR_LINES = 5
 # The answer of a server that does not know the session: 404 by the specification, 400 by many
 # servers. Either way the message was refused before anything was done for it.
 _UNKNOWN_SESSION = (404, 400)
+_TOO_DEEP = "recursion limit"  # what the SDK's reader of JSON says
 
 
 class ToolFailed(AeonError):
@@ -153,6 +154,7 @@ class _ServerLife:
         self._environ = environ
         self._portal = portal
         self._last_words = ""
+        self._refused = ""
         self._end = anyio.Event()
         self.forgotten = False
         self.tools: tuple[ListedTool, ...] = ()
@@ -185,7 +187,8 @@ class _ServerLife:
             return f"no answer within {self._server.call_timeout_seconds:g} s"
         if self._end.is_set():
             futures.wait([self._task], _END_SECONDS)
-            return f"the server went away during the call ({_text_of(error)}){self._last_words}"
+            why = self._refused or _text_of(error)
+            return f"the server went away during the call ({why}){self._last_words}"
         return _text_of(error)
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
@@ -238,9 +241,8 @@ class _ServerLife:
 
     @asynccontextmanager
     async def _over_stdio(self, stderr: TextIO) -> AsyncIterator[Any]:
-        """The SDK's transport to a process. The SDK tells the end of a process only to those who
+        """The SDK's transport to a process. The SDK reports the end of a process only to those who
         wait for an answer; here it is noticed at once."""
-        import anyio
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         check_program(
@@ -254,19 +256,34 @@ class _ServerLife:
             cwd=self._server.cwd,
             encoding_error_handler="replace",
         )
-        process = stdio_client(parameters, errlog=stderr)
-        async with process as (incoming, outgoing), anyio.create_task_group() as tasks:
-            sending, receiving = anyio.create_memory_object_stream[Any](0)
+        async with (
+            stdio_client(parameters, errlog=stderr) as (incoming, outgoing),
+            self._watch(incoming) as receiving,
+        ):
+            yield receiving, outgoing
 
-            async def forward() -> None:
-                async with sending:
-                    async for message in incoming:
-                        await sending.send(message)
-                    self._end.set()
+    @asynccontextmanager
+    async def _watch(self, incoming: Any) -> AsyncIterator[Any]:
+        """The messages of a stream. When it ends, or a message cannot be read because it is nested
+        too deeply, which the SDK would not report to who waits for it, so does the connection."""
+        import anyio
 
+        sending, receiving = anyio.create_memory_object_stream[Any](0)
+
+        async def forward() -> None:
+            async with sending:
+                async for message in incoming:
+                    if isinstance(message, Exception) and _TOO_DEEP in str(message):
+                        self._refused = "it sent a message that is nested too deeply to be read"
+                        self._end.set()
+                        raise ServerUnavailable(self._refused)
+                    await sending.send(message)
+                self._end.set()
+
+        async with anyio.create_task_group() as tasks:
             tasks.start_soon(forward)
             with receiving:
-                yield receiving, outgoing
+                yield receiving
             tasks.cancel_scope.cancel()
 
     @asynccontextmanager
@@ -298,9 +315,10 @@ class _ServerLife:
                 self._server.url or "",
                 http_client=client,
                 max_sse_event_size=MAX_MESSAGE_BYTES,
-            ) as streams,
+            ) as (incoming, outgoing),
+            self._watch(incoming) as receiving,
         ):
-            yield streams
+            yield receiving, outgoing
 
     def _variable(self, name: str) -> str:
         if name not in self._environ:

@@ -286,6 +286,26 @@ def test_a_server_that_sends_a_message_without_an_end_is_started_anew(open_tools
     assert tools["own.pid"].invoke({}) != first
 
 
+DEEP = "it sent a message that is nested too deeply to be read"
+
+
+def test_a_server_that_lists_a_schema_nested_too_deeply_says_so_at_once(open_tools: Open) -> None:
+    tools = open_tools(own=own("--deep"))
+    assert named(tools) == {}
+    assert f"MCP server 'own' is not available, and neither are its tools: {DEEP}" in "\n".join(
+        tools.problems()
+    )
+
+
+def test_a_result_that_is_nested_too_deeply_fails_its_call_and_the_server_is_back(
+    open_tools: Open,
+) -> None:
+    tools = named(open_tools(own=own()))
+    with pytest.raises(ToolFailed, match=DEEP):
+        tools["own.nest"].invoke({})
+    assert tools["own.two_texts"].invoke({}) == "one\ntwo"
+
+
 @pytest.mark.slow
 def test_a_server_whose_child_outlives_it_is_seen_to_die_and_is_back_for_the_next(
     open_tools: Open,
