@@ -54,6 +54,14 @@ def error_of(*overrides: str) -> str:
     return caught.value.message
 
 
+@pytest.mark.parametrize("depth", [150, 5_000])
+def test_a_value_that_is_nested_too_deeply_is_a_mistake_of_the_person(depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    assert error_of(f"+inputs={deep}") == (
+        "a value of the configuration is nested too deeply to be composed"
+    )
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_group_of_the_design_has_an_option(group: str) -> None:
     assert any(path.parts[0] == group for path in GROUP_OPTIONS)

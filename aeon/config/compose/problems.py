@@ -31,7 +31,13 @@ _ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
 # What a person typed as an address may hold a password or a key.
 _ADDRESS = re.compile(r"https?://[^\s'\"]+", re.IGNORECASE)
 
-HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
+HYDRA_ERRORS = (
+    HydraException,
+    OmegaConfBaseException,
+    ValueError,
+    yaml.YAMLError,
+    RecursionError,
+)
 NOT_A_KEY = re.compile(
     r"Could not override '([^']+)'"
 )  # what Hydra says of an override of a key that is not there
@@ -82,6 +88,8 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
     """The ConfigError for an error with which Hydra ends a composition of `overrides`."""
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return ConfigError(f"a configuration file cannot be read: {error}")
+    if isinstance(error, RecursionError):
+        return ConfigError("a value of the configuration is nested too deeply to be composed")
     if isinstance(error, MissingConfigException) and error.options:
         return _explain_missing_option(str(error.missing_cfg_file), error.options)
     return ConfigError(_shorten_addresses(_describe_error(error, overrides)), hint=_OVERRIDES)
