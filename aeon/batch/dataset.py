@@ -4,7 +4,7 @@ and overrides."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -16,6 +16,10 @@ from aeon.domain.errors import ConfigError
 from aeon.files.tables import SUFFIXES, load_unique, read_rows
 from aeon.files.text import require_unicode
 from aeon.report.words import one_line
+
+MOST_ROWS = 10_000_000
+"""Rows of a dataset. A small Parquet file may unpack to any number of them."""
+REPORTED_ROWS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,9 @@ class Row:
     def given(self) -> str:
         """A digest of what the row asks for."""
         return digest(json.dumps([self.task, sorted(self.inputs.items()), self.overrides])).hex()
+
+
+_Rows = Iterator[tuple[Row, Mapping[str, Any]]]
 
 
 def digest(text: str) -> bytes:
@@ -76,15 +83,21 @@ class Dataset:
             )
 
 
-def open_dataset(path: Path, columns: BatchColumns, common: Common) -> Dataset:
-    """Read a dataset through; rows have `common` where they give nothing of their own. Raises
-    ConfigError for a file that is no dataset, for ids that stand twice, for a column that no row
-    has, and where no row can be run."""
+def open_dataset(
+    path: Path,
+    columns: BatchColumns,
+    common: Common,
+    report: Callable[[int], None] = lambda _: None,
+) -> Dataset:
+    """Read a dataset through; rows have `common` where they give nothing of their own. `report` is
+    given how many were read, each time REPORTED_ROWS more are. Raises ConfigError for a file that
+    is no dataset or has more than MOST_ROWS rows, for ids that stand twice, for a column that no
+    row has, and where no row can be run."""
     _require_table(path)
     lines: dict[bytes, int] = {}
     missing = columns.named()
     can_run = False
-    for row, names in _read(path, columns, common):
+    for row, names in _report_on(_read(path, columns, common), path, report):
         missing = missing - names.keys()
         can_run = can_run or not row.problem
         name = digest(row.id)
@@ -107,14 +120,24 @@ def open_dataset(path: Path, columns: BatchColumns, common: Common) -> Dataset:
     return Dataset(path, columns, common, len(lines), _state_of(path))
 
 
+def _report_on(rows: _Rows, path: Path, report: Callable[[int], None]) -> _Rows:
+    for row, given in rows:
+        if row.number % REPORTED_ROWS == 0:
+            report(row.number)
+        if row.number > MOST_ROWS:
+            raise ConfigError(
+                f"dataset={path}: there are more than {MOST_ROWS:,} rows",
+                hint="Split the file; `aeon batch merge` puts the results together.",
+            )
+        yield row, given
+
+
 def _state_of(path: Path) -> tuple[int, ...]:
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _read(
-    path: Path, columns: BatchColumns, common: Common
-) -> Iterator[tuple[Row, Mapping[str, Any]]]:
+def _read(path: Path, columns: BatchColumns, common: Common) -> _Rows:
     """Each row, and the object that it was made of."""
     for number, (line, given) in enumerate(read_rows(path), start=1):
         yield _row(number, line, given, columns, common), given if isinstance(given, dict) else {}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aeon.domain.errors import ConfigError
+from aeon.files.text import TOO_DEEP, is_too_deep
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 MOST_OF_A_CELL = 10_000_000
@@ -59,7 +60,7 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         if text.strip():
             try:
                 yield line, load_unique(text.rstrip())
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 where = (
                     f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
                 )
@@ -78,8 +79,14 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def load_unique(text: str) -> Any:
-    """JSON in which no object has a name twice. Raises ValueError."""
-    return json.loads(text, object_pairs_hook=_unique_members)
+    """JSON in which no object has a name twice, nested within bounds. Raises ValueError."""
+    try:
+        value = json.loads(text, object_pairs_hook=_unique_members)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    if is_too_deep(value):
+        raise ValueError(TOO_DEEP)
+    return value
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from aeon.batch import dataset
 from aeon.batch.dataset import Common, Row, open_dataset
 from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
@@ -259,3 +260,29 @@ def test_a_cell_of_json_with_a_name_twice_makes_its_row_invalid(tmp_path: Path) 
     first, second = open_dataset(path, BatchColumns(), Common()).rows()
     assert "the name 'mode' stands twice" in first.problem
     assert not second.problem
+
+
+@pytest.mark.parametrize("depth", [201, 5_000, 100_000])
+def test_a_row_that_is_nested_too_deeply_has_that_problem(tmp_path: Path, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    path = written(tmp_path, "d.jsonl", f'{{"task": {deep}}}\n{{"task": "t"}}\n')
+    bad, good = open_dataset(path, BatchColumns(), Common()).rows()
+    assert bad.problem == "line 1: not JSON: nested more than 200 levels deep"
+    assert good.task == "t"
+
+
+def test_a_long_dataset_is_reported_on_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "REPORTED_ROWS", 2)
+    path = written(tmp_path, "d.jsonl", '{"task": "t"}\n' * 5)
+    reported: list[int] = []
+    open_dataset(path, BatchColumns(), Common(), reported.append)
+    assert reported == [2, 4]
+
+
+def test_a_dataset_has_a_most_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "MOST_ROWS", 3)
+    path = written(tmp_path, "d.jsonl", '{"task": "t"}\n' * 4)
+    with pytest.raises(ConfigError, match="there are more than 3 rows"):
+        open_dataset(path, BatchColumns(), Common())

@@ -84,7 +84,12 @@ def batch(words: Namespace) -> int:
 
 def _open_dataset(path: Path, given: _Given, aeon: Aeon) -> Dataset:
     try:
-        return open_dataset(path, aeon.settings.batch.columns, _common(aeon))
+        return open_dataset(
+            path,
+            aeon.settings.batch.columns,
+            _common(aeon),
+            lambda count: say(f"{given.dataset}: {count:,} rows read so far ..."),
+        )
     except ConfigError as error:  # a copy of standard input has a name that says nothing
         message = error.message.replace(str(path), given.dataset)
         raise ConfigError(message, hint=error.hint) from None
