@@ -12,30 +12,52 @@ if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
     if sys.path[0] != _program:
         del sys.path[0]
 
+import atexit
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
+
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status (`aeon.cli.main.main`).
 
-    Ctrl-C while it is being loaded ends it as Ctrl-C at any other time: with 130 and no traceback. SIGTERM is Ctrl-C,
-    and so is SIGHUP, a terminal that was closed, unless it is to be ignored (`nohup`).
+    Ctrl-C while it is being loaded, or once it is done and Python takes itself down, ends it as Ctrl-C at any other
+    time: with 130 and no traceback. SIGTERM is Ctrl-C, and so is SIGHUP, a terminal that was closed, unless it is to
+    be ignored (`nohup`).
     """
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):  # there is no SIGHUP on Windows
-            number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _terminate)
+    if threading.current_thread() is not threading.main_thread():
+        return _run(arguments)
+    # Registered first, so carried out last.
+    atexit.register(_set_handlers, signal.SIG_IGN)
+    _set_handlers(_terminate, "SIGTERM", "SIGHUP")
+    try:
+        return _run(arguments)
+    finally:
+        _set_handlers(_leave)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         from aeon.cli.main import main as program
 
         return program(arguments)
     except KeyboardInterrupt:
         os.write(2, b"Interrupted.\n")
-        return 130
+        return _INTERRUPTED
+
+
+def _set_handlers(
+    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
+    *names: str,
+) -> None:
+    """Let signals that ask for an end be handled so, but for those that are ignored."""
+    for name in names or ("SIGINT", "SIGTERM", "SIGHUP"):  # there is no SIGHUP on Windows
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -48,6 +70,11 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     if not callable(on_interrupt):
         raise KeyboardInterrupt
     on_interrupt(number, frame)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    """Nothing is left that could be interrupted but Python's own end."""
+    os._exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,46 @@ sys.exit(main([]))
     assert ended.returncode == 130
 
 
+AT_THE_END = """
+import atexit, os, signal, sys, threading
+def interrupt():
+    os.kill(os.getpid(), signal.NUMBER)
+class Last:
+    def __del__(self, interrupt=interrupt):
+        interrupt()
+def wait_for_main():
+    threading.main_thread().join()
+    interrupt()
+import aeon.cli.main
+aeon.cli.main.main = lambda arguments: 7
+from aeon.__main__ import main
+status = main([])
+WHEN
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ("interrupt()", 130),
+        ("threading.Thread(target=wait_for_main).start()", 130),
+        ("atexit.register(interrupt)", 130),
+        ("Last.kept = Last()", 7),
+    ],
+    ids=["returned", "threads", "atexit", "last"],
+)
+def test_a_signal_in_the_last_moments_ends_as_documented(
+    when: str, expected: int, number: str
+) -> None:
+    program = AT_THE_END.replace("NUMBER", number).replace("WHEN", when)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (expected, "")
+
+
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=60") as process:
