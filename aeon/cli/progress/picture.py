@@ -302,7 +302,7 @@ def _score(view: RunView, name: str, width: int) -> Text:
     earlier = (
         "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1]) if width >= 60 else ""
     )
-    least = "" if needed is None else f" of {needed:.2f}"
+    least = "" if needed is None else f" (threshold {needed:.2f})"
     latest = (f"{round_down(value):.2f}", f"bold {style}")
     return _bar(
         name, value, needed, style, Text.assemble((earlier, "dim"), latest, (least, "dim")), width
@@ -310,7 +310,7 @@ def _score(view: RunView, name: str, width: int) -> Text:
 
 
 def _bar(name: str, value: float, mark: float | None, style: str, words: Text, width: int) -> Text:
-    cells = max(6, min(24, width - 28))
+    cells = max(4, min(24, width - 37))
     full = min(cells, round(value * cells))
     bar = Text.assemble(("━" * full, style), ("─" * (cells - full), "dim"))
     if mark is not None:

@@ -180,7 +180,7 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
 def _scores(given: ConvergenceScores, view: RunView) -> str:
     scores = {name: given[f"{name}_score"] for name in SCORES}
     least = {
-        name: f" of {getattr(view.thresholds, name):.2f}" if view.thresholds else ""
+        name: f" (threshold {getattr(view.thresholds, name):.2f})" if view.thresholds else ""
         for name in SCORES
     }
     return "  ".join(

@@ -215,12 +215,16 @@ def test_the_lines_stay_when_the_picture_goes() -> None:
 def test_scores_are_bars_with_their_threshold_and_their_values_in_the_order_of_time() -> None:
     view = seen(realistic_run(), RunView(thresholds=THRESHOLDS))
     assert (
-        rows_of(view, "completeness", 80).plain == f"completeness {'━' * 23}┃ 0.62 → 0.97 of 0.98"
+        rows_of(view, "completeness", 80).plain
+        == f"completeness {'━' * 23}┃ 0.62 → 0.97 (threshold 0.98)"
     )
-    assert rows_of(view, "coherence", 80).plain == f"coherence    {'━' * 22}┃─ 0.80 → 0.94 of 0.90"
+    assert (
+        rows_of(view, "coherence", 80).plain
+        == f"coherence    {'━' * 22}┃─ 0.80 → 0.94 (threshold 0.90)"
+    )
     assert rows_of(
         view, "completeness", 40
-    ).plain == f"completeness {'━' * 12} 0.97 of 0.98".replace("━ 0", "┃ 0")
+    ).plain == f"completeness {'━' * 4} 0.97 (threshold 0.98)".replace("━ 0", "┃ 0")
 
 
 def test_a_bar_is_green_only_above_its_threshold() -> None:
