@@ -14,6 +14,7 @@ from aeon.convergence.comparison import Comparer
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.request import LLMAdapter
 from aeon.execution.event_stream import EventStream
+from aeon.execution.samples import Sampler
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
 from aeon.llm.roles import parameters_for
@@ -138,7 +139,10 @@ class Packaged:
             direct=settings.mode.kind == "single",
             context=self.context,
         )
-        return StepExecutor(worker, self.stream.emit)
+        if settings.execution.samples == 1:
+            return StepExecutor(worker, self.stream.emit)
+        sampler = Sampler(settings.execution, comparer=self.make_comparer(llm))
+        return StepExecutor(worker, self.stream.emit, sampler)
 
     def thresholds(self) -> dict[str, float]:
         """The scores from which a run has converged."""

@@ -15,6 +15,7 @@ from aeon.config.provider import check_endpoint, resolve_provider
 from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
+from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.llm.custom import CustomAdapter, load_adapter
 from aeon.llm.custom import describe_given as describe_given_adapter
 from aeon.llm.prices import AnyEndpoint, name_endpoints, price_list
@@ -169,6 +170,18 @@ def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> No
         )
 
 
+def _refuse_too_many_samples(settings: Settings) -> None:
+    """Raise ConfigError where the whole budget is configured, and the samples of one step need more."""
+    needed = settings.execution.cycles_of_samples
+    budget = settings.ttl.base
+    if settings.mode.kind in UNJUDGED_MODES and needed > budget:
+        raise ConfigError(
+            f"execution.samples={settings.execution.samples} execution.select={settings.execution.select} "
+            f"takes {needed} LLM cycles, and ttl.base={budget} is the whole budget in mode={settings.mode.kind}",
+            hint=f"Set ttl.base={needed}, or ask for fewer samples.",
+        )
+
+
 def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
     """What takes the values of the variables that a configuration names as secret out of a JSON value."""
     names = secret_names(settings.model_dump(mode="json"), {})
@@ -208,6 +221,7 @@ def _without_adapter(settings: Settings, adapter: LLMAdapter | None) -> Settings
 
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
     _refuse_more_than_one_call(settings, registry)
+    _refuse_too_many_samples(settings)
     if settings.plan_file is None:
         return None
     of_run = tools.build_run_registry(registry, InMemory(), settings=settings.tools)

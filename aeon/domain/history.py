@@ -43,6 +43,17 @@ _OfStep = Literal[
 AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 
 
+class SampleRecord(Value):
+    """How one of several answers to a step was chosen: so many were asked for, so many could be
+    used; `chosen` is the number of the sample, from 0, `reason` says in words what decided."""
+
+    asked: int
+    usable: int
+    chosen: int
+    select: str
+    reason: str
+
+
 class StepResult(Value):
     """What executing a step gave: the output, how clear the worker was, and what it handed on
     (FR-091)."""
@@ -54,6 +65,7 @@ class StepResult(Value):
     handoff: str | None = None
     tool_result: dict[str, Any] | None = None
     error: str | None = None
+    samples: SampleRecord | None = None
 
 
 class Advisory(Value):

@@ -77,7 +77,7 @@ class Parameters:
 class CallSite:
     """Where in a run a structured call is made. `cycle` is the TTL cycle it is charged to (0: the
     free profile call), `sequence` the number of its first event, `attempt` 0 for the call itself
-    and 1, 2 for its repairs."""
+    and 1, 2 for its repairs; `sample` numbers, from 0, the answers that one step is asked for."""
 
     pass_number: int = 0
     phase: str = ""
@@ -86,6 +86,7 @@ class CallSite:
     step_id: str | None = None
     mode: ReasoningMode | None = None
     attempt: int = 0
+    sample: int = 0
 
 
 _site: ContextVar[CallSite] = ContextVar("call_site", default=CallSite())  # noqa: B039 - frozen

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from aeon.domain.values import OfRow, Value
 
+MOST_SAMPLES = 64
+Select = Literal["first", "check", "vote", "pairwise"]
+
 
 class ExecutionSettings(Value):
     """`execution`: how many steps run at once, how many a plan has, what running work gets when a
-    run is ended."""
+    run is ended; how many answers the final step, or every step of the model's, is asked for, and
+    how one of them is chosen."""
 
     max_parallel: int = Field(default=8, ge=1, le=512)
     max_steps: int = Field(default=100, ge=1)
     grace_seconds: float = Field(default=10.0, ge=0)
+    samples: int = Field(default=1, ge=1, le=MOST_SAMPLES)
+    select: Select = "first"
+    sample_steps: Literal["final", "all"] = "final"
+
+    @property
+    def cycles_of_samples(self) -> int:
+        """The TTL cycles that the samples of one step take: one each, and two for each comparison
+        of a knock-out."""
+        comparisons = self.samples - 1 if self.select == "pairwise" else 0
+        return self.samples + 2 * comparisons
 
 
 class AnswerSettings(Value):

@@ -3,13 +3,18 @@ meanwhile."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, StoreFailed, StoreMiss
 from aeon.domain.events import Emit, StepFinished, ignore
-from aeon.domain.plan import PlanStep
+from aeon.domain.history import StepResult
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
 from aeon.execution.outcome import Worked, find_outage
+from aeon.execution.samples import Announce, Sampler
 from aeon.execution.worker import Situation, StepWorker
 from aeon.plan.transitions import abandon_step
 
@@ -24,18 +29,41 @@ class Executed(NamedTuple):
 
 
 class StepExecutor:
-    """Carries out steps with a worker, and emits an event when each ends."""
+    """Carries out steps with a worker, and emits an event when each ends; a `sampler` asks for
+    several answers to one."""
 
-    def __init__(self, worker: StepWorker, emit: Emit = ignore) -> None:
+    def __init__(
+        self, worker: StepWorker, emit: Emit = ignore, sampler: Sampler | None = None
+    ) -> None:
         self.worker = worker
         self.emit = emit
+        self._sampler = sampler
 
-    def carry_out(self, step: PlanStep, site: CallSite, situation: Situation) -> Executed:
-        """A step, charged and numbered, after its execution; abandoned when something ended the run
-        meanwhile."""
+    def count_cycles(
+        self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult] = MappingProxyType({})
+    ) -> int:
+        """The TTL cycles that carrying out a step takes, its samples included."""
+        cost = self.worker.cost(step, results)
+        return self._sampler.count_cycles(step, plan) if cost and self._sampler else cost
+
+    def carry_out(
+        self,
+        step: PlanStep,
+        sites: Sequence[CallSite],
+        situation: Situation,
+        announce: Announce,
+    ) -> Executed:
+        """A step, charged and numbered at each of its `sites`, after its execution; abandoned when
+        something ended the run meanwhile."""
+        site = sites[0]
+        ask = partial(self.worker.work, step, situation)
         with at_site(site):
             try:
-                worked = self.worker.work(step, situation)
+                if self._sampler is not None and len(sites) > 1:
+                    task = situation.plan.task
+                    worked = self._sampler.draw(ask, sites, announce, self.worker.call, task)
+                else:
+                    worked = ask()
                 executed = Executed(worked.step, worked, find_outage(worked.error))
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandon_step(step), ended_by=error)

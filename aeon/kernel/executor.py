@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from aeon.domain.events import StepFinished, StepStarted
 from aeon.domain.graph import find_pending_steps, ready_steps
+from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
 from aeon.execution.recorder import OpenPass
@@ -41,12 +42,13 @@ class Batches:
         run = self._run
         executor = self.executor
         batch = self._start()
-        for step, site, _ in batch:
+        announce = partial(run.announce, plan=run.plan)
+        for step, (site, *_), _ in batch:
             executor.emit(
                 StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site
             )
         running = {
-            run.workers.submit(partial(executor.carry_out, *dispatch)): dispatch
+            run.workers.submit(partial(executor.carry_out, *dispatch, announce)): dispatch
             for dispatch in batch
         }
         ended: dict[str, Executed] = {}
@@ -58,7 +60,7 @@ class Batches:
                 run.step_errors.append(executed.worked.error)
                 this.results[step_id] = executed.worked.result
                 run.update(results={**run.state.results, step_id: executed.worked.result})
-        for step, site, _ in running.values():
+        for step, (site, *_), _ in running.values():
             left = abandon_step(step)
             ended[step.step_id] = Executed(left)
             executor.emit(
@@ -68,31 +70,36 @@ class Batches:
         self._conclude([ended[step.step_id] for step, _, _ in batch])
         run.check_end()
 
-    def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
+    def _start(self) -> list[tuple[PlanStep, tuple[CallSite, ...], Situation]]:
         run = self._run
         run.check_end()
-        plan = run.plan
         results = run.state.results
-        allowed = batch_size(run.state.ttl_remaining, run.assessment_cycles)
-        chosen: list[tuple[PlanStep, CallSite]] = []
-        for step in self.runnable(plan):
-            cost = self.worker.cost(step, results)
-            if cost <= allowed:
-                allowed -= cost
-                context = ""
-                if not self._core:
-                    context = self.worker.context(collect_incoming_context(plan, step, results))
-                chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
-        plan = plan.with_steps(*(step for step, _ in chosen))
+        chosen = list(self._choose(run.plan, results))
+        plan = run.plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)
-        for _, site in chosen:
+        for _, (site, *_) in chosen:
             run.announce(site, self.worker.call if site.cycle else "tool")
         left = run.state.ttl_remaining if self._core else None
         memory = self.worker.recall()
         return [
-            (step, site, Situation(plan, results, left, free=not site.cycle, memory=memory))
-            for step, site in chosen
+            (step, sites, Situation(plan, results, left, free=not sites[0].cycle, memory=memory))
+            for step, sites in chosen
         ]
+
+    def _choose(
+        self, plan: Plan, results: Mapping[str, StepResult]
+    ) -> Iterator[tuple[PlanStep, tuple[CallSite, ...]]]:
+        """The steps of a batch, each charged; of samples as many as the budget allows."""
+        run = self._run
+        left = run.state.ttl_remaining
+        allowed = left if self._core else batch_size(left, run.assessment_cycles)
+        for step in self.runnable(plan):
+            cost = min(self.executor.count_cycles(step, plan, results), max(1, allowed))
+            if cost <= allowed:
+                allowed -= cost
+                parts = () if self._core else collect_incoming_context(plan, step, results)
+                context = self.worker.context(parts) if parts else ""
+                yield start_step(step, context), run.charge_units(cost, step.step_id)
 
     def _conclude(self, batch: Sequence[Executed]) -> None:
         """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""

@@ -75,7 +75,9 @@ class Loop:
         if self.is_small:
             return len(plan.steps) + 1
         return forecast(
-            plan, lambda step: self._batches.worker.cost(step, {}), core=self._options.is_core
+            plan,
+            lambda step: self._batches.executor.count_cycles(step, plan),
+            core=self._options.is_core,
         )
 
     def run(self, task: str, context: dict[str, Any] | None, run_id: str) -> Outcome:

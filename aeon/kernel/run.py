@@ -145,12 +145,19 @@ class OpenRun:
             mode=state.depth.reasoning_mode if state.depth else None,
         )
 
-    def announce(self, site: CallSite, call: str) -> None:
-        """Announce a dispatch."""
+    def charge_units(self, cycles: int, step_id: str) -> tuple[CallSite, ...]:
+        """The numbered places of a step's dispatches, each of one cycle; of a free one its only
+        place."""
+        units = [1] * cycles or [0]
+        return tuple(self.charge(unit, step_id) for unit in units)
+
+    def announce(self, site: CallSite, call: str, *, plan: Plan | None = None) -> None:
+        """Announce a dispatch, in a batch with the `plan` as it began."""
         state = self.state
         left = state.ttl_allocated - (site.cycle or state.ttl_used) if state.ttl_allocated else None
         self.stream.emit(
-            events.CycleStarted(site=site, call=call, ttl_remaining=left, plan=state.plan), site
+            events.CycleStarted(site=site, call=call, ttl_remaining=left, plan=plan or state.plan),
+            site,
         )
 
     @contextmanager

@@ -30,7 +30,8 @@ from aeon.store.opening import is_packaged, open_source, store_in
 from aeon.store.settings import CASSETTE_SUFFIX, read_store_settings
 
 Line = dict[str, Any]
-_Place = tuple[int, str, str, str | None, int]
+_Place = tuple[int, str, str, str | None, int, int]
+"""Pass, phase, call, step, attempt and sample of a request."""
 _StoredAnswers = defaultdict[_Place, deque[tuple[str, str]]]
 _SITE = {"pass_number": int, "phase": str, "cycle": int, "attempt": int, "step_id": str | None}
 _PLACED = {"site": _SITE, "time": str}
@@ -226,7 +227,15 @@ class Requests:
         with suppress(StoreFailed), self._open() as source:
             for entry in source.entries():
                 path = entry.request.path
-                place = (path.pass_number, path.phase, path.call, path.step_id, path.attempt)
+                sample = _read_sample(entry.request.body)
+                place = (
+                    path.pass_number,
+                    path.phase,
+                    path.call,
+                    path.step_id,
+                    path.attempt,
+                    sample,
+                )
                 if entry.request.kind == "model":
                     yield place, entry.request.key, str(entry.answer.get("text") or "")
 
@@ -237,6 +246,12 @@ class Requests:
             self._cassette = source  # the whole of it is in memory
         with closing(source):
             yield source
+
+
+def _read_sample(body: Mapping[str, Any]) -> int:
+    """The number of a step's sample: the second of two, where there are several."""
+    sample = body.get("sample")
+    return int(sample[1]) if isinstance(sample, list) else 0
 
 
 def _find_requests(directory: Path, result: RunResult) -> Requests | None:
@@ -312,7 +327,14 @@ def _read_call(
 
 def _take_answer(line: Line, stored: _StoredAnswers) -> tuple[str, str] | None:
     site = line["site"]
-    place = (site["pass_number"], site["phase"], line["call"], site["step_id"], site["attempt"])
+    place = (
+        site["pass_number"],
+        site["phase"],
+        line["call"],
+        site["step_id"],
+        site["attempt"],
+        site.get("sample", 0),
+    )
     if line["event"] == "call_answered" and stored[place]:
         return stored[place].popleft()
     return None

@@ -121,6 +121,7 @@ class StructuredCaller(Supervisor):
             strict=wire.strict,
             parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
             site=site,
+            sample=site.sample,
             variables=variables,
         )
 

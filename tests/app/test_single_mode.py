@@ -9,6 +9,8 @@ import pytest
 
 from aeon import Aeon
 from aeon.domain.errors import ConfigError
+from aeon.domain.request import LLMRequest
+from aeon.report.record import load_record
 from tests.support.scripted_model import ScriptedModel
 
 SINGLE = ["mode=single", "provider=simulated"]
@@ -47,3 +49,45 @@ def test_a_resumed_run_asks_for_nothing_again(tmp_path: Path) -> None:
         again = aeon.run(directory=tmp_path / "again")
     assert again.answer == first.answer
     assert model.calls == ["direct"]
+
+
+def test_samples_that_the_budget_does_not_hold_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"takes 22 LLM cycles, and ttl\.base=20") as refused:
+        Aeon.from_config(
+            [*SINGLE, "execution.samples=8", "execution.select=pairwise", "ttl.base=20"], environ={}
+        )
+    assert "ttl.base=22" in refused.value.hint
+
+
+def test_each_sample_is_stored_and_none_is_asked_again(tmp_path: Path) -> None:
+    model = ScriptedModel(direct=[{"working": None, "answer": text} for text in ("14", "15", "15")])
+    with Aeon.from_config(
+        ["mode=single", "execution.samples=3", "execution.select=vote", "execution.max_parallel=1"],
+        adapter=model,
+        environ={},
+    ) as aeon:
+        first = aeon.run("add 7 and 8", directory=tmp_path / "run")
+    assert first.answer == "15"
+    assert first.usage.total.requests == 3
+    with Aeon.from_config(
+        [f"resume={tmp_path / 'run'}", "trust=true"], adapter=model, environ={}
+    ) as aeon:
+        again = aeon.run(directory=tmp_path / "again")
+    assert again.answer == "15"
+    assert len(model.requests) == 3
+
+
+def test_the_page_shows_each_sample_with_its_own_answer(tmp_path: Path) -> None:
+    def answer(request: LLMRequest) -> dict[str, object]:
+        return {"working": None, "answer": f"sample {request.sample}"}
+
+    with Aeon.from_config(
+        ["mode=single", "execution.samples=4"], adapter=ScriptedModel(direct=answer), environ={}
+    ) as aeon:
+        aeon.run("make tea", directory=tmp_path / "run")
+    calls = load_record(tmp_path / "run").calls
+    samples = [(call.read_request() or {})["sample"] for call in calls]
+    numbers = [sample[1] if isinstance(sample, list) else 0 for sample in samples]
+    assert sorted(numbers) == [0, 1, 2, 3]
+    for number, call in zip(numbers, calls, strict=True):
+        assert f"sample {number}" in (call.text or "")

@@ -7,11 +7,13 @@ from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.adaptive.table import load_packaged_table
+from aeon.convergence.comparison import Comparer
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain import events
 from aeon.domain.history import Outcome
 from aeon.domain.request import LLMAdapter
 from aeon.execution.event_stream import EventStream
+from aeon.execution.samples import Sampler
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
@@ -50,6 +52,10 @@ def kernel(
         model, registry, structured=structured, answer_schema=answer_schema, max_steps=max_steps
     )
     validator = SemanticValidator(model, registry, structured=structured)
+    execution = options.get("execution")
+    sampler = execution and Sampler(
+        execution, comparer=Comparer(structured), check=options.pop("check", None)
+    )
     limit = {} if ttl is None else {"global_ttl_limit": ttl}
     final = answer_schema is not None
     return Orchestrator(
@@ -69,6 +75,7 @@ def kernel(
                 direct=options.get("mode") == "single",
             ),
             stream.emit,
+            sampler,
         ),
         refiner=Refiner(
             planner, validator, refinement, ask=ask, one_final_step=final, max_steps=max_steps

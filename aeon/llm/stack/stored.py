@@ -98,7 +98,9 @@ class Stored:
             "model": parameters.model,
             "parameters": {name: value for name, value in given.items() if value is not None},
             **({"provider": self._shaping} if self._shaping else {}),
-            "sample": request.sample or self._store.sample,
+            "sample": [self._store.sample, request.sample]
+            if request.sample
+            else self._store.sample,
             "messages": [
                 {"role": message.role, "content": message.content} for message in request.messages
             ],

@@ -1,0 +1,259 @@
+"""Several answers to one step, asked for at the same time, of which one is chosen."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from threading import Event
+
+from aeon.convergence.comparison import Candidate, Comparer
+from aeon.domain.assessment import AnswerComparison, settle_comparison
+from aeon.domain.checks import CheckOutcome, weight_passed
+from aeon.domain.errors import LLMError, ValidationError, go_on_without
+from aeon.domain.graph import final_steps
+from aeon.domain.history import SampleRecord
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import CallName, CallSite, at_site
+from aeon.execution.outcome import Worked
+from aeon.execution.settings import ExecutionSettings
+from aeon.execution.threads import Workers, as_done
+
+Announce = Callable[[CallSite, str], None]
+Check = Callable[[str], Sequence[CheckOutcome]]
+_CYCLES_OF_A_COMPARISON = 2  # both orders
+_SHOWN = {"name", "passed", "feedback"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One answer to a step, with its number, and what checks found about it."""
+
+    number: int
+    worked: Worked
+    checks: tuple[CheckOutcome, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self.worked.result.step_output or ""
+
+    @property
+    def candidate(self) -> Candidate:
+        """The answer as it is compared."""
+        return Candidate(self.text, [check.model_dump(include=_SHOWN) for check in self.checks])
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can be chosen: the step is complete with it."""
+        return self.worked.step.status == "complete"
+
+    @property
+    def passes(self) -> bool:
+        """Whether no required check failed."""
+        return not any(check.blocks for check in self.checks)
+
+
+class Sampler:
+    """Asks for the samples of a step, and chooses one as `execution.select` says. `check` runs the
+    configured checks on an answer; without it no check is known to have passed."""
+
+    def __init__(
+        self,
+        settings: ExecutionSettings,
+        *,
+        comparer: Comparer | None = None,
+        check: Check | None = None,
+    ) -> None:
+        self._settings = settings
+        self._comparer = comparer
+        self._check = check
+
+    def count_cycles(self, step: PlanStep, plan: Plan) -> int:
+        """The TTL cycles that the samples of a step of the model's take, comparisons included; 1
+        for a step that is asked for once."""
+        settings = self._settings
+        is_final = [final.step_id for final in final_steps(plan)] == [step.step_id]
+        if step.tool is not None or not (is_final or settings.sample_steps == "all"):
+            return 1
+        return settings.cycles_of_samples
+
+    def draw(
+        self,
+        ask: Callable[[], Worked],
+        sites: Sequence[CallSite],
+        announce: Announce,
+        call: CallName,
+        task: str,
+    ) -> Worked:
+        """The chosen one of several answers to a `call`. `sites` are the numbered places of all
+        calls, the first of which is announced already. Raises what `ask` raises, when no answer is
+        usable."""
+        count = self._count_samples(len(sites))
+        numbered = [replace(site, sample=number) for number, site in enumerate(sites[:count])]
+        drawn, failure = self._ask_all(ask, numbered, announce, call)
+        usable = [sample for sample in drawn if sample.is_usable]
+        if failure is not None and not usable:
+            raise failure
+        if not usable:
+            return drawn[0].worked
+        chosen, reason = self._choose(usable, sites[count:], announce, task)
+        record = SampleRecord(
+            asked=len(drawn),
+            usable=len(usable),
+            chosen=chosen.number,
+            select=self._settings.select,
+            reason=reason,
+        )
+        result = chosen.worked.result.model_copy(update={"samples": record})
+        return replace(chosen.worked, result=result)
+
+    def _count_samples(self, sites: int) -> int:
+        if self._settings.select != "pairwise":
+            return sites
+        return (sites + _CYCLES_OF_A_COMPARISON) // (1 + _CYCLES_OF_A_COMPARISON)
+
+    def _ask_all(
+        self,
+        ask: Callable[[], Worked],
+        sites: Sequence[CallSite],
+        announce: Announce,
+        call: CallName,
+    ) -> tuple[list[Sample], Exception | None]:
+        """The samples in their order, and what ended the asking early. With `select=check` nothing
+        more is asked once one passes."""
+        workers = Workers(min(len(sites), self._settings.max_parallel))
+        drawn: list[Sample] = []
+        failure: Exception | None = None
+        is_found = Event()
+
+        def draw_one(site: CallSite) -> Sample | None:
+            if is_found.is_set():
+                return None
+            if site.sample:
+                announce(site, call)
+            with at_site(site):
+                worked = ask()
+                sample = Sample(site.sample, worked, self._run_checks(worked))
+            if self._is_found(sample):
+                is_found.set()
+            return sample
+
+        futures = [workers.submit(partial(draw_one, site)) for site in sites]
+        for future in as_done(futures, lambda: False, 0):
+            try:
+                sample = future.result()
+            except Exception as error:
+                failure = failure or error
+                continue
+            if sample is not None:
+                drawn.append(sample)
+        workers.close()
+        return sorted(drawn, key=lambda sample: sample.number), failure
+
+    def _run_checks(self, worked: Worked) -> tuple[CheckOutcome, ...]:
+        if self._check is None or worked.step.status != "complete":
+            return ()
+        return tuple(self._check(worked.result.step_output or ""))
+
+    def _is_found(self, sample: Sample) -> bool:
+        return (
+            self._settings.select == "check"
+            and sample.is_usable
+            and bool(sample.checks)
+            and sample.passes
+        )
+
+    def _choose(
+        self,
+        usable: Sequence[Sample],
+        sites: Sequence[CallSite],
+        announce: Announce,
+        task: str,
+    ) -> tuple[Sample, str]:
+        match self._settings.select:
+            case "check":
+                return choose_by_checks(usable)
+            case "vote":
+                return choose_by_vote(usable)
+            case "pairwise":
+                return self._choose_in_pairs(usable, sites, announce, task)
+            case _:
+                return usable[0], "the first that could be used"
+
+    def _choose_in_pairs(
+        self,
+        usable: Sequence[Sample],
+        sites: Sequence[CallSite],
+        announce: Announce,
+        task: str,
+    ) -> tuple[Sample, str]:
+        """The winner of a knock-out. Where two are as good, or cannot be compared, the one with the
+        lower number stays."""
+        left = iter(sites)
+        standing = list(usable)
+        compared = 0
+        while len(standing) > 1:
+            winners = standing[2 * (len(standing) // 2) :]
+            for first, second in zip(standing[::2], standing[1::2], strict=False):
+                orders = (next(left), next(left))
+                outcome = self._compare(first, second, orders, announce, task)
+                compared += outcome is not None
+                is_better = outcome is not None and outcome.outcome == "better"
+                winners.append(second if is_better else first)
+            standing = sorted(winners, key=lambda sample: sample.number)
+        return standing[0], f"the winner of {compared} comparisons in pairs"
+
+    def _compare(
+        self,
+        first: Sample,
+        second: Sample,
+        sites: tuple[CallSite, CallSite],
+        announce: Announce,
+        task: str,
+    ) -> AnswerComparison | None:
+        if self._comparer is None or make_comparable(first.text) == make_comparable(second.text):
+            return None
+        questions = self._comparer.questions(task, first.candidate, second.candidate)
+        answers = []
+        try:
+            for site, question in zip(sites, questions, strict=True):
+                announce(site, "comparison")
+                with at_site(site):
+                    answers.append(question())
+        except (LLMError, ValidationError) as error:
+            go_on_without(error)
+            return None
+        return settle_comparison(*answers)
+
+
+def choose_by_checks(samples: Sequence[Sample]) -> tuple[Sample, str]:
+    """The first that passes all required checks; else the one whose passed checks weigh most, the
+    lowest number among equals."""
+    best = max(samples, key=lambda one: (one.passes, weight_passed(one.checks), -one.number))
+    return best, "checks passed" if best.passes else "no sample passed the required checks"
+
+
+def choose_by_vote(samples: Sequence[Sample]) -> tuple[Sample, str]:
+    """The first of the answer that was given most often; among as frequent ones, of that which came
+    first."""
+    keys = [make_comparable(sample.text) for sample in samples]
+    ((winner, votes),) = Counter(keys).most_common(1)
+    return samples[keys.index(winner)], f"{votes} of {len(samples)} votes"
+
+
+def make_comparable(text: str) -> str:
+    """The form in which two answers are equal: numbers by their value, JSON by what it holds, other
+    texts without the blanks around them."""
+    trimmed = text.strip()
+    with suppress(InvalidOperation):
+        number = Decimal(trimmed)
+        if number.is_finite():
+            return f"number {number.normalize()}"
+    with suppress(ValueError, RecursionError):
+        return f"json {json.dumps(json.loads(trimmed, parse_float=str), sort_keys=True)}"
+    return f"text {trimmed}"

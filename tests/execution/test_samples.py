@@ -1,0 +1,176 @@
+"""Several answers to one step: how many are asked for, and which is chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aeon.domain.checks import CheckOutcome
+from aeon.domain.errors import ServerFailed
+from aeon.domain.history import Outcome, StepResult
+from aeon.domain.plan import PlanStep
+from aeon.domain.request import LLMRequest
+from aeon.execution.outcome import Worked
+from aeon.execution.samples import Sample, choose_by_checks, choose_by_vote, make_comparable
+from aeon.execution.settings import ExecutionSettings
+from tests.kernel.build import run
+from tests.support.scripted_model import ScriptedModel, clear, plan, planned
+
+
+def sample(number: int, text: str, *checks: CheckOutcome) -> Sample:
+    step = PlanStep(step_id="answer", description="d", status="complete", step_output=text)
+    result = StepResult(step_id="answer", step_output=text)
+    return Sample(number, Worked(step, result), checks)
+
+
+def found(name: str, *, passed: bool, required: bool = True, weight: float = 1) -> CheckOutcome:
+    return CheckOutcome(name=name, type="equals", passed=passed, required=required, weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("15", " 15.0\n", True),
+        ("1e3", "1000", True),
+        ("15", "15 cups", False),
+        ('{"a": 1, "b": 2}', '{"b":2,"a":1}', True),
+        ("[1, 2]", "[2, 1]", False),
+        ("Tea.", "  Tea.  ", True),
+        ("Tea.", "tea.", False),
+        ("15", '"15"', False),
+        ("NaN", "NaN", True),
+        ("", "  ", True),
+    ],
+)
+def test_answers_are_equal_as_numbers_as_json_or_as_trimmed_text(
+    one: str, other: str, equal: bool
+) -> None:
+    assert (make_comparable(one) == make_comparable(other)) is equal
+
+
+def test_the_answer_given_most_often_wins_and_the_first_among_equals() -> None:
+    votes = [sample(0, "14"), sample(1, "15"), sample(2, "15.0"), sample(3, "16")]
+    chosen, reason = choose_by_vote(votes)
+    assert (chosen.number, reason) == (1, "2 of 4 votes")
+    assert choose_by_vote(votes[:2])[0].number == 0
+
+
+def test_the_first_that_passes_the_required_checks_wins() -> None:
+    drawn = [
+        sample(0, "a", found("r", passed=False), found("o", passed=True, required=False, weight=9)),
+        sample(1, "b", found("r", passed=True)),
+        sample(2, "c", found("r", passed=True)),
+    ]
+    assert choose_by_checks(drawn)[0].number == 1
+
+
+def test_without_one_that_passes_the_weight_of_the_passed_checks_decides() -> None:
+    light = sample(0, "a", found("r", passed=False), found("x", passed=True, weight=1))
+    heavy = sample(1, "b", found("r", passed=False), found("y", passed=True, weight=2))
+    chosen, reason = choose_by_checks([light, heavy])
+    assert chosen.number == 1
+    assert "no sample passed" in reason
+
+
+def numbered(request: LLMRequest) -> dict[str, Any]:
+    return {"working": None, "answer": f"answer {request.sample}"}
+
+
+def single(model: ScriptedModel, **options: Any) -> Outcome:
+    check = {"check": options.pop("check")} if "check" in options else {}
+    settings = ExecutionSettings(**options)
+    return run(model, mode="single", base_ttl=25, execution=settings, **check)
+
+
+def result_of(outcome: Outcome) -> StepResult:
+    return outcome.history.passes[-1].execution_results["answer"]
+
+
+def test_each_sample_is_a_request_of_its_own_and_a_cycle() -> None:
+    model = ScriptedModel(direct=numbered)
+    outcome = single(model, samples=4)
+    assert sorted(request.sample for request in model.requests) == [0, 1, 2, 3]
+    assert len({request.site.cycle for request in model.requests}) == 4
+    assert outcome.state.ttl_used == 4
+    assert outcome.answer == "answer 0"
+    record = result_of(outcome).samples
+    assert record is not None
+    assert (record.asked, record.usable, record.chosen) == (4, 4, 0)
+
+
+def test_a_vote_takes_the_commonest() -> None:
+    def answer(request: LLMRequest) -> dict[str, Any]:
+        return {"working": None, "answer": "15" if request.sample else "14"}
+
+    outcome = single(ScriptedModel(direct=answer), samples=3, select="vote")
+    assert outcome.answer == "15"
+
+
+def test_a_sample_that_fails_is_left_out() -> None:
+    def answer(request: LLMRequest) -> Any:
+        return ServerFailed("no", status=500) if request.sample == 0 else numbered(request)
+
+    outcome = single(ScriptedModel(direct=answer), samples=2)
+    assert outcome.answer == "answer 1"
+    record = result_of(outcome).samples
+    assert record is not None
+    assert (record.asked, record.usable) == (2, 1)
+
+
+def test_where_all_fail_the_run_fails_as_with_one() -> None:
+    outcome = single(ScriptedModel(direct=ServerFailed("no", status=500)), samples=3)
+    assert outcome.termination_reason == "failed"
+
+
+def test_nothing_more_is_asked_once_the_checks_pass() -> None:
+    model = ScriptedModel(direct=numbered)
+
+    def check(answer: str) -> list[CheckOutcome]:
+        return [found("is_second", passed=answer == "answer 1")]
+
+    outcome = single(model, samples=8, select="check", max_parallel=1, check=check)
+    assert outcome.answer == "answer 1"
+    assert len(model.requests) < 8
+
+
+def test_a_knock_out_asks_both_orders_of_each_pair() -> None:
+    def prefer(request: LLMRequest) -> dict[str, Any]:
+        shown = request.messages[1].content
+        better = "first" if shown.index("answer 2") < shown.index("The second") else "second"
+        return {"checked": None, "explanation": "It has more.", "better": better}
+
+    def compare(request: LLMRequest) -> dict[str, Any]:
+        if "answer 2" in request.messages[1].content:
+            return prefer(request)
+        return {"checked": None, "explanation": "Both do.", "better": "neither"}
+
+    model = ScriptedModel(direct=numbered, comparison=compare)
+    outcome = single(model, samples=3, select="pairwise")
+    assert outcome.answer == "answer 2"
+    assert model.calls.count("comparison") == 4
+    assert outcome.state.ttl_used == 7
+
+
+def test_equal_answers_are_not_compared() -> None:
+    model = ScriptedModel()
+    single(model, samples=3, select="pairwise")
+    assert "comparison" not in model.calls
+
+
+def test_in_a_plan_the_final_step_alone_has_samples_unless_all_have() -> None:
+    chain = plan("a", planned("b", "a"))
+
+    def asked(**options: Any) -> list[str]:
+        model = ScriptedModel(plan=chain, step=clear("done"))
+        run(model, mode="core", base_ttl=25, execution=ExecutionSettings(samples=2, **options))
+        return [call for call in model.calls if call.startswith("step")]
+
+    assert asked() == ["step:a", "step:b", "step:b"]
+    assert asked(sample_steps="all") == ["step:a", "step:a", "step:b", "step:b"]
+
+
+def test_of_a_small_budget_fewer_are_asked_for() -> None:
+    model = ScriptedModel(plan=plan("only"), step=clear("done"))
+    run(model, ttl=6, execution=ExecutionSettings(samples=8))
+    assert model.calls.count("step:only") == 2
