@@ -35,6 +35,7 @@ from aeon.report.words import command_of, count_noun, is_utf, one_line, relative
 PLAN = "plan.yaml"
 """The file in the run's directory."""
 _LOST: dict[AdvisoryKind, str] = {
+    "profile_fallback": "No profile of the task could be had",
     "evaluation_unavailable": "No review of this plan could be had",
     "refinement_unavailable": "No refinement of this plan could be had",
 }

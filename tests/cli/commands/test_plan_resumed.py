@@ -15,9 +15,11 @@ import pytest
 
 from aeon.plan.workflow.load import load_workflow
 from tests.cli.conftest import RunAeon
+from tests.integration.faults import FAULTS, Recorder, healthy
 from tests.support.openai_server import OpenAIServer, Received
 from tests.support.simulated_server import content_of, simulated
 
+QUICK = ("provider.retry.initial_seconds=0", "provider.retry.jitter_seconds=0")
 CALLS = ["task_profile", "plan", "semantic_validation", "refinement", "semantic_validation"]
 
 
@@ -78,6 +80,30 @@ def test_a_plan_whose_making_is_interrupted_is_left_as_far_as_it_came_and_taken_
     assert ended.status == 0
     assert [r.name for r in server.requests] == CALLS
     assert "Cut short" not in (tmp_path / "mine.yaml").read_text()
+
+
+@pytest.mark.parametrize("call", ["task_profile", "plan", "semantic_validation", "refinement"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_plan_asks_again_what_came_to_nothing_and_nothing_that_was_usable(
+    aeon: RunAeon,
+    server: OpenAIServer,
+    given: tuple[str, ...],
+    tmp_path: Path,
+    call: str,
+    fault: str,
+) -> None:
+    before = Recorder(healthy(), lambda request: FAULTS[fault] if request.name == call else None)
+    server.start_over(before.script)
+    first = aeon(*given, "tools=builtin", *QUICK)
+    assert before.unanswered
+    assert "python -m aeon plan resume=" in first.err
+    now = Recorder(healthy(), lambda _: None)
+    server.start_over(now.script)
+    ended = aeon("plan", f"resume={directory_in(tmp_path)}", "out=mine.yaml")
+    assert ended.status == 0
+    assert load_workflow(tmp_path / "mine.yaml").content.steps
+    assert not now.answered & before.answered
+    assert now.names[call]
 
 
 def test_before_there_is_a_plan_the_way_on_is_said(
