@@ -76,6 +76,25 @@ def test_a_resumed_run_asks_again_what_came_to_nothing_and_nothing_that_was_usab
     assert not after.names
 
 
+@pytest.mark.parametrize("mode", ["adaptive", pytest.param("core", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_call_whose_repair_came_to_nothing_is_asked_again_with_its_repair(
+    server: OpenAIServer, tmp_path: Path, mode: str, fault: str
+) -> None:
+    def faulty(request: Received) -> Answer | None:
+        return {"plan": FAULTS["bad JSON"], "repair": FAULTS[fault]}.get(request.name)
+
+    before = Recorder(healthy(is_core=mode == "core"), faulty)
+    server.start_over(before.script)
+    assert run(server, tmp_path / "first", f"mode={mode}").exit_status == 1
+    assert before.names["repair"]
+    now = answer_to(server, mode)
+    resumed = run(server, tmp_path / "resumed", f"resume={tmp_path / 'first'}")
+    assert resumed.exit_status == 0
+    assert now.names["plan"] == 1
+    assert not now.answered & before.answered
+
+
 @pytest.mark.parametrize("call", ["task_profile", "semantic_validation"])
 def test_what_a_run_that_ended_well_went_without_is_asked_again_only_if_that_is_wanted(
     server: OpenAIServer, tmp_path: Path, call: str
