@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from aeon.cli.main import main
+from tests.integration.faults import CALLS, Recorder, healthy
 from tests.support.openai_server import Answer, Failure, OpenAIServer, Received
 from tests.support.simulated_server import simulated
 
@@ -119,6 +120,30 @@ def test_a_batch_whose_provider_stays_down_stops_and_has_burnt_nothing(
     assert Counter(row["ended"] for row in rows()) == {"completed": ROWS}
     assert sum(row["calls"] for row in rows()) == len(server.requests) + answered
     assert asked_once(server)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", CALLS)
+def test_whichever_call_meets_the_outage_no_row_is_final_and_nothing_is_asked_twice(
+    server: OpenAIServer, call: str
+) -> None:
+    Path("tasks.jsonl").write_text(json.dumps({"id": "one", "task": "name a lake"}) + "\n")
+    is_down = False
+
+    def fail(received: Received) -> Answer | None:
+        nonlocal is_down
+        is_down = is_down or received.name == call
+        return Failure(503) if is_down else None
+
+    before = Recorder(healthy(), fail)
+    server.start_over(before.script)
+    given = ("mode=adaptive", "tools=builtin", "provider.patience_seconds=0")
+    assert batch(server, *given, "batch.patience_seconds=0.1") == 1
+    now = Recorder(healthy(), lambda _: None)
+    server.start_over(now.script)
+    assert batch(server, *given) == 0
+    assert [row["ended"] for row in rows()] == ["converged"]
+    assert not now.answered & before.answered
 
 
 @pytest.mark.slow
