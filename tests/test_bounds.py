@@ -32,7 +32,6 @@ NO_PARTICIPLES = re.compile(
 PARTICIPLES = frozenset(
     {
         "_changed_components",
-        "_configured_for",
         "_lost_reviews",
         "_missing_tool",
         "_missing_tools",

@@ -44,13 +44,13 @@ class Batch:
         """The line of each row that is not done, once it is written, at most of so many rows; a row
         that was asked to stop leaves none, and goes on with the next start."""
         with closing(
-            self.backend.run(islice(self._rows(), most), self.control, self.attend)
+            self.backend.run(islice(self.rows(), most), self.control, self.attend)
         ) as ended:
             yield from self._written(map(self._keep, ended))
 
     def _written(self, lines: Iterable[Line]) -> Iterator[Line]:
         if self.settings.order == "dataset":
-            lines = in_order(lines, (row.number for row in self._rows()))
+            lines = in_order(lines, (row.number for row in self.rows()))
         for line in lines:
             self.results.write(line)
             if is_final(line) or line.get("calls") == 0 or _is_defect(line):
@@ -60,7 +60,7 @@ class Batch:
 
     def count(self) -> int:
         """How many rows are still to be run."""
-        return sum(1 for _ in self._rows())
+        return sum(1 for _ in self.rows())
 
     def close(self) -> None:
         """Close the backend, the results and the records."""
@@ -69,7 +69,8 @@ class Batch:
         if self.records is not None:
             self.records.close()
 
-    def _rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
+        """The rows that are still to be run."""
         first, every = self.shard
         done = bytes(self.results.done)  # as it is now: it changes while rows are taken
         for row in self.dataset.rows():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +20,24 @@ from aeon.report.words import one_line
 MOST_ROWS = 10_000_000
 """Rows of a dataset. A small Parquet file may unpack to any number of them."""
 REPORTED_ROWS = 250_000
+_OTHER_TARGET = "expected_output"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What a person has rows run with, under a name: overrides, any, since they typed them.
+    `configuration` tells the settings that these come to from those of other arms."""
+
+    name: str
+    overrides: tuple[str, ...]
+    configuration: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a dataset. `number` counts the rows from 1, `line` the lines of the file. `problem`
-    says why it cannot be run; then the rest may be missing."""
+    says why it cannot be run; then the rest may be missing. `target` is the answer that is
+    expected, empty where none is. In a measurement a row is run once for each `arm`."""
 
     number: int
     line: int
@@ -34,6 +46,9 @@ class Row:
     inputs: Mapping[str, str] = field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     problem: str = ""
+    target: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    arm: Arm | None = None
 
     @property
     def key(self) -> str:
@@ -42,8 +57,11 @@ class Row:
 
     @property
     def given(self) -> str:
-        """A digest of what the row asks for."""
-        return digest(json.dumps([self.task, sorted(self.inputs.items()), self.overrides])).hex()
+        """A digest of what the row asks for, and of the settings of its arm."""
+        asked: list[Any] = [self.task, sorted(self.inputs.items()), self.overrides]
+        if self.arm is not None:
+            asked.append(self.arm.configuration)
+        return digest(json.dumps(asked)).hex()
 
 
 _Rows = Iterator[tuple[Row, Mapping[str, Any]]]
@@ -168,10 +186,20 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
             f"{name}={value if _needs_no_quotes(value) else format_value(value)}"
             for name, value in _mapping(given.get(columns.overrides), columns.overrides)
         )
+        target = _read_target(given.get(columns.target, given.get(_OTHER_TARGET)), columns.target)
+        metadata = dict(_mapping(given.get(columns.metadata), columns.metadata))
     except (ValueError, RecursionError, ConfigError) as error:
         message = getattr(error, "message", None) or str(error)
         return Row(number, line, row_id, problem=f"line {line}: {message}")
-    return Row(number, line, row_id, text, inputs, overrides)
+    row = Row(number, line, row_id, text, inputs, overrides)
+    return replace(row, target=target, metadata=metadata)
+
+
+def _read_target(value: Any, name: str) -> str:
+    """The answer that is expected: a text as it is, any other value of JSON as JSON."""
+    if value is None or isinstance(value, str):
+        return require_unicode(value or "", name)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _needs_no_quotes(value: Any) -> bool:

@@ -3,6 +3,7 @@ rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from aeon.app.aeon import Aeon
@@ -33,11 +34,24 @@ _CHARACTERS_OF_A_TOKEN = 4
 
 class Forecast(NamedTuple):
     """What is foreseen of so many rows, in words; `least_cost` is what their prompts cost, None
-    without a price."""
+    without a price. `is_even`: the rows that end first tell what the others take."""
 
     rows: int
     least_cost: float | None
     words: str
+    is_even: bool = True
+
+
+def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
+    """What several forecasts come to together, each with its name in front of its words."""
+    costs = [part.least_cost for part in parts.values()]
+    known = [cost for cost in costs if cost is not None]
+    return Forecast(
+        sum(part.rows for part in parts.values()),
+        sum(known) if len(known) == len(costs) else None,
+        "\n".join(f"{name}: {part.words}" for name, part in parts.items()),
+        is_even=False,
+    )
 
 
 def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:

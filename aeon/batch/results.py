@@ -36,6 +36,7 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
         "converged": result.converged,
         "answer": result.answer,
         "scores": result.scores.model_dump(mode="json") if result.scores else None,
+        "checks": [check.model_dump(mode="json") for check in result.checks],
         "passes": result.passes,
         "steps_left": len(result.steps_left),
         "unusable_steps": list(result.unusable_steps),

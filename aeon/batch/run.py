@@ -17,7 +17,7 @@ from aeon.app.aeon import Aeon
 from aeon.app.attendance import Attendance
 from aeon.app.process import OpenEndpoints
 from aeon.app.run import RunPlace
-from aeon.batch.dataset import Row
+from aeon.batch.dataset import Arm, Row
 from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.overrides import check_changes, check_overrides, modes_among
 from aeon.batch.records import Running
@@ -38,6 +38,7 @@ from aeon.store.models import Entry
 Keep = Callable[[Path, Entry, StoreFailed | None], None]
 AttendRow = Callable[[Row], AbstractContextManager[Attendance]]
 _MOST_CONFIGURATIONS = 32
+_Overrides = tuple[tuple[str, ...], tuple[str, ...]]  # of an arm, and of a row itself
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
 
@@ -94,6 +95,14 @@ def open_aeon(
     )
 
 
+def _configure_without(overrides: tuple[str, ...], composition: Composition) -> Settings | None:
+    """The settings that those of a row with these overrides are compared with; None for a row
+    without any."""
+    if not overrides:
+        return None
+    return compose_settings(_of_rows(composition, *modes_among(overrides)))
+
+
 def _of_rows(composition: Composition, *more: str) -> Composition:
     return composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
 
@@ -109,8 +118,12 @@ class RowRunner:
     configuration: str
     running: Running
     endpoints: SharedEndpoints = field(default_factory=SharedEndpoints)
-    _others: dict[tuple[str, ...], Aeon | ConfigError] = field(default_factory=dict)
+    _others: dict[_Overrides, Aeon | ConfigError] = field(default_factory=dict)
     _opening: threading.RLock = field(default_factory=threading.RLock)
+
+    def open_arm(self, overrides: tuple[str, ...]) -> Aeon:
+        """The Aeon that rows of an arm with these overrides are run by. Raises ConfigError."""
+        return self._aeon_for(Row(0, 0, "", arm=Arm("", overrides)))
 
     def run(
         self,
@@ -162,32 +175,34 @@ class RowRunner:
         place = RunPlace(directory=directory, keep=partial(keep, directory))
         # With no store, then or now, nothing that was answered is kept.
         if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
-            aeon = self._aeon_for(row.overrides)
+            aeon = self._aeon_for(row)
             return aeon.prepared_run(row.task, inputs=row.inputs).to_end(attendance, place)
         digest = digest_of(cut_off / FILE)  # `running` has seen that it may be gone on with
-        with self._open(row.overrides, f"resume={cut_off}", f"trust='{digest}'") as aeon:
+        with self._open(row, f"resume={cut_off}", f"trust='{digest}'") as aeon:
             return aeon.prepared_run(row.task, inputs=row.inputs).to_end(attendance, place)
 
-    def _open(self, overrides: tuple[str, ...], *more: str) -> Aeon:
+    def _open(self, row: Row, *more: str) -> Aeon:
         with self._opening:  # Hydra composes one configuration at a time
+            composition = self._composition_of(row)
             return open_aeon(
-                self.composition,
+                composition,
                 *more,
-                *overrides,
-                configured=self._configured_for(overrides),
+                *row.overrides,
+                configured=_configure_without(row.overrides, composition),
                 open_endpoints=self.endpoints.open,
             )
 
-    def _configured_for(self, overrides: tuple[str, ...]) -> Settings | None:
-        """The settings that those of a row with these overrides are compared with; None for a row
-        without any."""
-        if not overrides:
-            return None
-        return compose_settings(_of_rows(self.composition, *modes_among(overrides)))
+    def _composition_of(self, row: Row) -> Composition:
+        """What a person has the row composed from: what it says itself comes after that."""
+        if row.arm is None:
+            return self.composition
+        overrides = (*self.composition.overrides, *row.arm.overrides)
+        return self.composition.with_overrides(overrides)
 
-    def _aeon_for(self, overrides: tuple[str, ...]) -> Aeon:
-        """The Aeon of rows with these overrides, opened once. Raises ConfigError."""
-        if not overrides:
+    def _aeon_for(self, row: Row) -> Aeon:
+        """The Aeon of rows with the overrides of this one, opened once. Raises ConfigError."""
+        overrides = row.arm.overrides if row.arm else (), row.overrides
+        if not any(overrides):
             return self.aeon
         with self._opening:
             if overrides not in self._others:
@@ -196,7 +211,7 @@ class RowRunner:
                         f"the rows have more than {_MOST_CONFIGURATIONS} different overrides"
                     )
                 try:
-                    self._others[overrides] = self._open(overrides)
+                    self._others[overrides] = self._open(row)
                 except ConfigError as error:
                     self._others[overrides] = error
             found = self._others[overrides]

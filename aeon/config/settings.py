@@ -68,13 +68,15 @@ class BatchColumns(Value):
     id: str = "id"
     task: str = "task"
     overrides: str = "overrides"
+    target: str = "target"
+    metadata: str = "metadata"
     inputs: dict[str, str] = Field(default_factory=dict)
 
     def named(self) -> set[str]:
         """The columns that a person named."""
         own = {
             getattr(self, name)
-            for name in ("id", "task", "overrides")
+            for name in ("id", "task", "overrides", "target", "metadata")
             if getattr(self, name) != name
         }
         return own | set(self.inputs.values())
@@ -191,6 +193,7 @@ class Settings(Value):
     store: Unneeded[StoreSettings] = StoreSettings.model_construct()
     observability: Unneeded[ObservabilitySettings] = ObservabilitySettings.model_construct()
     batch: Unneeded[BatchSettings] = Field(default=BatchSettings.model_construct(), exclude=True)
+    arms: Unneeded[dict[str, tuple[str, ...]]] = Field(default_factory=dict, exclude=True)
     sweep: Unneeded[SweepSettings] = Field(default=SweepSettings.model_construct(), exclude=True)
     progress: Unneeded[ProgressSettings] = ProgressSettings.model_construct()
     interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _ASSETS = Path(__file__).with_name("assets")
-_AS = {"batch": "compare"}  # which page has the script and the style of another one
+_AS = {
+    "batch": "compare",
+    "eval": "compare",
+}  # which page has the script and the style of another one
 _ADDRESSES = ("https:", "http:", "mailto:", "#")
 
 

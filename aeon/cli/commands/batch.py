@@ -22,7 +22,7 @@ from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
 from aeon.batch.run import Backend, RowRunner, ThreadBackend, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
-from aeon.cli.commands.batch_progress import run_attended, show_end
+from aeon.cli.commands.batch_progress import run_attended, show_rows
 from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.questions import at_terminal
@@ -37,7 +37,7 @@ from aeon.report.words import relative_to_here
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class GivenRows:
     """What stands on the command line of a batch beside its configuration. `out` is None for
     standard output."""
 
@@ -57,13 +57,13 @@ def batch(words: Namespace) -> int:
     if settings.resume is not None or settings.store.mode == "replay":
         problem = "a batch goes on by itself, from its out file"
         raise ConfigError(f"{problem}: leave resume and store.mode=replay out")
-    given = _Given(words.dataset, _results_file(words.out), _shard(words.shard))
+    given = GivenRows(words.dataset, _results_file(words.out), read_shard(words.shard))
     has_files = given.out is not None and given.dataset != "-"
     control = GroupControl()
     # What has its files needs no other place.
     with nullcontext(Path()) if has_files else passing_folder() as passing:
         place = given.out or passing / "out"
-        path = _dataset_file(given.dataset, passing / "dataset.jsonl")
+        path = dataset_file(given.dataset, passing / "dataset.jsonl")
         composition = with_journal(composition, settings, place)
         with (
             closing(group_endpoints(settings.batch, control)) as endpoints,
@@ -71,9 +71,9 @@ def batch(words: Namespace) -> int:
         ):
             warn(*aeon.warnings)
             check_prices(price_book(aeon.settings.provider), settings.batch.max_cost, of="batch")
-            dataset = _open_dataset(path, given, aeon)
-            runner = _open_runner(aeon, composition, dataset, endpoints, place)
-            with closing(_open_batch(given, runner, dataset, control, place)) as running:
+            dataset = open_given_dataset(path, given, aeon)
+            runner = open_runner(aeon, composition, dataset, endpoints, place)
+            with closing(open_batch(given, runner, dataset, control, place)) as running:
                 calls = lambda: endpoints.meter.spent.calls  # noqa: E731
                 forecast = forecast_rows(aeon, dataset, running.count())
                 status = run_attended(running, aeon.settings, forecast, calls)
@@ -82,7 +82,8 @@ def batch(words: Namespace) -> int:
     return status
 
 
-def _open_dataset(path: Path, given: _Given, aeon: Aeon) -> Dataset:
+def open_given_dataset(path: Path, given: GivenRows, aeon: Aeon) -> Dataset:
+    """The dataset at a path, with what the command line gives to all rows. Raises ConfigError."""
     try:
         return open_dataset(
             path,
@@ -95,17 +96,19 @@ def _open_dataset(path: Path, given: _Given, aeon: Aeon) -> Dataset:
         raise ConfigError(message, hint=error.hint) from None
 
 
-def _open_runner(
+def open_runner(
     aeon: Aeon, composition: Composition, dataset: Dataset, endpoints: SharedEndpoints, place: Path
 ) -> RowRunner:
+    """What runs the rows, in a folder beside `place`."""
     folder = place.with_name(f"{place.name}.running")
     running = Running(folder, trusts_all=aeon.settings.trust is True)
     return RowRunner(aeon, composition, dataset.count, identify(aeon), running, endpoints)
 
 
-def _open_batch(
-    given: _Given, runner: RowRunner, dataset: Dataset, control: GroupControl, place: Path
+def open_batch(
+    given: GivenRows, runner: RowRunner, dataset: Dataset, control: GroupControl, place: Path
 ) -> Batch:
+    """The rows on their way through the backend that is configured. Raises ConfigError."""
     settings = runner.aeon.settings.batch
     results = Results(given.out, runner.configuration, dataset, settings.changed, put)
     _check_shard(given.shard, results)
@@ -132,7 +135,8 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
     return ThreadBackend(runner, settings.parallel)
 
 
-def _shard(text: str) -> tuple[int, int]:
+def read_shard(text: str) -> tuple[int, int]:
+    """The numbers i and n of `shard=i/n`. Raises ConfigError."""
     first, _, every = text.partition("/")
     if not (first.isdecimal() and every.isdecimal() and 1 <= int(first) <= int(every)):
         raise ConfigError(f"shard={text}: must be i/n with i from 1 to n, as in shard=1/4")
@@ -161,7 +165,7 @@ def _results_file(text: str) -> Path | None:
     return out
 
 
-def _dataset_file(text: str, copy: Path) -> Path:
+def dataset_file(text: str, copy: Path) -> Path:
     """The file of a dataset; standard input is copied first, since it is read twice. Raises
     ConfigError."""
     if text != "-":
@@ -194,7 +198,7 @@ def merge_results(given: Namespace) -> int:
         raise ConfigError(
             f"out={out}: is there already", hint="Remove it, or name another file with out=."
         )
-    show_end(merge([path.expanduser() for path in given.results], out), out)
+    show_rows(merge([path.expanduser() for path in given.results], out), out)
     return DONE
 
 

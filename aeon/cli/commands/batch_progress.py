@@ -32,17 +32,23 @@ _SECONDS_BETWEEN, _MOST_PROBLEMS, _MOST_FOLLOWED = 10.0, 20, 50
 
 
 def run_attended(
-    running: Batch, settings: Settings, forecast: Forecast, calls: Callable[[], int]
+    running: Batch,
+    settings: Settings,
+    forecast: Forecast,
+    calls: Callable[[], int],
+    show_end: Callable[[Summary, Path | None], None] | None = None,
 ) -> int:
     """Run a batch to its end, with a person at the terminal or without; `calls` tells how many were
-    made. The exit status. Raises ConfigError when it would cost more than may be spent without a
+    made. At the end, whatever it is, `show_end` is given what the rows came to. The exit status.
+    Raises ConfigError when it would cost more than may be spent without a
     question, and nobody can be asked."""
     summary, control, out = running.results.summary, running.control, running.results.path
+    show_end = show_end or show_rows
     if summary.count:
         say(f"{count_noun(summary.count, 'row')} done before.")
     if forecast.rows:
         say(forecast.words)
-    shown = _Progress(running, settings, forecast.rows, calls)
+    shown = _Progress(running, settings, forecast, calls)
     running.attend = shown.attend_row
     try:
         with shown.group.attend(lambda: "Ended at once.") as shown.display:
@@ -127,7 +133,7 @@ def _is_affordable(
     return False
 
 
-def show_end(summary: Summary, out: Path | None) -> None:
+def show_rows(summary: Summary, out: Path | None) -> None:
     """Say what a batch came to, and write its page."""
     say(str(summary))
     if out is not None and summary.count:
@@ -144,15 +150,15 @@ class _Progress:
     display: Display
 
     def __init__(
-        self, running: Batch, settings: Settings, left: int, calls: Callable[[], int]
+        self, running: Batch, settings: Settings, forecast: Forecast, calls: Callable[[], int]
     ) -> None:
         summary = running.results.summary
         self._running, self._settings, self._calls = running, settings, calls
         self._problems = self._ran = 0
-        self._total = summary.count + left
+        self._total = summary.count + forecast.rows
         self._began = time.monotonic()
         self._shown = -inf
-        self._enough = summary.ran + FIRST_ROWS
+        self._enough = summary.ran + FIRST_ROWS if forecast.is_even else inf
         self.group = GroupAttendance(
             "row", settings, running.control, lambda _: self._words(), forgets=True
         )

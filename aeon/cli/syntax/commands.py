@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -269,6 +270,40 @@ def declare_record(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.batch:unpack_row"
 
 
+def declare_eval(parser: CommandParser) -> None:
+    """Measure configurations against each other on a dataset.
+
+    Each row is answered by each arm, and the answers are graded by a program: by the row's `target`
+    (or `expected_output`), and by the checks that are configured. Arms are lists of overrides, each
+    a quoted text, or come from a file of the group arms; without any, mode=single and mode=adaptive
+    are measured:
+
+      aeon eval dataset=tasks.jsonl out=first 'arms.one=["mode=single"]' 'arms.full=["mode=adaptive"]'
+
+    Rows are run as those of `aeon batch` are, whose keys it reads, and the same command goes on
+    after an interruption. DIR holds eval.json, eval.html, junit.xml and rows.csv; the table stands
+    on standard output. `aeon docs eval` says how to read it.
+
+    Exit status: 0 measured, 4 the arm that is judged, the last one, is below the threshold or worse
+    than the baseline, 5 an answer could not be measured, 2 usage, or a measurement that would cost
+    more than may be spent without a question, 130 interrupted.
+    """
+    parser.add(
+        "dataset=FILE",
+        "the rows, as for `aeon batch`, with a column target (or expected_output); - is standard input",
+    )
+    parser.add("out=DIR", "the folder of the measurement", type=Path)
+    parser.add("[repeat=K]", "how often each arm answers each row", type=_read_count, default=1)
+    parser.add("[threshold=RATE]", "the least pass rate, from 0 to 1", type=_read_share)
+    parser.add("[arm=NAME]", "the arm that is judged, if not the last one", default="")
+    parser.add("[baseline=FILE]", "an earlier eval.json, than which it may not be worse", type=Path)
+    parser.add("[bless=true|false]", "write the baseline, from what this measurement comes to")
+    parser.add("[allow_simulated=true|false]", "measure the simulated provider, to try this out")
+    parser.add("[shard=i/n]", "only every n-th answer from the i-th on", default="1/1")
+    parser.add_overrides()
+    parser.function = "aeon.cli.commands.evaluation.eval:evaluate"
+
+
 def declare_cassette(parser: CommandParser) -> None:
     """Recordings of runs as portable files: export and show."""
     parser.add("COMMAND", "as below", known=("export", "show"))
@@ -390,6 +425,7 @@ COMMANDS: dict[str, Declare] = {
     "batch": declare_batch,
     "batch merge": declare_merge,
     "batch record": declare_record,
+    "eval": declare_eval,
     "cassette": declare_cassette,
     "cassette export": declare_export,
     "cassette show": declare_show,
@@ -438,6 +474,20 @@ def make_parser(name: str) -> CommandParser:
     if not name:
         return CommandParser("", declare_run)
     return CommandParser(name, COMMANDS.get(name) or load_declaration(name))
+
+
+def _read_count(text: str) -> int:
+    most = 1_000
+    if text.isascii() and text.isdecimal() and 0 < int(text) <= most:
+        return int(text)
+    raise ArgumentTypeError(f"{text}: a number from 1 to {most:,}")
+
+
+def _read_share(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (share := float(text)) <= 1:
+            return share
+    raise ArgumentTypeError(f"{text}: a number from 0 to 1, as 0.9")
 
 
 def _read_limit(text: str) -> int:

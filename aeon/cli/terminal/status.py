@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from aeon.kernel.control import RunControl
 
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
+BELOW, NOT_MEASURED = 4, 5
+"""How a measurement may end."""
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
 _silenced: dict[int, list[Any]] = {}
 """The attributes of terminals as they were before, by descriptor."""

@@ -3,7 +3,7 @@ const table = document.getElementById("table");
 if (table) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], rows = [...body.rows];
   const words = document.getElementById("words"), end = document.getElementById("ends");
-  const endColumn = heads.findIndex((head) => head.textContent.trim() === "ended by");
+  const endColumn = heads.findIndex((head) => head.textContent.trim() === (end.dataset.column || "ended by"));
   const counted = document.getElementById("count"), noun = counted.textContent.trim().split(" ").pop();
   const value = (row, column) => row.cells[column].dataset.value;
   const compare = (a, b) => {

@@ -1,0 +1,106 @@
+"""The arms of a measurement, and each row of its dataset once for each arm and repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from aeon.app.aeon import Aeon
+from aeon.batch.dataset import Arm, Dataset, Row
+from aeon.batch.identity import identify
+from aeon.batch.run import RowRunner
+from aeon.config.compose.literal import key_of, quote_override
+from aeon.domain.errors import ConfigError
+
+DEFAULT_ARMS: Mapping[str, Sequence[str]] = {
+    "single": ("mode=single",),
+    "adaptive": ("mode=adaptive",),
+}
+"""What is measured where no arms are named."""
+_NOT_OF_ARMS = {
+    "store": "arms share no answers, so that the cost of each is its own",
+    "batch": "it says how the rows of all arms are run",
+    "arms": "an arm has no arms",
+    "sweep": "a measurement is no sweep",
+    "resume": "a measurement goes on by itself, from its folder",
+    "trust": "it is said once, for all arms",
+    "task": "the rows of the dataset give it",
+    "task_file": "the rows of the dataset give it",
+}
+
+
+class Trial(NamedTuple):
+    """Which answer a line of the results holds: the arm's, the how-manieth from 1, to which row of
+    the dataset."""
+
+    arm: str
+    repeat: int
+    row: str
+
+    @property
+    def id(self) -> str:
+        """The id of its row among the rows that are run."""
+        return f"{self.arm}/{self.repeat}/{self.row}"
+
+    @classmethod
+    def of_id(cls, text: str) -> Trial:
+        """The trial of such an id."""
+        arm, repeat, row = text.split("/", 2)
+        return cls(arm, int(repeat), row)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRows(Dataset):
+    """Each row of a dataset for each arm and repeat, those of one row after each other, so that a
+    measurement that is stopped has compared the rows that it has run."""
+
+    arms: tuple[Arm, ...]
+    repeat: int
+
+    @classmethod
+    def of(cls, dataset: Dataset, arms: Sequence[Arm], repeat: int) -> ArmRows:
+        """The rows of a dataset that was opened."""
+        count = dataset.count * len(arms) * repeat
+        given = dataset.path, dataset.columns, dataset.common, count, dataset.state
+        return cls(*given, tuple(arms), repeat)
+
+    def rows(self) -> Iterator[Row]:
+        """See `Dataset`."""
+        number = 0
+        for row in Dataset.rows(self):
+            for repeat in range(1, self.repeat + 1):
+                for arm in self.arms:
+                    number += 1
+                    name = Trial(arm.name, repeat, row.id).id
+                    yield replace(row, number=number, id=name, arm=arm)
+
+
+def open_arms(given: Mapping[str, Sequence[str]], runner: RowRunner) -> list[tuple[Arm, Aeon]]:
+    """The arms, each with the Aeon that runs it. Raises ConfigError for an arm that cannot be run,
+    and for what an arm may not set."""
+    opened = []
+    for name, texts in (given or DEFAULT_ARMS).items():
+        overrides = tuple(map(quote_override, texts))
+        _check(name, overrides)
+        try:
+            aeon = runner.open_arm(overrides)
+        except ConfigError as error:
+            raise ConfigError(f"arms.{name}: {error.message}", hint=error.hint) from None
+        opened.append((Arm(name, overrides, identify(aeon)), aeon))
+    return opened
+
+
+def _check(name: str, overrides: Sequence[str]) -> None:
+    if "/" in name:
+        raise ConfigError(f"arms.{name}: the name of an arm has no /")
+    for text in overrides:
+        key = key_of(text)
+        if "=" not in text and not text.startswith("~"):
+            raise ConfigError(
+                f"arms.{name}: {text}: this is no override (key=value or group=option)",
+                hint='An arm is a list of quoted texts: \'arms.eight=["mode=single","execution.samples=8"]\'',
+            )
+        reason = _NOT_OF_ARMS.get(key.partition(".")[0])
+        if reason is not None:
+            raise ConfigError(f"arms.{name}: an arm may not set {key}: {reason}")

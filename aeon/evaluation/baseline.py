@@ -1,0 +1,96 @@
+"""An earlier measurement as the line that a later one may not fall below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from aeon.batch.dataset import Dataset
+from aeon.domain.errors import ConfigError
+from aeon.evaluation import forms, statistics
+from aeon.evaluation.models import BaselineComparison, Measurement
+from aeon.evaluation.table import digest_row
+from aeon.observability.artefacts import as_artefact_error, replace_file
+from aeon.report.words import count_noun
+
+
+def read_baseline(path: Path, arm: str, dataset: Dataset, repeat: int) -> Measurement:
+    """An earlier `eval.json`. Raises ConfigError for a file that is none, that has not the arm,
+    none of the rows, or another number of answers to each, before anything is paid."""
+    baseline = _read(path)
+    names = [one.name for one in baseline.arms]
+    if arm not in names:
+        raise ConfigError(
+            f"baseline={path}: it has no arm {arm}, but {', '.join(names)}",
+            hint="arm=NAME names the arm that is compared.",
+        )
+    if baseline.repeat != repeat:
+        raise ConfigError(
+            f"baseline={path}: it has repeat={baseline.repeat}, this measurement repeat={repeat}",
+            hint=f"Give repeat={baseline.repeat}, or write a new baseline with bless=true.",
+        )
+    asked = {row.id: row.asked for row in baseline.rows}
+    if not any(asked.get(row.id) == digest_row(row) for row in dataset.rows()):
+        raise ConfigError(
+            f"baseline={path}: it has none of the rows of this dataset as they are now",
+            hint="Give the dataset that it was measured on, or bless=true.",
+        )
+    return baseline
+
+
+def _read(path: Path) -> Measurement:
+    try:
+        return Measurement.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise ConfigError(
+            f"baseline={path}: there is no such file",
+            hint="bless=true writes it, from what this measurement comes to.",
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"baseline={path}: {error.strerror or error}") from None
+    except ValidationError:
+        raise ConfigError(
+            f"baseline={path}: this is no eval.json of this version",
+            hint="bless=true writes it anew, from what this measurement comes to.",
+        ) from None
+
+
+def compare_with_baseline(
+    evaluation: Measurement, baseline: Measurement, name: str
+) -> BaselineComparison:
+    """The arm that is judged against the same rows of an earlier measurement, which is called
+    `name`."""
+    arm = evaluation.judged
+    before = {row.id: row for row in baseline.rows}
+    same = [
+        (row, before[row.id])
+        for row in evaluation.rows
+        if row.id in before and before[row.id].asked == row.asked
+    ]
+    improved = sum(now.count(arm) > earlier.count(arm) for now, earlier in same)
+    degraded = sum(now.count(arm) < earlier.count(arm) for now, earlier in same)
+    p = statistics.mcnemar_worse(improved, degraded)
+    is_worse = p <= statistics.LEVEL
+    state = "worse than" if is_worse else "not worse, by this test, than"
+    sentence = (
+        f"{arm} is {state} the baseline {name}: of {count_noun(len(same), 'row')} that both have, "
+        f"{improved} improved and {degraded} degraded, p = {p:.2g}."
+    )
+    return BaselineComparison(
+        arm=arm,
+        baseline=name,
+        rows=len(same),
+        improved=improved,
+        degraded=degraded,
+        p=p,
+        is_worse=is_worse,
+        sentence=sentence,
+    )
+
+
+def bless(evaluation: Measurement, path: Path) -> None:
+    """Make a measurement the baseline of later ones. Raises ArtefactError."""
+    with as_artefact_error(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, forms.write_json_of(evaluation))

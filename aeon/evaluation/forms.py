@@ -1,0 +1,190 @@
+"""A measurement as a table of texts, as JSON, as rows of CSV, and as JUnit's XML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+from xml.etree import ElementTree
+
+from aeon.evaluation.models import ArmSummary, GradedAnswer, MeasuredRow, Measurement
+from aeon.evaluation.sentences import format_interval, format_share
+from aeon.files.tables import write_csv
+from aeon.observability.artefacts import write_json
+from aeon.report.words import escape_controls, one_line, shorten
+
+_LONGEST_TEXT = 4_000
+_LONGEST_REASON = 300
+CSV_COLUMNS = (
+    *("id", "arm", "repeat", "verdict", "score", "target_met", "checks", "reason", "ended"),
+    *("tokens", "calls", "cost", "seconds", "simulated", "answer"),
+)
+"""The columns of `rows.csv`."""
+
+
+def list_columns(evaluation: Measurement) -> list[tuple[str, list[str]]]:
+    """The columns of the table of arms, each with its title and a text for each arm."""
+    lines = [_list_cells_of(arm, evaluation.repeat) for arm in evaluation.arms]
+    titles = [title for title, _ in lines[0]]
+    return [(title, [cells[number][1] for cells in lines]) for number, title in enumerate(titles)]
+
+
+def _list_cells_of(arm: ArmSummary, repeat: int) -> list[tuple[str, str]]:
+    """The line of an arm: a text below each title."""
+    repeated = [
+        (f"pass@{repeat}", format_share(arm.pass_at[repeat])),
+        (f"pass^{repeat}", format_share(arm.pass_all[repeat])),
+    ]
+    return [
+        ("arm", arm.name),
+        ("passed", f"{arm.passed:,} of {arm.answers:,}"),
+        ("rate", format_share(arm.pass_rate)),
+        ("95 %", format_interval(arm.pass_rate_interval)),
+        ("not measured", f"{arm.not_measured:,}"),
+        ("score", f"{arm.mean_score:.3f}"),
+        ("95 %", _format_score_interval(arm)),
+        *(repeated if repeat > 1 else ()),
+        ("tokens", f"{arm.tokens:,}"),
+        ("calls", f"{arm.calls:,}"),
+        ("cost", "unknown" if arm.cost is None else f"{arm.cost:,.4f}"),
+        ("seconds", f"{arm.seconds:,.1f}"),
+    ]
+
+
+def _format_score_interval(arm: ArmSummary) -> str:
+    interval = arm.mean_score_interval
+    return "" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
+
+
+def write_text(evaluation: Measurement) -> str:
+    """The table of arms and the sentences below it, as plain text."""
+    columns = list_columns(evaluation)
+    widths = [max(map(len, (title, *texts))) for title, texts in columns]
+    lines = [[title for title, _ in columns], *zip(*(texts for _, texts in columns), strict=True)]
+    table = []
+    for cells in lines:
+        first, *rest = zip(cells, widths, strict=True)
+        aligned = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
+        table.append("  ".join(aligned).rstrip())
+    return "\n".join([*table, "", *list_sentences(evaluation)])
+
+
+def list_sentences(evaluation: Measurement) -> list[str]:
+    """What the table says in words."""
+    sentences = [comparison.sentence for comparison in evaluation.comparisons]
+    judged = evaluation.arm(evaluation.judged)
+    if evaluation.baseline is not None:
+        sentences.append(evaluation.baseline.sentence)
+    if evaluation.threshold is not None:
+        state = "below" if judged.pass_rate < evaluation.threshold else "at or above"
+        rate = format_share(judged.pass_rate)
+        sentences.append(f"{judged.name} passes {rate}: {state} threshold={evaluation.threshold:g}")
+        sentences[-1] += "."
+    if evaluation.not_measured:
+        sentences.append(_describe_unmeasured(evaluation))
+    if any(arm.simulated for arm in evaluation.arms):
+        sentences.append("SIMULATED: no model was called; these figures say nothing of any model.")
+    return sentences
+
+
+def _describe_unmeasured(evaluation: Measurement) -> str:
+    unmeasured = [
+        answer
+        for row in evaluation.rows
+        for answer in row.answers
+        if answer.grade.verdict == "not_measured"
+    ]
+    reason = one_line(unmeasured[0].grade.reason, _LONGEST_REASON)
+    count = len(unmeasured)
+    return (
+        f"Not measured: {count:,} of {sum(arm.answers for arm in evaluation.arms):,} answers. They "
+        f"count as not passed, and nothing is decided by this measurement. The first: {reason}"
+    )
+
+
+def write_json_of(evaluation: Measurement) -> bytes:
+    """The content of `eval.json`."""
+    return write_json(evaluation.model_dump(mode="json"))
+
+
+def write_csv_of(evaluation: Measurement) -> bytes:
+    """The content of `rows.csv`: a line for each answer."""
+    file = BytesIO()
+    write_csv(file, CSV_COLUMNS, _list_cells(evaluation))
+    return file.getvalue()
+
+
+def _list_cells(evaluation: Measurement) -> Iterator[dict[str, Any]]:
+    for row in evaluation.rows:
+        for answer in row.answers:
+            grade = answer.grade
+            yield {
+                "id": row.id,
+                "arm": answer.arm,
+                "repeat": answer.repeat,
+                "verdict": grade.verdict,
+                "score": grade.score,
+                "target_met": grade.is_target_met,
+                "checks": ", ".join(_describe_checks(answer)),
+                "reason": escape_controls(grade.reason),
+                "ended": answer.ended,
+                "tokens": answer.tokens,
+                "calls": answer.calls,
+                "cost": answer.cost,
+                "seconds": answer.seconds,
+                "simulated": answer.is_simulated,
+                "answer": escape_controls(answer.answer),
+            }
+
+
+def _describe_checks(answer: GradedAnswer) -> Iterator[str]:
+    for check in answer.grade.checks:
+        state = "passed" if check.passed else "failed" if check.measured else "not measured"
+        yield f"{check.name} {state}"
+
+
+def write_junit(evaluation: Measurement) -> bytes:
+    """The content of `junit.xml`: a suite for each arm, a case for each answer. What failed is a
+    failure, what was not measured an error."""
+    root = ElementTree.Element("testsuites", name=evaluation.dataset)
+    for arm in evaluation.arms:
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=arm.name,
+            tests=str(arm.answers),
+            failures=str(arm.failed),
+            errors=str(arm.not_measured),
+            skipped="0",
+            time=f"{arm.seconds:.3f}",
+        )
+        for row in evaluation.rows:
+            for answer in row.of_arm(arm.name):
+                _add_case(suite, row, answer, several=evaluation.repeat > 1)
+    ElementTree.indent(root)
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _add_case(
+    suite: ElementTree.Element, row: MeasuredRow, answer: GradedAnswer, *, several: bool
+) -> None:
+    name = f"{row.id} ({answer.repeat})" if several else row.id
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        classname=answer.arm,
+        name=_for_xml(name),
+        time=f"{answer.seconds:.3f}",
+    )
+    if answer.grade.verdict == "passed":
+        return
+    kind = "failure" if answer.grade.verdict == "failed" else "error"
+    reason = one_line(answer.grade.reason, _LONGEST_REASON)
+    found = ElementTree.SubElement(case, kind, message=_for_xml(reason))
+    found.text = _for_xml(shorten(f"{answer.grade.reason}\n\n{answer.answer}", _LONGEST_TEXT))
+
+
+def _for_xml(text: str) -> str:
+    """A text without the characters that XML cannot have."""
+    shown = escape_controls(text)
+    return shown.encode("utf-8", "backslashreplace").decode().replace("\uffff", "\\uffff")

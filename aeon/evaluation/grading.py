@@ -1,0 +1,81 @@
+"""Whether an answer passed: by its row's target and by the checks that ran on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from aeon.batch.dataset import Row
+from aeon.batch.summary import REPEATED_ENDS, Line
+from aeon.domain.checks import CheckOutcome
+from aeon.domain.values import Value
+from aeon.schema.equality import is_same
+
+Verdict = Literal["passed", "failed", "not_measured"]
+
+
+class Grade(Value):
+    """What became of one answer. `score` is the weighted share of what it passed, its target with
+    weight 1, None where it is not measured; `reason` says why it did not pass."""
+
+    verdict: Verdict
+    score: float | None = None
+    is_target_met: bool | None = None
+    checks: tuple[CheckOutcome, ...] = ()
+    reason: str = ""
+
+
+def grade(row: Row, line: Line | None) -> Grade:
+    """Whether the answer in a line of the results passed; None stands for a row that was not run.
+    What cannot be told is never passed over: it is `not_measured`."""
+    if line is None:
+        return _leave_unmeasured("it was not run")
+    if line["ended"] in REPEATED_ENDS:
+        error = line.get("error") or {}
+        return _leave_unmeasured(error.get("message") or f"it ended {line['ended']}")
+    checks = tuple(map(CheckOutcome.model_validate, line.get("checks") or ()))
+    is_met = is_same(line.get("answer") or "", row.target) if row.target else None
+    verdict, reason = _judge(is_met, checks)
+    score = None if verdict == "not_measured" else _score(is_met, checks)
+    return Grade(verdict=verdict, score=score, is_target_met=is_met, checks=checks, reason=reason)
+
+
+def _leave_unmeasured(reason: str) -> Grade:
+    return Grade(verdict="not_measured", reason=reason)
+
+
+def _judge(is_target_met: bool | None, checks: Sequence[CheckOutcome]) -> tuple[Verdict, str]:
+    """The verdict, and what speaks against a better one. What failed has failed, whatever else
+    could not be measured."""
+    blocking = [check for check in checks if check.blocks]
+    failed = [check for check in blocking if check.measured]
+    if is_target_met is False:
+        return "failed", "; ".join(["the answer is not the target", *map(_describe, failed)])
+    if failed:
+        return "failed", "; ".join(map(_describe, failed))
+    if blocking:
+        return "not_measured", "; ".join(map(_describe, blocking))
+    if is_target_met is None and not checks:
+        return "not_measured", "the row has no target, and no check ran"
+    return "passed", ""
+
+
+def _describe(check: CheckOutcome) -> str:
+    return f"{check.name}: {check.feedback}" if check.feedback else check.name
+
+
+def _score(is_target_met: bool | None, checks: Sequence[CheckOutcome]) -> float:
+    parts = [(_score_of(check), check.weight) for check in checks]
+    if is_target_met is not None:
+        parts.append((float(is_target_met), 1.0))
+    weight = sum(weight for _, weight in parts)
+    if not weight:
+        return float(all(check.passed for check in checks))
+    return sum(score * weight for score, weight in parts) / weight
+
+
+def _score_of(check: CheckOutcome) -> float:
+    """A check's own score where it is one, else whether it passed."""
+    if check.score is not None and 0 <= check.score <= 1:
+        return check.score
+    return float(check.passed)

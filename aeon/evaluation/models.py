@@ -1,0 +1,141 @@
+"""The values of a measurement: what `eval.json` holds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from aeon.domain.values import Value
+from aeon.evaluation.grading import Grade, Verdict
+from aeon.evaluation.statistics import Interval
+
+
+class GradedAnswer(Value):
+    """The answer of one arm to one row, the how-manieth from 1, what became of it and what it
+    took."""
+
+    arm: str
+    repeat: int
+    ended: str
+    grade: Grade
+    answer: str = ""
+    tokens: int = 0
+    calls: int = 0
+    cost: float | None = 0.0
+    seconds: float = 0.0
+    is_simulated: bool = False
+
+
+class MeasuredRow(Value):
+    """A row of the dataset with its answers. `asked` is a digest of its task, inputs and target:
+    rows of two measurements are the same if it is."""
+
+    id: str
+    asked: str
+    answers: tuple[GradedAnswer, ...]
+
+    def of_arm(self, arm: str) -> tuple[GradedAnswer, ...]:
+        """The answers of an arm."""
+        return tuple(answer for answer in self.answers if answer.arm == arm)
+
+    def count(self, arm: str, verdict: Verdict = "passed") -> int:
+        """How many answers of an arm have a verdict."""
+        return sum(answer.grade.verdict == verdict for answer in self.of_arm(arm))
+
+    def score(self, arm: str) -> float:
+        """The mean score of an arm's answers; one that is not measured counts as 0."""
+        answers = self.of_arm(arm)
+        return sum(answer.grade.score or 0.0 for answer in answers) / len(answers)
+
+
+class ArmSummary(Value):
+    """What an arm came to. Every share is of all answers: one that is not measured has not passed.
+    `pass_at` and `pass_all` have the chance that one, or all, of k answers to a row pass. `cost` is
+    None where that of one answer is not known."""
+
+    name: str
+    overrides: tuple[str, ...]
+    answers: int
+    passed: int
+    failed: int
+    not_measured: int
+    pass_rate: float
+    pass_rate_interval: Interval
+    pass_at: dict[int, float] = Field(default_factory=dict)
+    pass_all: dict[int, float] = Field(default_factory=dict)
+    mean_score: float
+    mean_score_interval: Interval | None
+    tokens: int
+    calls: int
+    cost: float | None
+    seconds: float
+    simulated: int = 0
+
+
+class ArmComparison(Value):
+    """One arm against another, row by row: in how many rows more of its answers passed, in how many
+    fewer. `p` is that of McNemar's exact test, `rows_to_decide` how many rows such a difference
+    needs in all, None where there is none. `improvements_per_degradation` is None where no row
+    degraded. `tokens_ratio` is what the arm took of the other's tokens."""
+
+    arm: str
+    other: str
+    improved: int
+    degraded: int
+    difference: float
+    difference_interval: Interval | None
+    score_difference: float
+    score_difference_interval: Interval | None
+    improvements_per_degradation: float | None
+    p: float
+    is_decisive: bool
+    rows_to_decide: int | None
+    tokens_ratio: float | None
+    sentence: str
+
+
+class BaselineComparison(Value):
+    """An arm against the same rows of an earlier measurement, the `baseline`. `p` is that of the
+    one-sided test that the arm is worse."""
+
+    arm: str
+    baseline: str
+    rows: int
+    improved: int
+    degraded: int
+    p: float
+    is_worse: bool
+    sentence: str
+
+
+class Measurement(Value):
+    """A measurement: arms on the rows of a dataset, each row answered `repeat` times by each arm.
+    `judged` is the arm that `threshold` and the baseline are about, which is compared with the
+    others."""
+
+    format: Literal["aeon.eval/1"] = "aeon.eval/1"
+    dataset: str
+    repeat: int
+    judged: str
+    threshold: float | None = None
+    arms: tuple[ArmSummary, ...]
+    comparisons: tuple[ArmComparison, ...] = ()
+    baseline: BaselineComparison | None = None
+    rows: tuple[MeasuredRow, ...]
+
+    @property
+    def not_measured(self) -> int:
+        """How many answers are not measured."""
+        return sum(arm.not_measured for arm in self.arms)
+
+    def arm(self, name: str) -> ArmSummary:
+        """The summary of an arm."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+    @property
+    def is_below(self) -> bool:
+        """Whether the arm that is judged is below the threshold, or worse than the baseline."""
+        judged = self.arm(self.judged)
+        is_below = self.threshold is not None and judged.pass_rate < self.threshold
+        return is_below or (self.baseline is not None and self.baseline.is_worse)

@@ -1,0 +1,71 @@
+"""What a measurement leaves in its folder: `eval.json`, `eval.html`, `junit.xml`, `rows.csv`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aeon.evaluation import forms
+from aeon.evaluation.models import MeasuredRow, Measurement
+from aeon.evaluation.sentences import format_change
+from aeon.observability.artefacts import replace_file
+from aeon.report.html import render_page
+from aeon.report.words import one_line, shorten
+
+EVAL, PAGE, JUNIT, CSV = "eval.json", "eval.html", "junit.xml", "rows.csv"
+MOST_SHOWN = 300
+_LONGEST_TEXT = 4_000
+
+
+def write_files(evaluation: Measurement, folder: Path) -> Path:
+    """Write the files; the path of the page. Raises ArtefactError."""
+    replace_file(folder / EVAL, forms.write_json_of(evaluation))
+    replace_file(folder / JUNIT, forms.write_junit(evaluation))
+    replace_file(folder / CSV, forms.write_csv_of(evaluation))
+    replace_file(folder / PAGE, render_evaluation(evaluation))
+    return folder / PAGE
+
+
+def render_evaluation(evaluation: Measurement) -> bytes:
+    """The page: the table of arms, the arms against each other, and the rows, at most
+    `MOST_SHOWN`, first those in which arms differ."""
+    ranked = sorted(evaluation.rows, key=lambda row: _rank(row, evaluation))
+    simulated = [arm.simulated for arm in evaluation.arms]
+    return render_page(
+        "eval",
+        {},
+        evaluation=evaluation,
+        columns=forms.list_columns(evaluation),
+        headline=_write_headline(evaluation),
+        sentences=forms.list_sentences(evaluation),
+        rows=[(row, _describe_row(row, evaluation)) for row in ranked[:MOST_SHOWN]],
+        is_simulated=any(simulated),
+        change=format_change,
+        one_line=one_line,
+        shorten=lambda text: shorten(text, _LONGEST_TEXT),
+    )
+
+
+def _write_headline(evaluation: Measurement) -> str:
+    shares = [f"{arm.name} {100 * arm.pass_rate:.1f} %" for arm in evaluation.arms]
+    return f"{evaluation.dataset}: {', '.join(shares)} passed"
+
+
+def _describe_row(row: MeasuredRow, evaluation: Measurement) -> str:
+    """What the arms did on a row, in a word: by the arm that is judged, against the others."""
+    counts = [row.count(arm.name) for arm in evaluation.arms]
+    if any(row.count(arm.name, "not_measured") for arm in evaluation.arms):
+        return "not measured"
+    if len(set(counts)) == 1:
+        return "all passed" if counts[0] == evaluation.repeat else "none better"
+    judged = row.count(evaluation.judged)
+    others = [row.count(arm.name) for arm in evaluation.arms if arm.name != evaluation.judged]
+    if judged > max(others):
+        return "improved"
+    return "degraded" if judged < max(others) else "mixed"
+
+
+_ORDER = ("not measured", "degraded", "improved", "mixed", "none better", "all passed")
+
+
+def _rank(row: MeasuredRow, evaluation: Measurement) -> int:
+    return _ORDER.index(_describe_row(row, evaluation))

@@ -1,0 +1,67 @@
+"""What a measurement says in words."""
+
+from __future__ import annotations
+
+from aeon.evaluation.models import ArmComparison
+from aeon.evaluation.statistics import Interval
+from aeon.report.words import count_noun
+
+
+def describe_comparison(comparison: ArmComparison, rows: int) -> str:
+    """How an arm did against another, whether that is decisive, and else how many more rows would
+    decide."""
+    arm, other = comparison.arm, comparison.other
+    if not comparison.improved and not comparison.degraded:
+        return (
+            f"{arm} and {other} passed the same rows{_describe_tokens(comparison)}: "
+            "nothing tells them apart."
+        )
+    points = abs(comparison.difference)
+    way = "more" if comparison.difference > 0 else "fewer"
+    head = f"{arm} passes {format_points(points)} {way} than {other}"
+    if points == 0:
+        head = f"{arm} passes as many as {other}"
+    changed = f"{count_noun(comparison.improved, 'row')} improved, {comparison.degraded} degraded"
+    head += f"{format_change(comparison.difference_interval)}{_describe_tokens(comparison)}"
+    return f"{head}: {changed}, p = {comparison.p:.2g}. {_describe_decision(comparison, rows)}"
+
+
+def _describe_tokens(comparison: ArmComparison) -> str:
+    ratio = comparison.tokens_ratio
+    return "" if ratio is None else f", at {ratio:.3g} times the tokens"
+
+
+def _describe_decision(comparison: ArmComparison, rows: int) -> str:
+    if comparison.is_decisive:
+        return "This is decisive."
+    if comparison.rows_to_decide is None:
+        return "This is not decisive, and no number of rows can be foreseen from no difference."
+    more = max(1, comparison.rows_to_decide - rows)
+    return (
+        f"This is not decisive: it may be chance. About {more:,} more rows would decide, "
+        "if the difference is what it seems."
+    )
+
+
+def format_points(share: float) -> str:
+    """A difference of shares in percentage points."""
+    return f"{100 * share:.1f} points"
+
+
+def format_share(share: float) -> str:
+    """A share in percent."""
+    return f"{100 * share:.1f} %"
+
+
+def format_interval(interval: Interval | None) -> str:
+    """An interval of a share, in percent."""
+    if interval is None:
+        return ""
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
+
+
+def format_change(interval: Interval | None) -> str:
+    """An interval of a difference, in points, in brackets."""
+    if interval is None:
+        return ""
+    return f" ({100 * interval.low:+.1f} to {100 * interval.high:+.1f})"

@@ -1,0 +1,144 @@
+"""From graded answers to what they tell of the arms, and of each against the one that is judged."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+
+from aeon.batch.dataset import Arm, Dataset, Row, digest
+from aeon.batch.summary import Line
+from aeon.evaluation import statistics
+from aeon.evaluation.arms import Trial
+from aeon.evaluation.grading import grade
+from aeon.evaluation.models import ArmComparison, ArmSummary, GradedAnswer, MeasuredRow, Measurement
+from aeon.evaluation.sentences import describe_comparison
+
+
+def measure(
+    dataset: Dataset,
+    arms: Sequence[Arm],
+    repeat: int,
+    lines: Iterable[Line],
+    judged: str = "",
+    threshold: float | None = None,
+) -> Measurement:
+    """What the lines of the results come to, `judged` being the last arm unless it is named."""
+    found = {line["id"]: line for line in lines}
+    samples = [(arm.name, number) for arm in arms for number in range(1, repeat + 1)]
+    rows = tuple(_measure_row(row, samples, found) for row in dataset.rows())
+    judged = judged or arms[-1].name
+    others = [arm.name for arm in arms if arm.name != judged]
+    summaries = {arm.name: summarize_arm(arm, rows, repeat) for arm in arms}
+    return Measurement(
+        dataset=dataset.path.name,
+        repeat=repeat,
+        judged=judged,
+        threshold=threshold,
+        arms=tuple(summaries.values()),
+        comparisons=tuple(
+            compare_arms(summaries[judged], summaries[other], rows) for other in others
+        ),
+        rows=rows,
+    )
+
+
+def _measure_row(
+    row: Row, samples: Sequence[tuple[str, int]], found: Mapping[str, Line]
+) -> MeasuredRow:
+    answers = []
+    for arm, repeat in samples:
+        line = found.get(Trial(arm, repeat, row.id).id)
+        answers.append(_grade_line(arm, repeat, row, line))
+    return MeasuredRow(id=row.id, asked=digest_row(row), answers=tuple(answers))
+
+
+def digest_row(row: Row) -> str:
+    """A digest of what a row asks for and expects."""
+    return digest(json.dumps([row.task, sorted(row.inputs.items()), row.target])).hex()
+
+
+def _grade_line(arm: str, repeat: int, row: Row, line: Line | None) -> GradedAnswer:
+    graded = grade(row, line)
+    if line is None:
+        return GradedAnswer(arm=arm, repeat=repeat, ended="not run", grade=graded)
+    return GradedAnswer(
+        arm=arm,
+        repeat=repeat,
+        ended=line["ended"],
+        grade=graded,
+        answer=line.get("answer") or "",
+        tokens=line.get("input_tokens", 0) + line.get("output_tokens", 0),
+        calls=line.get("calls", 0),
+        cost=line.get("cost", 0.0),
+        seconds=line.get("seconds", 0.0),
+        is_simulated=bool(line.get("synthetic")),
+    )
+
+
+def summarize_arm(arm: Arm, rows: Sequence[MeasuredRow], repeat: int) -> ArmSummary:
+    """What an arm came to over all rows."""
+    answers = [answer for row in rows for answer in row.of_arm(arm.name)]
+    passed = [row.count(arm.name) for row in rows]
+    scores = [row.score(arm.name) for row in rows]
+    verdicts = Counter(answer.grade.verdict for answer in answers)
+    return ArmSummary(
+        name=arm.name,
+        overrides=arm.overrides,
+        answers=len(answers),
+        passed=verdicts["passed"],
+        failed=verdicts["failed"],
+        not_measured=verdicts["not_measured"],
+        pass_rate=verdicts["passed"] / len(answers),
+        pass_rate_interval=statistics.rate_interval(passed, repeat),
+        pass_at=_find_chances(statistics.pass_at, passed, repeat),
+        pass_all=_find_chances(statistics.pass_all, passed, repeat),
+        mean_score=fmean(scores),
+        mean_score_interval=statistics.bootstrap_mean(scores),
+        tokens=sum(answer.tokens for answer in answers),
+        calls=sum(answer.calls for answer in answers),
+        cost=_add_costs(answers),
+        seconds=sum(answer.seconds for answer in answers),
+        simulated=sum(answer.is_simulated for answer in answers),
+    )
+
+
+def _find_chances(
+    chance: Callable[[int, int, int], float], passed: Sequence[int], repeat: int
+) -> dict[int, float]:
+    """For each k up to `repeat`, the mean chance over all rows, of which so many answers passed."""
+    return {k: fmean(chance(count, repeat, k) for count in passed) for k in range(1, repeat + 1)}
+
+
+def _add_costs(answers: Sequence[GradedAnswer]) -> float | None:
+    known = [answer.cost for answer in answers if answer.cost is not None]
+    return sum(known) if len(known) == len(answers) else None
+
+
+def compare_arms(arm: ArmSummary, other: ArmSummary, rows: Sequence[MeasuredRow]) -> ArmComparison:
+    """An arm against another, on the same rows."""
+    repeat = arm.answers / len(rows)
+    changes = [(row.count(arm.name) - row.count(other.name)) / repeat for row in rows]
+    scores = [row.score(arm.name) - row.score(other.name) for row in rows]
+    improved = sum(change > 0 for change in changes)
+    degraded = sum(change < 0 for change in changes)
+    p = statistics.mcnemar(improved, degraded)
+    comparison = ArmComparison(
+        arm=arm.name,
+        other=other.name,
+        improved=improved,
+        degraded=degraded,
+        difference=fmean(changes),
+        difference_interval=statistics.bootstrap_mean(changes),
+        score_difference=fmean(scores),
+        score_difference_interval=statistics.bootstrap_mean(scores),
+        improvements_per_degradation=improved / degraded if degraded else None,
+        p=p,
+        is_decisive=p <= statistics.LEVEL,
+        rows_to_decide=statistics.rows_to_decide(improved, degraded, len(rows)),
+        tokens_ratio=arm.tokens / other.tokens if other.tokens else None,
+        sentence="",
+    )
+    sentence = describe_comparison(comparison, len(rows))
+    return comparison.model_copy(update={"sentence": sentence})

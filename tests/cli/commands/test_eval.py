@@ -1,0 +1,280 @@
+"""`aeon eval`, as a person uses it: arms on a dataset, and a table that can be trusted."""
+
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon.cli.main import main
+from tests.support.openai_server import Completion, Failure, OpenAIServer, Received
+from tests.support.scripted_model import clear, plan
+from tests.support.simulated_server import content_of, simulated
+
+SINGLE, CORE = 'arms.one=["mode=single"]', 'arms.core=["mode=core"]'
+
+
+def dataset(folder: Path, count: int = 5) -> Path:
+    """Rows that ask for their own number."""
+    path = folder / "tasks.jsonl"
+    rows = ({"id": f"r{n}", "task": f"say the number {n}", "target": n} for n in range(count))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def number_of(received: Received) -> int:
+    return int(re.findall(r"say the number (\d+)", received.user)[0])
+
+
+def answer_even_numbers(received: Received) -> Completion:
+    """One direct call: the numbers that are even are said, the others are not."""
+    number = number_of(received)
+    answer = str(number) if number % 2 == 0 else "no idea"
+    return Completion({"working": None, "answer": answer})
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    """A model that is right about the even numbers when asked directly, and always in a step."""
+    script = {
+        **simulated(),
+        "plan": plan("say"),
+        "step": lambda received: Completion(clear(str(number_of(received)))),
+        "direct": answer_even_numbers,
+    }
+    with OpenAIServer(script) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def provider(server: OpenAIServer) -> list[str]:
+    return ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
+
+
+def run(server: OpenAIServer, *words: str) -> int:
+    return main(["eval", "dataset=tasks.jsonl", "out=out", *provider(server), *words])
+
+
+def measured(folder: Path) -> dict[str, Any]:
+    evaluation: dict[str, Any] = json.loads((folder / "out" / "eval.json").read_text())
+    return evaluation
+
+
+def test_arms_are_measured_on_the_same_rows(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 12)
+    assert run(server, SINGLE, CORE) == 0
+    out, err = capfd.readouterr()
+    assert re.search(r"^one +6 of 12 +50\.0 %", out, re.MULTILINE)
+    assert re.search(r"^core +12 of 12 +100\.0 %", out, re.MULTILINE)
+    assert "6 rows improved, 0 degraded, p = 0.031. This is decisive." in out
+    assert "Page: out/eval.html" in err
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "eval.html",
+        "eval.json",
+        "junit.xml",
+        "rows.csv",
+        "rows.jsonl",
+    ]
+
+
+def test_without_arms_one_call_is_measured_against_the_adaptive_mode(tmp_path: Path) -> None:
+    dataset(tmp_path, 1)
+    words = ["dataset=tasks.jsonl", "out=out", "provider=simulated", "allow_simulated=true"]
+    assert main(["eval", *words]) == 0
+    arms = {arm["name"]: arm["overrides"] for arm in measured(tmp_path)["arms"]}
+    assert arms == {"single": ["mode=single"], "adaptive": ["mode=adaptive"]}
+
+
+def test_arms_may_come_from_a_file_of_the_group(tmp_path: Path, server: OpenAIServer) -> None:
+    dataset(tmp_path, 1)
+    (tmp_path / "own" / "arms").mkdir(parents=True)
+    (tmp_path / "own" / "arms" / "mine.yaml").write_text('direct: ["mode=single"]\n')
+    assert run(server, "--config-dir", "own", "arms=mine") == 0
+    assert [arm["name"] for arm in measured(tmp_path)["arms"]] == ["direct"]
+
+
+def test_answers_are_repeated_and_arms_share_none(tmp_path: Path, server: OpenAIServer) -> None:
+    dataset(tmp_path, 2)
+    assert run(server, SINGLE, 'arms.two=["mode=single"]', "repeat=3") == 0
+    assert len(server.requests) == 2 * 2 * 3
+    assert measured(tmp_path)["arms"][0]["pass_all"] == {"1": 0.5, "2": 0.5, "3": 0.5}
+
+
+def test_what_is_done_is_not_asked_again_and_an_arm_may_be_added(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    dataset(tmp_path, 4)
+    assert run(server, SINGLE) == 0
+    assert run(server, SINGLE) == 0
+    assert len(server.requests) == 4
+    assert run(server, SINGLE, 'arms.low=["mode=single","roles.worker.temperature=0.1"]') == 0
+    assert len(server.requests) == 8
+
+
+def test_an_arm_that_is_changed_is_refused_unless_it_is_to_be_run_again(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 4)
+    assert run(server, SINGLE, CORE) == 0
+    changed = 'arms.one=["mode=single","roles.worker.temperature=0.1"]'
+    before = len(server.requests)
+    assert run(server, changed, CORE) == 2
+    assert "4 rows that it has done" in capfd.readouterr().err
+    assert run(server, changed, CORE, "batch.changed=again") == 0
+    assert len(server.requests) == before + 4
+
+
+def test_a_target_that_is_corrected_is_graded_without_asking_again(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    path = dataset(tmp_path, 2)
+    assert run(server, SINGLE) == 0
+    path.write_text(path.read_text().replace('"target": 1', '"target": "no idea"'))
+    assert run(server, SINGLE) == 0
+    assert len(server.requests) == 2
+    assert measured(tmp_path)["arms"][0]["passed"] == 2
+
+
+def test_an_arm_below_the_threshold_ends_with_4(tmp_path: Path, server: OpenAIServer) -> None:
+    dataset(tmp_path, 4)
+    assert run(server, CORE, SINGLE, "threshold=0.5") == 0
+    assert run(server, CORE, SINGLE, "threshold=0.6") == 4
+    assert run(server, CORE, SINGLE, "threshold=0.6", "arm=core") == 0
+
+
+def test_an_arm_that_is_worse_than_the_baseline_ends_with_4(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 12)
+    assert run(server, 'arms.it=["mode=core"]', "baseline=base.json", "bless=true") == 0
+    assert (tmp_path / "base.json").is_file()
+    assert run(server, 'arms.it=["mode=core"]', "baseline=base.json") == 0
+    worse = ['arms.it=["mode=single"]', "baseline=base.json", "batch.changed=again"]
+    assert run(server, *worse) == 4
+    assert "it is worse than the baseline base.json: of 12 rows" in capfd.readouterr().out
+
+
+def test_what_could_not_be_measured_ends_with_5_before_4(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 4)
+
+    def fail_one(received: Received) -> Completion | Failure:
+        return Failure(400) if number_of(received) == 2 else answer_even_numbers(received)
+
+    with OpenAIServer({"direct": fail_one}) as server:
+        assert run(server, SINGLE, "threshold=0.9", "baseline=b.json", "bless=true") == 5
+    told = capfd.readouterr().out
+    assert "Not measured: 1 of 4 answers." in told
+    (arm,) = measured(tmp_path)["arms"]
+    assert (arm["passed"], arm["failed"], arm["not_measured"]) == (1, 2, 1)
+    assert arm["pass_rate"] == 0.25
+    assert not (tmp_path / "b.json").exists()
+
+
+def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    dataset(tmp_path, 6)
+    assert run(server, SINGLE, "batch.max_llm_calls=4", "batch.parallel=1") == 5
+    assert measured(tmp_path)["arms"][0]["not_measured"] == 2
+    assert run(server, SINGLE) == 0
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "of single, adaptive no model is called, so that nothing is measured"),
+        (["allow_simulated=true", "arm=x"], "arm=x: there is no such arm, but single, adaptive"),
+        (['arms.a=["quick"]'], "arms.a: quick: this is no override"),
+        (['arms.a=["mode=nothing"]'], "arms.a: "),
+        (['arms.a=["store=cache"]'], "arms.a: an arm may not set store: arms share no answers"),
+        (['arms.a=["batch.parallel=2"]'], "arms.a: an arm may not set batch.parallel"),
+        (["store=cache"], "store=cache: arms and repeats share no answers"),
+        (["repeat=0"], "repeat=0: a number from 1 to 1,000"),
+        (["threshold=2"], "threshold=2: a number from 0 to 1"),
+        (["bless=true"], "bless=true: which file?"),
+        (["allow_simulated=true", "baseline=no.json"], "baseline=no.json: there is no such file"),
+        (["sweep.parallel=2"], "sweep.parallel is read by a sweep (-m) alone"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_asked(
+    tmp_path: Path, words: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 1)
+    given = ["dataset=tasks.jsonl", "out=out", "provider=simulated"]
+    assert main(["eval", *given, *words]) == 2
+    assert message in capfd.readouterr().err
+    assert not (tmp_path / "out" / "rows.jsonl").exists()
+
+
+def test_a_dataset_without_targets_and_checks_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tasks.jsonl").write_text('{"task": "say 1"}\n')
+    words = ["dataset=tasks.jsonl", "out=out", "provider=simulated", "allow_simulated=true"]
+    assert main(["eval", *words]) == 2
+    assert "no row has a target" in capfd.readouterr().err
+
+
+def test_money_is_asked_for_as_by_a_batch(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 40)
+    prices = "provider.prices={m: {input: 9, output: 9}}"
+    assert run(server, SINGLE, CORE, prices, "batch.confirm_above_cost=0.1") == 2
+    assert "will cost at least" in capfd.readouterr().err
+    assert not server.requests
+
+
+def test_the_arms_of_a_measurement_are_refused_by_a_run(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["task=x", "provider=simulated", SINGLE]) == 2
+    assert "arms.one is read by `aeon eval` alone" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_killed_measurement_goes_on_without_asking_again_what_was_answered(
+    tmp_path: Path,
+) -> None:
+    dataset(tmp_path, 6)
+    parallel = 4
+    with OpenAIServer(simulated(delay=0.05)) as server:
+        words = ["eval", "dataset=tasks.jsonl", "out=out", *provider(server), CORE]
+        words += ['arms.full=["mode=adaptive"]', "repeat=2", f"batch.parallel={parallel}"]
+        command = [sys.executable, "-m", "aeon", *words, "execution.max_parallel=1"]
+        for _ in range(4):
+            enough = len(server.requests) + random.randint(5, 40)
+            with subprocess.Popen(command, cwd=tmp_path) as process:
+                until = time.monotonic() + 60
+                while (
+                    len(server.requests) < enough
+                    and process.poll() is None
+                    and time.monotonic() < until
+                ):
+                    time.sleep(0.01)
+                process.send_signal(signal.SIGKILL)
+        assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+        asked = Counter(map(content_of, server.requests))
+        calls = sum(arm["calls"] for arm in measured(tmp_path)["arms"])
+    # Only what was under way when a kill came is asked again: of each of four kills, one call a row.
+    assert sum(asked.values()) - calls <= 4 * parallel
+    lines = (tmp_path / "out" / "rows.jsonl").read_text().splitlines()
+    assert len(lines) == 6 * 2 * 2
+    assert measured(tmp_path)["arms"][0]["not_measured"] == 0

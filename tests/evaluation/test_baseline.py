@@ -1,0 +1,84 @@
+"""An earlier measurement as the line that a later one may not fall below."""
+
+from pathlib import Path
+
+import pytest
+
+from aeon.domain.errors import ConfigError
+from aeon.evaluation.baseline import bless, compare_with_baseline, read_baseline
+from aeon.evaluation.models import Measurement
+from tests.evaluation.test_table import dataset, measured
+
+
+def earlier(folder: Path, passes: list[bool]) -> Measurement:
+    return measured(folder, passes, passes)
+
+
+def test_an_arm_is_worse_once_the_one_sided_test_says_so(tmp_path: Path) -> None:
+    before = earlier(tmp_path, [True] * 10)
+    four_worse = compare_with_baseline(
+        earlier(tmp_path, [False] * 4 + [True] * 6), before, "b.json"
+    )
+    five_worse = compare_with_baseline(
+        earlier(tmp_path, [False] * 5 + [True] * 5), before, "b.json"
+    )
+    assert (four_worse.p, four_worse.is_worse) == (1 / 16, False)
+    assert (five_worse.p, five_worse.is_worse) == (1 / 32, True)
+    assert five_worse.sentence.startswith("full is worse than the baseline b.json: of 10 rows")
+
+
+def test_improvements_stand_against_what_got_worse(tmp_path: Path) -> None:
+    before = earlier(tmp_path, [True] * 5 + [False] * 5)
+    now = earlier(tmp_path, [False] * 5 + [True] * 5)
+    compared = compare_with_baseline(now, before, "b.json")
+    assert (compared.improved, compared.degraded, compared.is_worse) == (5, 5, False)
+
+
+def test_rows_that_ask_for_something_else_now_are_not_compared(tmp_path: Path) -> None:
+    before = earlier(tmp_path, [True] * 10)
+    rows = [row.model_copy(update={"asked": "else"}) for row in before.rows[:4]]
+    changed = before.model_copy(update={"rows": (*rows, *before.rows[4:])})
+    assert compare_with_baseline(changed, before, "b.json").rows == 6
+
+
+def test_a_baseline_that_was_blessed_is_read_again(tmp_path: Path) -> None:
+    before = earlier(tmp_path, [True, False])
+    path = tmp_path / "new" / "base.json"
+    bless(before, path)
+    assert read_baseline(path, "full", dataset(tmp_path, 2), 1) == before
+
+
+@pytest.mark.parametrize(
+    ("arm", "repeat", "rows", "message"),
+    [
+        ("other", 1, 2, "it has no arm other, but single, full"),
+        ("full", 2, 2, "it has repeat=1, this measurement repeat=2"),
+        ("full", 1, 0, "it has none of the rows of this dataset as they are now"),
+    ],
+)
+def test_a_baseline_of_something_else_is_refused(
+    tmp_path: Path, arm: str, repeat: int, rows: int, message: str
+) -> None:
+    path = tmp_path / "base.json"
+    bless(earlier(tmp_path, [True, False]), path)
+    given = dataset(tmp_path, 2)
+    if not rows:
+        given.path.write_text('{"id": "z", "task": "t", "target": "u"}\n')
+        given = type(given)(given.path, given.columns, given.common, 1, _state(given.path))
+    with pytest.raises(ConfigError, match=message):
+        read_baseline(path, arm, given, repeat)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def test_a_file_that_is_no_baseline_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    with pytest.raises(ConfigError, match="there is no such file") as missing:
+        read_baseline(path, "full", dataset(tmp_path, 2), 1)
+    assert "bless=true" in missing.value.hint
+    path.write_text("{}")
+    with pytest.raises(ConfigError, match=r"no eval\.json of this version"):
+        read_baseline(path, "full", dataset(tmp_path, 2), 1)

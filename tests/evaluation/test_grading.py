@@ -1,0 +1,86 @@
+"""Whether an answer passed."""
+
+from typing import Any
+
+import pytest
+
+from aeon.batch.dataset import Row
+from aeon.domain.checks import CheckOutcome
+from aeon.evaluation.grading import grade
+
+
+def row(target: str = "15") -> Row:
+    return Row(1, 1, "r1", "add 5 and 10", target=target)
+
+
+def line(answer: str = "15", ended: str = "completed", **more: Any) -> dict[str, Any]:
+    return {"id": "r1", "ended": ended, "answer": answer, **more}
+
+
+def check(name: str = "short", *, passed: bool = True, **fields: Any) -> dict[str, Any]:
+    return CheckOutcome(name=name, type="word-count", passed=passed, **fields).model_dump()
+
+
+def test_an_answer_that_is_the_target_passes_with_the_full_score() -> None:
+    graded = grade(row(), line(" 15.0\n"))
+    assert (graded.verdict, graded.score, graded.is_target_met) == ("passed", 1.0, True)
+
+
+def test_an_answer_that_is_not_the_target_fails_and_says_so() -> None:
+    graded = grade(row(), line("16"))
+    assert (graded.verdict, graded.score, graded.is_target_met) == ("failed", 0.0, False)
+    assert graded.reason == "the answer is not the target"
+
+
+def test_without_an_answer_the_target_is_missed() -> None:
+    assert grade(row(), line("", "ttl_expired")).verdict == "failed"
+
+
+@pytest.mark.parametrize("ended", ["failed", "invalid", "interrupted"])
+def test_a_run_that_failed_is_not_measured(ended: str) -> None:
+    graded = grade(row(), line("", ended, error={"type": "run", "message": "no server"}))
+    assert (graded.verdict, graded.score, graded.reason) == ("not_measured", None, "no server")
+
+
+def test_a_row_that_was_not_run_is_not_measured() -> None:
+    assert grade(row(), None).verdict == "not_measured"
+
+
+def test_a_row_without_target_and_checks_is_not_measured() -> None:
+    graded = grade(row(target=""), line())
+    assert graded.verdict == "not_measured"
+    assert graded.reason == "the row has no target, and no check ran"
+
+
+def test_an_answer_passes_with_its_target_and_all_required_checks() -> None:
+    assert grade(row(), line(checks=[check()])).verdict == "passed"
+    assert grade(row(target=""), line(checks=[check()])).verdict == "passed"
+    assert grade(row("16"), line(checks=[check()])).verdict == "failed"
+
+
+def test_a_required_check_that_failed_fails_the_answer_with_its_feedback() -> None:
+    graded = grade(row(), line(checks=[check(passed=False, feedback="9 words")]))
+    assert (graded.verdict, graded.score, graded.reason) == ("failed", 0.5, "short: 9 words")
+
+
+def test_a_check_that_is_not_required_lowers_the_score_alone() -> None:
+    checks = [check(passed=False, required=False, weight=3.0)]
+    graded = grade(row(), line(checks=checks))
+    assert (graded.verdict, graded.score) == ("passed", 0.25)
+
+
+def test_the_score_of_a_check_counts_by_its_weight() -> None:
+    checks = [check(score=0.5, weight=2.0), check("other", score=7.0)]
+    assert grade(row(target=""), line(checks=checks)).score == pytest.approx((1.0 + 1.0) / 3)
+
+
+def test_a_check_that_could_not_be_had_is_not_measured() -> None:
+    checks = [check(passed=False, measured=False, feedback="the judge is down")]
+    graded = grade(row(), line(checks=checks))
+    assert (graded.verdict, graded.reason) == ("not_measured", "short: the judge is down")
+
+
+def test_what_failed_has_failed_whatever_else_could_not_be_had() -> None:
+    checks = [check(passed=False, measured=False), check("other", passed=False)]
+    assert grade(row(), line(checks=checks)).verdict == "failed"
+    assert grade(row(), line("16", checks=checks[:1])).verdict == "failed"

@@ -1,0 +1,165 @@
+"""What graded answers tell of the arms."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from aeon.batch.dataset import Arm, Common, Dataset, open_dataset
+from aeon.config.settings import BatchColumns
+from aeon.evaluation import forms
+from aeon.evaluation.arms import Trial
+from aeon.evaluation.models import Measurement
+from aeon.evaluation.report import render_evaluation, write_files
+from aeon.evaluation.table import measure
+
+ARMS = [Arm("single", ("mode=single",)), Arm("full", ("mode=adaptive",))]
+
+
+def dataset(folder: Path, count: int) -> Dataset:
+    path = folder / "tasks.jsonl"
+    rows = ({"id": f"r{n}", "task": f"say {n}", "target": n} for n in range(count))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return open_dataset(path, BatchColumns(), Common())
+
+
+def line(arm: str, repeat: int, row: int, *, passes: bool, **more: Any) -> dict[str, Any]:
+    return {
+        "id": Trial(arm, repeat, f"r{row}").id,
+        "ended": "completed",
+        "answer": str(row) if passes else "no <idea> & \x01",
+        "input_tokens": 100 if arm == "full" else 10,
+        "output_tokens": 10 if arm == "full" else 1,
+        "calls": 1,
+        "cost": 0.5,
+        "seconds": 0.25,
+        **more,
+    }
+
+
+def measured(
+    folder: Path, single: Sequence[bool], full: Sequence[bool], **options: Any
+) -> Measurement:
+    passes = {"single": single, "full": full}
+    lines = [
+        line(arm, 1, number, passes=passed)
+        for arm, of_arm in passes.items()
+        for number, passed in enumerate(of_arm)
+    ]
+    return measure(dataset(folder, len(single)), ARMS, 1, lines, **options)
+
+
+def test_each_arm_has_its_rate_score_and_what_it_took(tmp_path: Path) -> None:
+    evaluation = measured(tmp_path, [True, False, False, True], [True, True, True, True])
+    single, full = evaluation.arms
+    assert (single.passed, single.failed, single.not_measured) == (2, 2, 0)
+    assert (single.pass_rate, full.pass_rate, full.mean_score) == (0.5, 1.0, 1.0)
+    assert (single.tokens, single.calls, single.cost, single.seconds) == (44, 4, 2.0, 1.0)
+    assert full.overrides == ("mode=adaptive",)
+
+
+def test_arms_are_compared_row_by_row(tmp_path: Path) -> None:
+    single = [True] * 10 + [False] * 12
+    full = [False] * 2 + [True] * 20
+    (comparison,) = measured(tmp_path, single, full).comparisons
+    assert (comparison.arm, comparison.other) == ("full", "single")
+    assert (comparison.improved, comparison.degraded) == (12, 2)
+    assert comparison.improvements_per_degradation == 6
+    assert comparison.difference == pytest.approx(10 / 22)
+    assert comparison.tokens_ratio == 10
+    assert comparison.p == pytest.approx(0.01294, abs=1e-5)
+    assert comparison.is_decisive
+    assert "full passes 45.5 points more than single" in comparison.sentence
+    assert comparison.sentence.endswith("p = 0.013. This is decisive.")
+
+
+def test_what_is_not_decisive_says_how_many_more_rows_would_decide(tmp_path: Path) -> None:
+    (comparison,) = measured(
+        tmp_path, [True, False, False, True], [True, True, True, False]
+    ).comparisons
+    assert not comparison.is_decisive
+    assert comparison.rows_to_decide == 92
+    assert "About 88 more rows would decide" in comparison.sentence
+
+
+def test_the_arm_that_is_judged_is_compared_with_each_of_the_others(tmp_path: Path) -> None:
+    evaluation = measured(tmp_path, [True, False], [True, True], judged="single")
+    assert [(one.arm, one.other) for one in evaluation.comparisons] == [("single", "full")]
+    assert evaluation.comparisons[0].degraded == 1
+
+
+def test_an_answer_that_is_missing_is_not_measured_and_counts_as_not_passed(
+    tmp_path: Path,
+) -> None:
+    lines = [line("single", 1, row, passes=True) for row in range(4)]
+    lines += [line("full", 1, row, passes=True) for row in range(3)]
+    evaluation = measure(dataset(tmp_path, 4), ARMS, 1, lines)
+    full = evaluation.arm("full")
+    assert (full.answers, full.passed, full.not_measured) == (4, 3, 1)
+    assert (full.pass_rate, full.mean_score) == (0.75, 0.75)
+    assert evaluation.not_measured == 1
+    assert "Not measured: 1 of 8 answers." in forms.write_text(evaluation)
+
+
+def test_of_repeated_rows_the_chances_of_one_and_of_all_are_told(tmp_path: Path) -> None:
+    lines = [
+        line(arm, repeat, row, passes=arm == "full" or repeat <= row)
+        for arm in ("single", "full")
+        for row in range(3)
+        for repeat in (1, 2)
+    ]
+    single, full = measure(dataset(tmp_path, 3), ARMS, 2, lines).arms
+    assert single.pass_at == {1: 0.5, 2: pytest.approx(2 / 3)}
+    assert single.pass_all == {1: 0.5, 2: pytest.approx(1 / 3)}
+    assert full.pass_all == {1: 1.0, 2: 1.0}
+
+
+def test_the_cost_is_unknown_where_that_of_one_answer_is(tmp_path: Path) -> None:
+    lines = [line(arm.name, 1, 0, passes=True, cost=None) for arm in ARMS]
+    assert measure(dataset(tmp_path, 1), ARMS, 1, lines).arms[0].cost is None
+
+
+def test_a_threshold_and_a_worse_baseline_are_what_a_measurement_may_be_below(
+    tmp_path: Path,
+) -> None:
+    reached = measured(tmp_path, [True, True], [True, False], threshold=0.5)
+    missed = measured(tmp_path, [True, True], [True, False], threshold=0.51)
+    assert not reached.is_below
+    assert missed.is_below
+    assert "full passes 50.0 %: below threshold=0.51." in forms.write_text(missed)
+
+
+def test_the_files_hold_every_answer(tmp_path: Path) -> None:
+    evaluation = measured(tmp_path, [True, False], [True, True])
+    write_files(evaluation, tmp_path)
+    again = Measurement.model_validate_json((tmp_path / "eval.json").read_bytes())
+    assert again == evaluation
+    rows = (tmp_path / "rows.csv").read_text().splitlines()
+    assert rows[0].startswith("id,arm,repeat,verdict,score,target_met")
+    assert rows[2].startswith("r0,full,1,passed,1.0,True")
+    assert len(rows) == 5
+    suites = ElementTree.fromstring((tmp_path / "junit.xml").read_bytes())
+    found = {
+        suite.get("name"): (suite.get("tests"), suite.get("failures"), suite.get("errors"))
+        for suite in suites
+    }
+    assert found == {"single": ("2", "1", "0"), "full": ("2", "0", "0")}
+    failure = suites.find("testsuite/testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == "the answer is not the target"
+
+
+def test_the_page_shows_text_as_text(tmp_path: Path) -> None:
+    page = render_evaluation(measured(tmp_path, [True, False], [True, True])).decode()
+    assert "no &lt;idea&gt; &amp; \\x01" in page
+    assert "single 50.0 %, full 100.0 % passed" in page
+
+
+def test_what_is_not_measured_is_an_error_of_junit(tmp_path: Path) -> None:
+    suites = ElementTree.fromstring(
+        forms.write_junit(measure(dataset(tmp_path, 1), ARMS, 1, [], "full"))
+    )
+    assert [error.get("message") for error in suites.iter("error")] == ["it was not run"] * 2
