@@ -30,7 +30,7 @@ _NOT_OF_ARMS = {
 }
 
 
-class Trial(NamedTuple):
+class AnswerName(NamedTuple):
     """Which answer a line of the results holds: the arm's, the how-manieth from 1, to which row of
     the dataset."""
 
@@ -44,8 +44,8 @@ class Trial(NamedTuple):
         return f"{self.arm}/{self.repeat}/{self.row}"
 
     @classmethod
-    def of_id(cls, text: str) -> Trial:
-        """The trial of such an id."""
+    def of_id(cls, text: str) -> AnswerName:
+        """The name that such an id is of."""
         arm, repeat, row = text.split("/", 2)
         return cls(arm, int(repeat), row)
 
@@ -72,7 +72,7 @@ class ArmRows(Dataset):
             for repeat in range(1, self.repeat + 1):
                 for arm in self.arms:
                     number += 1
-                    name = Trial(arm.name, repeat, row.id).id
+                    name = AnswerName(arm.name, repeat, row.id).id
                     yield replace(row, number=number, id=name, arm=arm)
 
 

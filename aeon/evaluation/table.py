@@ -10,7 +10,7 @@ from statistics import fmean
 from aeon.batch.dataset import Arm, Dataset, Row, digest
 from aeon.batch.summary import Line
 from aeon.evaluation import statistics
-from aeon.evaluation.arms import Trial
+from aeon.evaluation.arms import AnswerName
 from aeon.evaluation.grading import grade
 from aeon.evaluation.models import ArmComparison, ArmSummary, GradedAnswer, MeasuredRow, Measurement
 from aeon.evaluation.sentences import describe_comparison
@@ -49,7 +49,7 @@ def _measure_row(
 ) -> MeasuredRow:
     answers = []
     for arm, repeat in samples:
-        line = found.get(Trial(arm, repeat, row.id).id)
+        line = found.get(AnswerName(arm, repeat, row.id).id)
         answers.append(_grade_line(arm, repeat, row, line))
     return MeasuredRow(id=row.id, asked=digest_row(row), answers=tuple(answers))
 

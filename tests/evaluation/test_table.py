@@ -11,7 +11,7 @@ import pytest
 from aeon.batch.dataset import Arm, Common, Dataset, open_dataset
 from aeon.config.settings import BatchColumns
 from aeon.evaluation import forms
-from aeon.evaluation.arms import Trial
+from aeon.evaluation.arms import AnswerName
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import render_evaluation, write_files
 from aeon.evaluation.table import measure
@@ -28,7 +28,7 @@ def dataset(folder: Path, count: int) -> Dataset:
 
 def line(arm: str, repeat: int, row: int, *, passes: bool, **more: Any) -> dict[str, Any]:
     return {
-        "id": Trial(arm, repeat, f"r{row}").id,
+        "id": AnswerName(arm, repeat, f"r{row}").id,
         "ended": "completed",
         "answer": str(row) if passes else "no <idea> & \x01",
         "input_tokens": 100 if arm == "full" else 10,
