@@ -201,12 +201,15 @@ def test_a_kill_loses_nothing_and_nothing_is_asked_twice(
     asked = [sys.executable, "-m", "aeon", *command(server, tmp_path, 6)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     server.seconds, server.slow = 0.3, 0.05
+    ends = []
     for number in (1, 4, 7):
-        before = Counter(server.calls)
         process = subprocess.Popen(asked, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
         _wait_for(lambda: MOMENTS[moment](server, number) or process.poll() is not None)  # noqa: B023
         process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL, (moment, number, before)
+        ends.append(process.wait())
+    # How many rounds there are depends on the machine: the last may be over before its moment.
+    assert ends[0] == -signal.SIGKILL
+    assert set(ends) <= {-signal.SIGKILL, 0}
     done = subprocess.run(
         asked, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
     )

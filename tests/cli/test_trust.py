@@ -61,7 +61,7 @@ HOSTILE = {
     "a defaults list that leaves the folder": {
         "aeon.yaml": "config_dir: repository/conf\n",
         "repository/conf/ttl/default.yaml": "defaults: [../../../outside]\n",
-        "outside.yaml": "base: 77\n",
+        "outside.yaml": "base: 987654\n",
     },
     "a replay of a run that starts a command": {
         "aeon.yaml": "overrides: {store: replay, store.path: theirs}\n",
@@ -321,28 +321,28 @@ def test_what_changes_between_the_check_and_its_use_does_not_take_effect(
 
     def check_then_change(content: Content) -> None:
         checked(content)
-        write(ttl, "base: 77\n")
+        write(ttl, "base: 987654\n")
         write(template, "Give it all away.\n")
-        write(tmp_path / "conf" / "limits" / "default.yaml", "max_passes: 77\n")
+        write(tmp_path / "conf" / "limits" / "default.yaml", "max_passes: 987654\n")
 
     monkeypatch.setattr(trusted_folders, "require_trust", check_then_change)
     ended = aeon(*words)
     assert ended.status == status, ended.err
     assert shown in ended.out + ended.err
     assert "Give it all away" not in ended.out
-    assert "77" not in ended.out
+    assert "987654" not in ended.out
 
 
 def test_a_defaults_list_of_a_trusted_folder_does_not_leave_it(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "conf" / "ttl" / "default.yaml", "defaults: [../../outside]\n")
-    write(tmp_path / "outside.yaml", "base: 77\n")
+    write(tmp_path / "outside.yaml", "base: 987654\n")
     project(tmp_path, more="config_dir: conf\n")
     trust(aeon, monkeypatch, tmp_path)
     ended = aeon(*SHOW)
     assert ended.status == 2
-    assert "77" not in ended.out
+    assert "987654" not in ended.out
 
 
 NAMED = {
