@@ -76,6 +76,12 @@ def build_kernel(
     )
 
 
+def _takes_best(settings: Settings) -> bool:
+    """Whether the answer is that of the best pass: asked for, or where more than scores judges it."""
+    source = settings.answer.source
+    return source == "best" or (source is None and settings.refinement.accept == "not_worse")
+
+
 def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], bool]:
     """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
     over = Event()
@@ -101,6 +107,7 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         convergence=settings.convergence,
         requires_final_step=settings.answer.json_schema is not None,
         judges_answer=settings.answer.judge,
+        takes_best=_takes_best(settings),
         # Nothing is put before JSON of the person's schema.
         answer_mark=f"{SIMULATED_LINE}\n"
         if synthetic and settings.answer.json_schema is None

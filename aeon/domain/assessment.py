@@ -62,7 +62,7 @@ class CriterionResult(Value):
 class ConvergenceAssessment(Value):
     """Whether the task is done (FR-017 to FR-025, FR-068). `converged` and `reason_codes` follow
     from the model's judgement and the thresholds; `blocking_issues` are the `detected_issues` that
-    stand in the way."""
+    stand in the way. `spread` says how far each score of a repeated judgement went apart."""
 
     converged: bool
     reason_codes: tuple[str, ...] = Field(min_length=1)
@@ -71,6 +71,7 @@ class ConvergenceAssessment(Value):
     detected_issues: tuple[str, ...] = ()
     blocking_issues: tuple[str, ...] = ()
     criteria: tuple[CriterionResult, ...] = ()
+    spread: dict[str, float] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     @property
@@ -100,11 +101,18 @@ class ConvergenceSettings(ConvergenceThresholds):
     """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain
     words. `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in
     `criteria`. A run whose `max_unavailable` latest evaluations could not be had fails, with the
-    error of the last."""
+    error of the last. `when`: `plan_done` lets no run converge while steps that the answer depends
+    on are pending. After `patience` assessed passes running without a gain, of more than `min_gain`
+    where scores decide, a run ends. A judgement of which a score is at most `margin` from its
+    threshold is made again, twice at most, and the median counts."""
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
     max_unavailable: int = Field(default=2, ge=1)
+    when: OfRow[Literal["any", "plan_done"]] = "any"
+    patience: OfRow[int | None] = Field(default=None, ge=1)
+    min_gain: OfRow[float] = Field(default=0.0, ge=0, le=1)
+    margin: OfRow[float] = Field(default=0.0, ge=0, le=1)
 
     @field_validator("criteria")
     @classmethod
@@ -175,10 +183,12 @@ class Preferred(Value):
 
 class AnswerComparison(Value):
     """A later answer against an earlier one: `better` or `worse` only where the judgements of both
-    orders agree. `explanations` are theirs, in the order in which they were asked."""
+    orders agree. `explanations` are theirs, in the order in which they were asked; `later` is the
+    answer that was not accepted."""
 
     outcome: ComparedWithEarlier
     explanations: tuple[str, ...] = ()
+    later: str | None = None
 
 
 def settle_comparison(later_second: Preferred, later_first: Preferred) -> AnswerComparison:

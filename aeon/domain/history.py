@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from aeon.domain.assessment import (
     SCORE_CODES,
+    AnswerComparison,
     ConvergenceAssessment,
     ConvergenceScores,
     SpentReason,
@@ -25,7 +26,14 @@ from aeon.domain.values import Frame, Value, as_frame, as_html, as_text
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 TerminationReason = Literal[
-    SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"
+    SpentReason,
+    "converged",
+    "completed",
+    "step_failed",
+    "stalled",
+    "plateau",
+    "interrupted",
+    "failed",
 ]
 GOOD_ENDS: tuple[TerminationReason, ...] = ("converged", "completed")
 _OfPlan = Literal["manual_intervention", "refused_action", "conflict", "unanswered_issue"]
@@ -105,6 +113,7 @@ class EvaluationResults(Value):
 
     validation_report: SemanticValidationReport | None = None
     convergence: ConvergenceAssessment | None = None
+    comparison: AnswerComparison | None = None
     checks: tuple[CheckOutcome, ...] = ()
 
 
@@ -175,10 +184,11 @@ class ExecutionPass(Value):
 
 
 class BestPass(Value):
-    """The pass that came closest to convergence; None for a score that the engine does not give."""
+    """The best pass: required checks passed, weight of checks, comparisons won, fewest failed codes,
+    scores, latest. None for a score that was not given."""
 
     pass_number: int
-    completeness_score: float
+    completeness_score: float | None = None
     coherence_score: float | None = None
     consistency_score: float | None = None
     answer: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard, get_args
 
 from aeon.domain import history
@@ -16,12 +17,13 @@ from aeon.domain.assessment import (
     TTLExpirationResponse,
     TTLExpiredMetadata,
 )
-from aeon.domain.checks import CheckOutcome
+from aeon.domain.checks import CheckOutcome, weight_passed
 from aeon.domain.errors import AeonError
 from aeon.domain.events import RunFinished
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import ExecutionPass, RunState, TerminationReason
 
+_ROUNDING = 1e-9
 _SCORES = ("completeness_score", "coherence_score", "consistency_score")
 
 
@@ -58,23 +60,15 @@ def final_checks(passes: Sequence[ExecutionPass]) -> tuple[CheckOutcome, ...]:
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
-    """The pass closest to convergence: fewest failed criteria, highest of the lowest scores,
-    latest."""
-
-    def closeness(
-        one: tuple[ExecutionPass, ConvergenceAssessment],
-    ) -> tuple[bool, int, float, float, int]:
-        passed, assessment = one
-        scores = [assessment.scores[name] for name in _SCORES]
-        given = [score for score in scores if score is not None]
-        failed = 0 if assessment.converged else len(assessment.reason_codes)
-        return assessment.converged, -failed, min(given), given[0], passed.pass_number
-
-    assessed = _find_assessed(passes)
-    if not assessed:
+    """The best of the passes that were judged, by checks or by a model: most required checks
+    passed, greatest weight of passed checks, most comparisons won, fewest failed codes, highest of
+    the lowest scores, latest. None where none was judged."""
+    judged = find_judged(passes)
+    if not judged:
         return None
-    best, assessment = max(assessed, key=closeness)
-    scores = assessment.scores
+    best = max(judged, key=lambda one: one.rank).passed
+    assessment = best.evaluation_results.convergence
+    scores = assessment.scores if assessment else ConvergenceScores()
     return history.BestPass(
         pass_number=best.pass_number,
         answer=best.answer,
@@ -82,6 +76,77 @@ def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
         coherence_score=scores.coherence_score,
         consistency_score=scores.consistency_score,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPass:
+    """A pass that checks or a model judged; `wins` counts the comparisons won up to it."""
+
+    passed: ExecutionPass
+    wins: int
+
+    @property
+    def checks(self) -> Sequence[CheckOutcome]:
+        """What the checks found."""
+        return self.passed.evaluation_results.checks
+
+    @property
+    def scores(self) -> list[float]:
+        """The scores that were given, completeness first."""
+        assessment = self.passed.evaluation_results.convergence
+        given = [assessment.scores[name] for name in _SCORES] if assessment else []
+        return [score for score in given if score is not None]
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """How good it is: the greater, the better."""
+        assessment = self.passed.evaluation_results.convergence
+        codes = assessment.reason_codes if assessment and not assessment.converged else ()
+        scores = self.scores or [0.0]
+        return (
+            -sum(check.blocks for check in self.checks),
+            weight_passed(self.checks),
+            self.wins,
+            -len(codes),
+            min(scores),
+            scores[0],
+            self.passed.pass_number,
+        )
+
+
+def find_judged(passes: Sequence[ExecutionPass]) -> list[JudgedPass]:
+    """The passes that checks or a model judged, in their order."""
+    found: list[JudgedPass] = []
+    wins = 0
+    for passed in passes:
+        results = passed.evaluation_results
+        wins += results.comparison is not None and results.comparison.outcome == "better"
+        is_assessed = results.convergence is not None and results.convergence.evaluated
+        if is_assessed or results.checks:
+            found.append(JudgedPass(passed, wins))
+    return found
+
+
+def count_passes_without_gain(passes: Sequence[ExecutionPass], min_gain: float) -> int:
+    """How many judged passes running, the latest last, have gained nothing. The first is a gain; a
+    later one is where more checks passed than ever before, or else a comparison was won, or else,
+    where none was made, the least score rose by more than `min_gain` above the best."""
+    count = 0
+    best_checks = -1
+    best_score = -1.0
+    for judged in find_judged(passes):
+        checks = sum(check.passed for check in judged.checks)
+        score = min(judged.scores, default=0.0)
+        comparison = judged.passed.evaluation_results.comparison
+        if comparison is not None:
+            is_better = comparison.outcome == "better"
+        else:
+            is_better = best_score < 0 or score - best_score > min_gain + _ROUNDING
+        is_gain = checks > best_checks or (checks == best_checks and is_better)
+        count = 0 if is_gain else count + 1
+        best_checks = max(best_checks, checks)
+        best_score = max(best_score, score)
+    return count
 
 
 def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
@@ -174,10 +239,16 @@ def build_outcome(
     reason: TerminationReason,
     error: AeonError | None,
     seconds: float,
+    *,
+    takes_best: bool = False,
 ) -> history.Outcome:
-    """How a run ended, with everything it has (FR-071 to FR-076, FR-095)."""
+    """How a run ended, with everything it has (FR-071 to FR-076, FR-095). The answer is the latest
+    one, or that of the best pass: where `takes_best`, and after a plateau."""
     state = _with_whole_last_pass(state)
+    best = best_pass(state.passes)
     answer = final_answer(state)
+    if best is not None and (takes_best or reason == "plateau"):
+        answer = best.answer
     converged = reason == "converged"
     metadata = {
         "manual_intervention": list(state.manual_intervention),
@@ -204,7 +275,7 @@ def build_outcome(
         termination_reason=reason,
         history=whole_history,
         state=state,
-        best_pass=best_pass(state.passes),
+        best_pass=best,
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
         error=history.RunError(type=type(error).__name__, message=error.message, hint=error.hint)
         if error

@@ -1,13 +1,17 @@
-"""The pass that is under way, until it becomes an `ExecutionPass` of the history. A container: it
-decides nothing."""
+"""The run and the pass that are under way, until they become history. Containers: they decide
+nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from aeon.domain import events
 from aeon.domain.history import (
+    Advisory,
+    AdvisoryKind,
     EvaluationResults,
     ExecutionPass,
     Phase,
@@ -17,7 +21,10 @@ from aeon.domain.history import (
 )
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
+from aeon.execution.answers import AnswerCollector
+from aeon.execution.event_stream import EventStream
 from aeon.execution.stopwatch import Stopwatch
+from aeon.plan.transitions import cut_off
 
 
 @dataclass
@@ -87,3 +94,88 @@ class OpenPass:
 def _clarity_states(results: Mapping[str, StepResult]) -> dict[str, str]:
     states = ((step_id, result.clarity_state) for step_id, result in results.items())
     return {step_id: state for step_id, state in states if state}
+
+
+class RunRecorder:
+    """A run under way as it stands: its state, its passes and phases, what was advised and
+    answered, each change announced on its `stream`."""
+
+    def __init__(self, stream: EventStream, *, answer_mark: str = "") -> None:
+        self.stream = stream
+        self.watch = Stopwatch()
+        self.state = RunState(answer_mark=answer_mark)
+        self.answers = AnswerCollector()
+        self._advised: set[tuple[object, ...]] = set()
+        self._pass: OpenPass | None = None
+        stream.subscribers.append(self.answers.note)
+
+    def stop_listening(self) -> None:
+        """Collect no more answers."""
+        self.stream.subscribers.remove(self.answers.note)
+
+    def snapshot(self) -> RunState:
+        """The state with what model, supervisor and tools answered, in order of dispatch."""
+        return self.state.model_copy(update=self.answers.by_kind())
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force, from phase B on."""
+        assert self.state.plan is not None, "there is no plan before phase B"
+        return self.state.plan
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the state."""
+        self.state = self.state.model_copy(update=changes)
+
+    def advise(self, kind: AdvisoryKind, message: str, step_id: str | None = None) -> None:
+        """Advise the person, once a pass; of a missing tool once a run."""
+        number = self.state.pass_number
+        key = (kind, message, step_id, None if kind == "unknown_tool" else number)
+        if key not in self._advised:
+            self._advised.add(key)
+            advisory = Advisory(kind=kind, message=message, pass_number=number, step_id=step_id)
+            self.update(advisories=(*self.state.advisories, advisory))
+            self.stream.emit(events.AdvisoryRaised(advisory=advisory))
+
+    @contextmanager
+    def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
+        """A pass, recorded however it ends; one that is not completed cuts off the steps that were
+        running."""
+        self._pass = this = OpenPass(number, self.state, brief)
+        self.update(pass_number=number)
+        left = self.state.ttl_remaining
+        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=left, ready=ready))
+        try:
+            yield this
+        finally:
+            if not this.complete and self.state.plan is not None:
+                self.update(plan=cut_off(self.state.plan))
+            self.update(passes=(*self.state.passes, this.close(self.state)))
+            left = self.state.ttl_remaining
+            self.stream.emit(
+                events.PassFinished(pass_number=number, ttl_remaining=left, complete=this.complete)
+            )
+
+    @contextmanager
+    def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
+        """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves
+        as abandoned."""
+        number = self.state.pass_number
+        watch = Stopwatch()
+        note = OpenPhase()
+        self.update(phase=phase)
+        self.stream.emit(events.PhaseStarted(stage=stage, phase=phase, pass_number=number))
+        try:
+            yield note
+        except BaseException:
+            note.outcome = "abandoned"
+            raise
+        finally:
+            if self._pass and phase != "PROFILE":
+                times = watch.read().model_dump(include={"start_time", "end_time"})
+                self._pass.phases.append(PhaseRecord(phase=phase, outcome=note.outcome, **times))
+            self.stream.emit(
+                events.PhaseFinished(
+                    stage=stage, phase=phase, pass_number=number, outcome=note.outcome
+                )
+            )

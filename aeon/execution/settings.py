@@ -36,10 +36,13 @@ class ExecutionSettings(Value):
 class AnswerSettings(Value):
     """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is what
     `schema_file`, written `answer.schema`, holds; filled in when the settings are validated. With
-    `judge`, an answer of a mode without assessments is assessed once."""
+    `judge`, an answer of a mode without assessments is assessed once. `source`, written
+    `answer.from`, is the pass that the answer is from; None: the best where checks or a gate judge
+    it, else the latest."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     schema_file: Path | None = Field(default=None, alias="schema")
     json_schema: dict[str, Any] | None = None
     judge: OfRow[bool] = False
+    source: OfRow[Literal["latest", "best"] | None] = Field(default=None, alias="from")

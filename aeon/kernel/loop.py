@@ -22,7 +22,7 @@ from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, Unexpected
 from aeon.domain.graph import final_steps, find_pending_steps, layers
 from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
-from aeon.domain.outcome import build_outcome, make_finished_event
+from aeon.domain.outcome import build_outcome, count_passes_without_gain, make_finished_event
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
@@ -104,7 +104,14 @@ class Loop:
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
         configuration = self._options.configuration
         ended = build_outcome(
-            run_id, task, configuration, self.state, reason, error, run.watch.seconds
+            run_id,
+            task,
+            configuration,
+            self.state,
+            reason,
+            error,
+            run.watch.seconds,
+            takes_best=self._options.takes_best,
         )
         run.stream.emit(make_finished_event(ended))
         return ended
@@ -141,22 +148,34 @@ class Loop:
             with run.phase("C", "EVALUATE") as phase:
                 reviewed = not self.is_small or number > 1
                 report, assessment = self._evaluation.evaluate(this, phase, is_reviewed=reviewed)
-            if assessment.converged and self._has_answer():
-                return "converged"
-            if not (this.complete and run.affordable()):
-                return "ttl_expired"
-            if number == self._options.limits.max_passes:
-                return "max_passes"
+            if end := self._decide_end(this, assessment):
+                return end
             stuck = self._refine_pass(this, report.issues if report else (), assessment)
             if stuck and assessment.evaluated and run.affordable():
                 return "stalled"
             self._evaluation.update_profile(this, report, assessment)
         return None if run.affordable() else "ttl_expired"
 
+    def _decide_end(
+        self, this: OpenPass, assessment: ConvergenceAssessment
+    ) -> TerminationReason | None:
+        run = self._run
+        convergence = self._options.convergence
+        if assessment.converged and self._has_answer():
+            return "converged"
+        if not (this.complete and run.affordable()):
+            return "ttl_expired"
+        if this.number == self._options.limits.max_passes:
+            return "max_passes"
+        passes = (*run.state.passes, this.close(run.state))
+        without_gain = count_passes_without_gain(passes, convergence.min_gain)
+        has_plateau = convergence.patience and without_gain >= convergence.patience
+        return "plateau" if has_plateau else None
+
     def _has_answer(self) -> bool:
-        # An answer of a given schema needs its final step, else converged ends the run even with
-        # steps pending.
-        if not self._options.requires_final_step:
+        # An answer of a given schema needs its final step, and so does one that is to be whole;
+        # else converged ends the run even with steps pending.
+        if not self._options.requires_final_step and self._options.convergence.when == "any":
             return True
         return all(step.status == "complete" for step in final_steps(self._run.plan))
 

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from aeon.domain import events
 from aeon.domain.errors import AeonError, LimitReached, LLMError, StopRequested
-from aeon.domain.history import Advisory, AdvisoryKind, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
-from aeon.execution.answers import AnswerCollector
 from aeon.execution.event_stream import EventStream
-from aeon.execution.recorder import OpenPass, OpenPhase
-from aeon.execution.stopwatch import Stopwatch
+from aeon.execution.recorder import RunRecorder
 from aeon.execution.threads import Workers, as_done
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.control import RunControl
 from aeon.kernel.settings import RunOptions
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import WHOLE
 from aeon.refinement.models import RefinementOutcome
 
 T = TypeVar("T")
 
 
-class OpenRun:
-    """What the parts of one run share. Changed by the kernel's thread alone; `state` may be read
-    from any."""
+class OpenRun(RunRecorder):
+    """What the parts of one run share: its record, and its budget. Changed by the kernel's thread
+    alone; `state` may be read from any."""
 
     def __init__(
         self,
@@ -39,55 +34,25 @@ class OpenRun:
         *,
         assessment_cycles: int = 1,
     ) -> None:
-        self.stream = stream
+        super().__init__(stream, answer_mark=options.answer_mark)
         self.assessment_cycles = assessment_cycles
         self.workers = Workers(options.execution.max_parallel)
         self.grace_seconds = options.execution.grace_seconds
-        self.watch = Stopwatch()
         self._control = control
         self._max_seconds = options.limits.max_seconds
-        self.state = RunState(answer_mark=options.answer_mark)
         self.attempts = RefinementAttempts()
         self.refinement_error: AeonError | None = None
         """Why the latest refinement could not be had or used."""
         self.step_errors: list[LLMError | None] = []
-        self._advised: set[tuple[object, ...]] = set()
-        self._pass: OpenPass | None = None
-        self.answers = AnswerCollector()
-        stream.subscribers.append(self.answers.note)
 
     def close(self) -> None:
         """Let the threads end, and listen no more."""
         self.workers.close()
-        self.stream.subscribers.remove(self.answers.note)
-
-    def snapshot(self) -> RunState:
-        """The state with what model, supervisor and tools answered, in order of dispatch."""
-        return self.state.model_copy(update=self.answers.by_kind())
-
-    @property
-    def plan(self) -> Plan:
-        """The plan in force, from phase B on."""
-        assert self.state.plan is not None, "there is no plan before phase B"
-        return self.state.plan
-
-    def update(self, **changes: Any) -> None:
-        """Change fields of the state."""
-        self.state = self.state.model_copy(update=changes)
+        self.stop_listening()
 
     def affordable(self, cycles: int = 1) -> bool:
         """Whether the TTL allows one more call, which costs so many cycles."""
         return self.state.ttl_remaining >= cycles
-
-    def advise(self, kind: AdvisoryKind, message: str, step_id: str | None = None) -> None:
-        """Advise the person, once a pass; of a missing tool once a run."""
-        number = self.state.pass_number
-        key = (kind, message, step_id, None if kind == "unknown_tool" else number)
-        if key not in self._advised:
-            self._advised.add(key)
-            advisory = Advisory(kind=kind, message=message, pass_number=number, step_id=step_id)
-            self.update(advisories=(*self.state.advisories, advisory))
-            self.stream.emit(events.AdvisoryRaised(advisory=advisory))
 
     def take(self, refined: RefinementOutcome) -> None:
         """Go on with the plan of a refinement; what it left to a person is not refined again
@@ -159,46 +124,3 @@ class OpenRun:
             events.CycleStarted(site=site, call=call, ttl_remaining=left, plan=plan or state.plan),
             site,
         )
-
-    @contextmanager
-    def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
-        """A pass, recorded however it ends; one that is not completed cuts off the steps that were
-        running."""
-        self._pass = this = OpenPass(number, self.state, brief)
-        self.update(pass_number=number)
-        left = self.state.ttl_remaining
-        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=left, ready=ready))
-        try:
-            yield this
-        finally:
-            if not this.complete and self.state.plan is not None:
-                self.update(plan=cut_off(self.state.plan))
-            self.update(passes=(*self.state.passes, this.close(self.state)))
-            left = self.state.ttl_remaining
-            self.stream.emit(
-                events.PassFinished(pass_number=number, ttl_remaining=left, complete=this.complete)
-            )
-
-    @contextmanager
-    def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
-        """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves
-        as abandoned."""
-        number = self.state.pass_number
-        watch = Stopwatch()
-        note = OpenPhase()
-        self.update(phase=phase)
-        self.stream.emit(events.PhaseStarted(stage=stage, phase=phase, pass_number=number))
-        try:
-            yield note
-        except BaseException:
-            note.outcome = "abandoned"
-            raise
-        finally:
-            if self._pass and phase != "PROFILE":
-                times = watch.read().model_dump(include={"start_time", "end_time"})
-                self._pass.phases.append(PhaseRecord(phase=phase, outcome=note.outcome, **times))
-            self.stream.emit(
-                events.PhaseFinished(
-                    stage=stage, phase=phase, pass_number=number, outcome=note.outcome
-                )
-            )

@@ -38,7 +38,7 @@ class RunOptions:
     used when none could be inferred. `plan` is run instead of a generated one.
     `requires_final_step`: the answer must be one step's output. `answer_mark` is put before every
     answer. `judges_answer`: the answer of a mode without assessments is assessed once, for
-    comparison."""
+    comparison. `takes_best`: the answer is that of the best pass, not of the latest."""
 
     mode: Mode = "adaptive"
     one_step: str = ONE_STEP
@@ -53,6 +53,7 @@ class RunOptions:
     convergence: ConvergenceSettings = field(default_factory=ConvergenceSettings)
     requires_final_step: bool = False
     judges_answer: bool = False
+    takes_best: bool = False
     answer_mark: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
 

@@ -13,7 +13,9 @@ from aeon.domain.values import Value
 class RefinementSettings(Value):
     """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083).
     `reject_severity`: an issue of it at a changed step, or at a dependent, refuses the change.
-    `binding_severity`: an issue of it must be answered, by a change or by a reason (FR-086)."""
+    `binding_severity`: an issue of it must be answered, by a change or by a reason (FR-086).
+    `accept`: with `not_worse` an answer that a blind comparison finds worse than the one before it
+    is set back."""
 
     when: Literal["triggered", "always"] = "triggered"
     max_attempts_per_fragment: int = Field(default=3, ge=1)
@@ -21,3 +23,4 @@ class RefinementSettings(Value):
     max_nesting_depth: int = Field(default=5, ge=0, le=5)
     reject_severity: Severity = "CRITICAL"
     binding_severity: Severity = "HIGH"
+    accept: Literal["always", "not_worse"] = "always"

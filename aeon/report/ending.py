@@ -44,7 +44,11 @@ _VERDICTS = {
     "step_failed": "Finished, but not every step is complete",
 }
 _MOST_TIMES = 1000
-_REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
+_REASONS = {
+    "ttl_expired": "the TTL is spent",
+    "stalled": "no step was ready and nothing changed",
+    "plateau": "the last passes gained nothing",
+}
 _CAPS = {
     "max_tokens": "{} tokens",
     "max_cost": "{} on cost",

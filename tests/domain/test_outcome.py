@@ -7,13 +7,21 @@ from typing import Any
 import pytest
 
 from aeon.domain import outcome
-from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, PairStatus
+from aeon.domain.assessment import (
+    AnswerComparison,
+    ComparedWithEarlier,
+    ConvergenceAssessment,
+    ConvergenceScores,
+    PairStatus,
+)
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import ServerFailed
 from aeon.domain.history import (
     EvaluationResults,
     ExecutionPass,
     ProfileTransition,
     RunState,
+    TerminationReason,
     Timing,
 )
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
@@ -266,3 +274,95 @@ def test_a_converged_run_says_so_everywhere():
     assert told.converged
     assert told.history.final_result.converged
     assert told.history.overall_statistics.convergence_achieved
+
+
+def found(name: str, passed: bool, *, required: bool = True, weight: float = 1) -> CheckOutcome:
+    return CheckOutcome(name=name, type="equals", passed=passed, required=required, weight=weight)
+
+
+def judged(
+    number: int,
+    score: float = 0.5,
+    *checks: CheckOutcome,
+    compared: ComparedWithEarlier | None = None,
+    codes: tuple[str, ...] = ("incomplete",),
+) -> ExecutionPass:
+    results = EvaluationResults(
+        convergence=assessment(score, 1.0, 1.0, codes=codes),
+        checks=checks,
+        comparison=AnswerComparison(outcome=compared) if compared else None,
+    )
+    return a_pass(number, evaluation_results=results, answer=f"answer {number}")
+
+
+@pytest.mark.parametrize(
+    ("passes", "best"),
+    [
+        ([judged(1, 0.9, found("r", False)), judged(2, 0.2, found("r", True))], 2),
+        (
+            [
+                judged(1, 0.9, found("r", True), found("o", False, required=False)),
+                judged(2, 0.2, found("r", True), found("o", True, required=False, weight=3)),
+            ],
+            2,
+        ),
+        ([judged(1, 0.9), judged(2, 0.2, compared="better")], 2),
+        ([judged(1, 0.9), judged(2, 0.2, compared="as_good")], 1),
+        ([judged(1, 0.9), judged(2, 0.9, compared="worse")], 2),
+        ([judged(1, 0.2, codes=("a",)), judged(2, 0.9, codes=("a", "b"))], 1),
+        ([judged(1, 0.5), judged(2, 0.5)], 2),
+    ],
+)
+def test_checks_decide_before_comparisons_and_these_before_codes_and_scores(
+    passes: list[ExecutionPass], best: int
+) -> None:
+    chosen = outcome.best_pass(passes)
+    assert chosen is not None
+    assert chosen.pass_number == best
+
+
+def test_a_pass_that_checks_alone_judged_may_be_the_best() -> None:
+    unjudged = a_pass(
+        1, evaluation_results=EvaluationResults(checks=(found("r", True),)), answer="a"
+    )
+    chosen = outcome.best_pass([unjudged])
+    assert chosen is not None
+    assert (chosen.pass_number, chosen.completeness_score) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("passes", "count"),
+    [
+        ([], 0),
+        ([judged(1)], 0),
+        ([judged(1, 0.5), judged(2, 0.6)], 0),
+        ([judged(1, 0.5), judged(2, 0.52)], 1),
+        ([judged(1, 0.5), judged(2, 0.4), judged(3, 0.5)], 2),
+        ([judged(1, 0.5), judged(2, 0.4), judged(3, 0.6)], 0),
+        ([judged(1, 0.9, found("r", False)), judged(2, 0.1, found("r", True))], 0),
+        ([judged(1, 0.1, found("r", True)), judged(2, 0.9, found("r", False))], 1),
+        ([judged(1, 0.5), judged(2, 0.9, compared="as_good")], 1),
+        ([judged(1, 0.5), judged(2, 0.1, compared="better")], 0),
+        ([judged(1, 0.5), judged(2, 0.5, compared="worse"), judged(3, 0.5, compared="worse")], 2),
+    ],
+)
+def test_a_gain_is_more_checks_else_a_comparison_won_else_a_higher_least_score(
+    passes: list[ExecutionPass], count: int
+) -> None:
+    assert outcome.count_passes_without_gain(passes, min_gain=0.05) == count
+
+
+@pytest.mark.parametrize(
+    ("reason", "takes_best", "answer"),
+    [
+        ("ttl_expired", False, "answer 2"),
+        ("ttl_expired", True, "answer 1"),
+        ("plateau", False, "answer 1"),
+    ],
+)
+def test_the_answer_is_the_latest_or_the_best(
+    reason: TerminationReason, takes_best: bool, answer: str
+) -> None:
+    state = RunState(passes=(a_pass(0), judged(1, 0.9), judged(2, 0.2)))
+    ended = outcome.build_outcome("id", "t", {}, state, reason, None, 1.0, takes_best=takes_best)
+    assert ended.answer == answer
