@@ -132,7 +132,8 @@ def test_a_name_that_is_not_exported_is_not_there():
 
 
 def test_subpackages_import_nothing_of_themselves():
-    for path in ROOT.glob("*/**/__init__.py"):
+    publishing = ROOT / "checks" / "__init__.py"  # what a person's own checks import
+    for path in set(ROOT.glob("*/**/__init__.py")) - {publishing}:
         assert path.read_text(encoding="utf-8").strip() == "", path
 
 

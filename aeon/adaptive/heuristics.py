@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from aeon.adaptive.table import load_packaged_table
-from aeon.domain.history import RunState
+from aeon.domain.history import ProfileTransition, RunState
 from aeon.domain.profile import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
@@ -125,6 +125,22 @@ def configure_depth(
         reasoning_mode=levels.reasoning_mode[depth],
         adjustment_reason=profile.raw_inference,
         heuristics_used=(*heuristics, "ttl_table" if table else "allocate_ttl"),
+    )
+
+
+def make_transition(
+    pass_number: int, before: TaskProfile, after: TaskProfile, ttl_before: int, ttl_after: int
+) -> ProfileTransition:
+    """The record of a changed profile (FR-NEW-002)."""
+    return ProfileTransition(
+        pass_number=pass_number,
+        from_version=before.profile_version,
+        to_version=after.profile_version,
+        reason=after.raw_inference,
+        before=before,
+        after=after,
+        ttl_before=ttl_before,
+        ttl_after=ttl_after,
     )
 
 

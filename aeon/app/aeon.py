@@ -13,6 +13,7 @@ from aeon.app.many import Task, run_all, run_awaited
 from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run, RunPlace
+from aeon.checks.selection import CheckSet
 from aeon.config import load
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
@@ -20,6 +21,7 @@ from aeon.config.load import read_inputs, read_task
 from aeon.config.origin import Origin
 from aeon.config.own_runs import unsealed_warnings
 from aeon.config.settings import Settings
+from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
 from aeon.domain.request import LLMAdapter
@@ -219,8 +221,11 @@ class Aeon:
         *,
         inputs: Mapping[str, str] | None = None,
         context: Mapping[str, Any] | None = None,
+        checks: Mapping[str, OuterCheck] | None = None,
+        row: Mapping[str, Any] | None = None,
     ) -> Run:
-        """What `run` runs, before it has begun: to claim its directory first. Raises TaskTextError."""
+        """What `run` runs, before it has begun: to claim its directory first; for the `row` of a dataset with the
+        `checks` of that row, if it has any. Raises TaskTextError, and ConfigError for a check that cannot be run."""
         before = self._parent.origin if self._parent else None
         if before is not None:
             task = read_task(self.settings) if task is None else task
@@ -233,7 +238,15 @@ class Aeon:
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
         in_plan = task is None or _is_of_plan(text, before)
-        work = Work(text, given, dict(context) if context else None, plan, task_in_plan=in_plan)
+        work = Work(
+            text,
+            given,
+            dict(context) if context else None,
+            plan,
+            task_in_plan=in_plan,
+            checks=self._prepare_row_checks(checks),
+            row=row,
+        )
         return Run(
             self._process,
             work,
@@ -241,6 +254,9 @@ class Aeon:
             parent=self._parent,
             memory=self._memory,
         )
+
+    def _prepare_row_checks(self, checks: Mapping[str, OuterCheck] | None) -> CheckSet | None:
+        return self._process.check_maker.prepare_row(checks) if checks else None
 
     def _find_text(self, task: str | None) -> str:
         text = self.workflow.task if task is None and self.workflow is not None else task or ""

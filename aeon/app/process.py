@@ -9,13 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from aeon.app import tools
+from aeon.checks.selection import CheckMaker, CheckSet
 from aeon.config.environment import Environment
 from aeon.config.load import find_recorded_origin
 from aeon.config.provider import check_endpoint, resolve_provider
 from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
-from aeon.kernel.settings import UNJUDGED_MODES
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.llm.custom import CustomAdapter, load_adapter
 from aeon.llm.custom import describe_given as describe_given_adapter
 from aeon.llm.prices import AnyEndpoint, name_endpoints, price_list
@@ -53,7 +54,8 @@ OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None
 @dataclass(frozen=True)
 class Process:
     """What many runs share. `settings` name a definite provider; `composed` are those that it was made of, without the
-    objects that were given in Python. `synthetic` says that no model is called."""
+    objects that were given in Python. `synthetic` says that no model is called. `check_maker` makes the checks of a
+    row ready, `checks` are those of a run that has none of its own."""
 
     settings: Settings
     composed: Settings
@@ -65,6 +67,8 @@ class Process:
     warnings: tuple[str, ...]
     synthetic: bool = False
     own_components: OwnComponents = field(default_factory=OwnComponents)
+    check_maker: CheckMaker = field(default_factory=CheckMaker)
+    checks: CheckSet = field(default_factory=CheckSet)
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -95,14 +99,11 @@ def build_process(
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     schemas = _load_schemas(settings)
     warnings: list[str] = list(environ.warnings) if isinstance(environ, Environment) else []
-    registry = tools.build(settings.tools, environ, report=warnings.append)
-    registry.hide = hide_secrets(settings, environ)
+    registry = _start_tools(settings, environ, own_tools, warnings)
     try:
-        if settings.tools.missing == "fail":
-            tools.require_servers(registry)
-        for made in own_tools:
-            registry.register(made)
         workflow = _load_workflow(settings, registry)
+        check_maker = _make_check_maker(settings, registry)
+        checks = check_maker.prepare(workflow.checks if workflow else {})
         adapter = _open_adapter(settings, environ, own_adapter, open_endpoints or process_stack)
         synthetic = _is_synthetic(settings, adapter)
         _refuse_synthetic_in_production(settings, synthetic=synthetic)
@@ -122,7 +123,28 @@ def build_process(
         tuple(warnings),
         synthetic,
         components,
+        check_maker,
+        checks,
     )
+
+
+def _start_tools(
+    settings: Settings,
+    environ: Mapping[str, str],
+    own_tools: Sequence[Tool],
+    warnings: list[str],
+) -> ToolRegistry:
+    registry = tools.build(settings.tools, environ, report=warnings.append)
+    registry.hide = hide_secrets(settings, environ)
+    try:
+        if settings.tools.missing == "fail":
+            tools.require_servers(registry)
+        for made in own_tools:
+            registry.register(made)
+    except BaseException:
+        registry.close()
+        raise
+    return registry
 
 
 def _open_adapter(
@@ -235,6 +257,18 @@ def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | Non
     if settings.tools.missing == "fail":
         tools.require_tools(workflow.content.steps, settings.tools, of_run)
     return workflow
+
+
+def _make_check_maker(settings: Settings, registry: ToolRegistry) -> CheckMaker:
+    configured = settings.convergence.checks
+    if configured:
+        registry = tools.build_run_registry(registry, InMemory(), settings=settings.tools)
+    return CheckMaker(
+        configured,
+        registry,
+        has_judge=settings.mode.kind not in UNJUDGED_MODES or settings.answer.judge,
+        is_replay=settings.store.mode == "replay",
+    )
 
 
 def close_process(shared: Process) -> None:

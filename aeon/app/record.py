@@ -13,6 +13,7 @@ from uuid import uuid4
 from aeon.app import tools
 from aeon.app.parent import Parent
 from aeon.app.process import Process
+from aeon.checks.selection import CheckSet
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.recorded import RECORDED_APART, record
 from aeon.config.load import find_recorded_origin
@@ -59,13 +60,16 @@ _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it."""
+    """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it. `checks` are those of
+    the `row` of a dataset that it is run for, if it has any."""
 
     task: str
     inputs: Mapping[str, str]
     context: dict[str, Any] | None = None
     plan: Plan | None = None
     task_in_plan: bool = False
+    checks: CheckSet | None = None
+    row: Mapping[str, Any] | None = None
 
 
 @dataclass

@@ -7,9 +7,12 @@ from functools import partial
 from threading import Event
 
 from aeon.app.attendance import Attendance
-from aeon.app.components import Packaged, build_components
+from aeon.app.components import MakeInvoker, Packaged, build_components
 from aeon.app.process import Process
 from aeon.app.record import Work
+from aeon.checks.interface import NO_CHECKS, AnswerChecks
+from aeon.checks.runner import RunChecks
+from aeon.checks.selection import CheckAccess
 from aeon.config.settings import Settings
 from aeon.domain.events import RunFinished
 from aeon.domain.request import LLMAdapter
@@ -23,6 +26,7 @@ from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
 from aeon.refinement.refiner import Refiner
 from aeon.store.session import Session, store_answers_of
+from aeon.tools.registry import ToolRegistry
 from aeon.tools.stored import StoredInvoker
 
 
@@ -70,6 +74,7 @@ def build_kernel(
         executor=parts.executor,
         memory=memory,
         refiner=refiner,
+        checks=_make_checks(shared, work, session, make_invoker, packaged.registry, stop),
         stream=stream,
         control=attendance.control,
         options=_options(settings, work, synthetic=shared.synthetic),
@@ -82,6 +87,21 @@ def _takes_best(settings: Settings) -> bool:
     return source == "best" or (source is None and settings.refinement.accept == "not_worse")
 
 
+def _make_checks(
+    shared: Process,
+    work: Work,
+    session: Session,
+    make_invoker: MakeInvoker,
+    registry: ToolRegistry,
+    stop: Callable[[], bool],
+) -> AnswerChecks:
+    of = shared.checks if work.checks is None else shared.checks.for_row(work.checks)
+    if not of.checks and not of.rubrics:
+        return NO_CHECKS
+    access = CheckAccess(make_invoker(registry, shared.settings.tools), stop)
+    return RunChecks(of, work.task, work.inputs, session, access, work.row)
+
+
 def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], bool]:
     """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
     over = Event()
@@ -89,6 +109,11 @@ def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], 
         lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None
     )
     return lambda: attendance.control.stop_requested or over.is_set()
+
+
+def _skips_judge(settings: Settings) -> bool:
+    configured = settings.evaluation.skip_judge_when_checks_fail
+    return settings.mode.kind == "auto" if configured is None else configured
 
 
 def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
@@ -105,6 +130,7 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         default_profile=settings.ttl.default_profile,
         least_after_update=settings.ttl.least_after_update,
         convergence=settings.convergence,
+        skip_judge_when_checks_fail=_skips_judge(settings),
         requires_final_step=settings.answer.json_schema is not None,
         judges_answer=settings.answer.judge,
         takes_best=_takes_best(settings),

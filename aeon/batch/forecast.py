@@ -11,7 +11,7 @@ from aeon.batch.dataset import Dataset, Row
 from aeon.batch.summary import Summary
 from aeon.domain.request import Usage
 from aeon.execution.forecast import forecast
-from aeon.kernel.settings import UNJUDGED_MODES
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.llm.prices import price_book
 from aeon.report.words import count_noun, format_seconds
 

@@ -11,11 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, JsonValue
 
 from aeon.adaptive.table import complete_table, load_packaged_table
-from aeon.domain.assessment import ConvergenceSettings
+from aeon.domain.assessment import ConvergenceSettings, EvaluationSettings
 from aeon.domain.profile import TTLTable
 from aeon.domain.values import FromOthers, OwnObject, StartsCode, Taken, Unneeded, Value
-from aeon.execution.settings import AnswerSettings, ExecutionSettings
-from aeon.kernel.settings import ModeSettings
+from aeon.execution.settings import AnswerSettings, ExecutionSettings, ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
 from aeon.llm.settings import (
     AutoProvider,
@@ -174,6 +173,7 @@ class Settings(Value):
     reasoning: Taken[ReasoningSettings] = ReasoningSettings.model_construct()
     mode: Taken[ModeSettings] = ModeSettings.model_construct()
     convergence: Taken[ConvergenceSettings] = Field(default_factory=ConvergenceSettings)
+    evaluation: Taken[EvaluationSettings] = EvaluationSettings.model_construct()
     ttl: Annotated[Taken[TTLTable], BeforeValidator(complete_table)] = Field(
         default_factory=load_packaged_table
     )
@@ -244,5 +244,5 @@ def _without_paths(value: Any) -> Any:
             if not isinstance(item, Path | None)
         }
     if isinstance(value, list | tuple):
-        return [_without_paths(item) for item in value]
+        return [_without_paths(item) for item in value if not isinstance(item, Path)]
     return value

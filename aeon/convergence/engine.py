@@ -17,6 +17,7 @@ from aeon.domain.assessment import (
     CriterionResult,
     PairStatus,
 )
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import ConfigError
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport, ValidationIssue
@@ -56,11 +57,12 @@ class ConvergenceEngine:
         custom_criteria: dict[str, Any] | None = None,
         *,
         left_to_person: Sequence[ValidationIssue] = (),
+        checks: Sequence[CheckOutcome] = (),
     ) -> ConvergenceAssessment:
         """Assess a plan's results, in one model call (FR-050). `custom_criteria` maps a name to
         plain words, or a score's name to its threshold; contradictions `left_to_person` block
-        nothing. Raises LLMError, ValidationError for an answer that cannot be repaired, ConfigError
-        for a threshold outside [0, 1]."""
+        nothing; the model is shown what `checks` found. Raises LLMError, ValidationError for an
+        answer that cannot be repaired, ConfigError for a threshold outside [0, 1]."""
         own_thresholds, criteria = split_criteria(custom_criteria or {})
         thresholds = _thresholds(self._thresholds, own_thresholds)
         current = plan.model_copy(update={"steps": tuple(steps)})
@@ -76,6 +78,12 @@ class ConvergenceEngine:
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_report.issues],
             "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
             "left_to_person": [issue.description for issue in left_to_person],
+            "checks": [
+                check.model_dump(
+                    include={"name", "step_id", "passed", "feedback"}, exclude_none=True
+                )
+                for check in checks
+            ],
             **memory,
         }
         return self._structured.call(

@@ -4,11 +4,12 @@ and how it compares with another answer."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from aeon.domain.values import OfRow, Value
+from aeon.domain.checks import CheckSettings
+from aeon.domain.values import FromOthers, OfRow, Value
 
 IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
 
@@ -80,6 +81,13 @@ class ConvergenceAssessment(Value):
         return self.scores.completeness_score is not None
 
 
+UNAVAILABLE = ConvergenceAssessment(
+    converged=False,
+    reason_codes=("evaluation_unavailable",),
+    explanation="This pass could not be evaluated.",
+)
+"""The assessment of a pass that could not be had."""
+
 # The reason codes of each score: when it reaches its threshold, and when it does not.
 SCORE_CODES = {
     "completeness": ("complete", "incomplete"),
@@ -108,6 +116,7 @@ class ConvergenceSettings(ConvergenceThresholds):
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
+    checks: Annotated[dict[str, CheckSettings], FromOthers("held")] = Field(default_factory=dict)
     max_unavailable: int = Field(default=2, ge=1)
     when: OfRow[Literal["any", "plan_done"]] = "any"
     patience: OfRow[int | None] = Field(default=None, ge=1)
@@ -128,6 +137,12 @@ class ConvergenceSettings(ConvergenceThresholds):
                     "choose another"
                 )
         return criteria
+
+
+class EvaluationSettings(Value):
+    """`evaluation`: what is asked of the judge; None: as the mode has it, which is on in `auto`."""
+
+    skip_judge_when_checks_fail: OfRow[bool | None] = None
 
 
 ExpirationPoint = Literal["phase_boundary", "mid_phase"]

@@ -1,13 +1,14 @@
-"""What is found outside the model: by tools, and by checks on an answer."""
+"""What is found outside the model, by tools and by checks on an answer; and what configures a check."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from aeon.domain.values import Value
+from aeon.domain.values import StartsCode, Value
 
 ToolErrorKind = Literal[
     "unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"
@@ -35,9 +36,112 @@ class ToolResult(Value):
     repeated: bool = Field(default=False, exclude=True)
 
 
+class CheckBase(Value):
+    """What all checks have: whether the run converges only when it passes, and what it weighs when
+    answers are compared."""
+
+    type: str
+    required: bool = True
+    weight: float = Field(default=1.0, ge=0)
+
+
+class ComparingCheck(CheckBase):
+    """Compares an answer with `value`, and starts nothing. `threshold`: the most edits of
+    `levenshtein`, the largest difference of `similar-number`."""
+
+    type: Literal[
+        "equals",
+        "not-equals",
+        "contains",
+        "not-contains",
+        "icontains",
+        "not-icontains",
+        "contains-all",
+        "not-contains-all",
+        "contains-any",
+        "not-contains-any",
+        "starts-with",
+        "not-starts-with",
+        "regex",
+        "not-regex",
+        "is-json",
+        "not-is-json",
+        "word-count",
+        "not-word-count",
+        "levenshtein",
+        "not-levenshtein",
+        "similar-number",
+        "not-similar-number",
+    ]
+    value: JsonValue = None
+    threshold: float | None = Field(default=None, ge=0)
+
+
+class RubricCheck(CheckBase):
+    """Asks the judge whether what `value` says in plain words holds, as of a criterion."""
+
+    type: Literal["llm-rubric", "not-llm-rubric"]
+    value: str = Field(min_length=1)
+
+
+class PythonCheck(CheckBase):
+    """Calls the function that `value` names, `module:function`, with the answer and a CheckContext.
+    A number that it returns passes from `threshold`; without one, above 0."""
+
+    type: Literal["python", "not-python"]
+    value: StartsCode[str]
+    threshold: float | None = None
+    timeout_seconds: float = Field(default=60, gt=0, le=86_400)
+
+
+class CommandCheck(CheckBase):
+    """Runs the program `value` in a scratch folder with copies of `files` and the answer as `file`;
+    exit status 0 passes. With `extract` the file holds the answer's first code block alone."""
+
+    type: Literal["command", "not-command"]
+    value: StartsCode[tuple[str, ...]] = Field(min_length=1)
+    files: StartsCode[tuple[Path, ...]] = ()
+    file: str = Field(default="answer.md", pattern=r"^[^/\\\x00]+$")
+    extract: Literal["code"] | None = None
+    timeout_seconds: float = Field(default=60, gt=0, le=86_400)
+    max_output_characters: int = Field(default=4_000, ge=200)
+
+
+class ToolCheck(CheckBase):
+    """Calls the registered tool `value` with the answer as its argument `argument`, and reads what it
+    returns as that of a function."""
+
+    type: Literal["tool", "not-tool"]
+    value: StartsCode[str]
+    argument: str = "answer"
+    threshold: float | None = None
+
+
+CheckSettings = Annotated[
+    ComparingCheck | RubricCheck | PythonCheck | CommandCheck | ToolCheck,
+    Field(discriminator="type"),
+]
+"""`convergence.checks.NAME`."""
+
+
+def is_negated(settings: CheckBase) -> bool:
+    """Whether a check passes where its condition does not hold."""
+    return settings.type.startswith("not-")
+
+
+class NamedCheck(Value):
+    """`{}` in a plan file or a row of a dataset: the configured check of this name."""
+
+
+OuterCheck = Annotated[ComparingCheck | RubricCheck, Field(discriminator="type")] | NamedCheck
+"""A check of a plan file or a row of a dataset: one that starts nothing, or the name of a configured
+one."""
+
+
 class CheckOutcome(Value):
-    """What one check found on an answer. A `required` one that did not pass keeps the run from
-    converging, and its `name` is the reason code; `weight` counts when answers are compared.
+    """What one check found on an answer, or on the output of the step `step_id`. A `required` one
+    that did not pass keeps the run from converging, and its `name` is the reason code; `weight`
+    counts when answers are compared.
     `feedback` is what the check says, empty where it passed without a word. `measured` is False for
     one that crashed, ran out of time or could not be asked: it has not passed, and `feedback` says
     why."""
@@ -50,6 +154,7 @@ class CheckOutcome(Value):
     required: bool = True
     weight: float = Field(default=1.0, ge=0)
     measured: bool = True
+    step_id: str | None = None
 
     @property
     def blocks(self) -> bool:

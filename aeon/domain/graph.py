@@ -126,6 +126,11 @@ def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
     return find_unneeded(step for step in plan.steps if is_live(step))
 
 
+def is_answer_complete(plan: Plan) -> bool:
+    """Whether every step that the plan ends with is complete."""
+    return all(step.status == "complete" for step in final_steps(plan))
+
+
 def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """The complete steps that no complete step depends on, in plan order: their outputs are the
     answer."""

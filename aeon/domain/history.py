@@ -30,6 +30,7 @@ TerminationReason = Literal[
     "converged",
     "completed",
     "step_failed",
+    "check_failed",
     "stalled",
     "plateau",
     "interrupted",
@@ -303,6 +304,12 @@ class RunState(Value):
     def ttl_remaining(self) -> int:
         """LLM cycles left; never negative."""
         return max(0, self.ttl_allocated - self.ttl_used)
+
+    @property
+    def raised(self) -> frozenset[str]:
+        """The triggers of all refinements so far."""
+        records = (past.refinement for past in self.passes)
+        return frozenset().union(*(record.triggers for record in records if record))
 
     @property
     def current_steps(self) -> tuple[str, ...]:

@@ -247,8 +247,10 @@ def build_outcome(
     state = _with_whole_last_pass(state)
     best = best_pass(state.passes)
     answer = final_answer(state)
+    checks = final_checks(state.passes)
     if best is not None and (takes_best or reason == "plateau"):
         answer = best.answer
+        checks = state.passes[best.pass_number].evaluation_results.checks
     converged = reason == "converged"
     metadata = {
         "manual_intervention": list(state.manual_intervention),
@@ -270,7 +272,7 @@ def build_outcome(
     )
     return history.Outcome(
         answer=answer,
-        checks=final_checks(state.passes),
+        checks=checks,
         converged=converged,
         termination_reason=reason,
         history=whole_history,

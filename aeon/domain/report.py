@@ -12,6 +12,9 @@ from aeon.domain.values import Value
 
 ArtifactType = Literal["plan", "step", "execution_artifact", "cross_phase"]
 IssueType = Literal["specificity", "relevance", "consistency", "hallucination", "do_say_mismatch"]
+FailedCheck = Literal["failed_check"]
+FAILED_CHECK: FailedCheck = "failed_check"
+"""The type of what a check found, for a refinement; a review has no such issues."""
 Severity = Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
@@ -35,7 +38,7 @@ class ValidationIssue(Value):
     """One issue, classified and graded by the model alone (FR-042 to FR-045)."""
 
     issue_id: str = Field(min_length=1)
-    type: IssueType
+    type: IssueType | FailedCheck
     severity: Severity
     description: str = Field(min_length=1)
     location: IssueLocation | None = None

@@ -1,4 +1,4 @@
-"""What configures the carrying out of steps, and the form of the answer."""
+"""What configures how a run goes: its mode, the carrying out of steps, and the form of the answer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,25 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from aeon.domain.profile import SmallTask
 from aeon.domain.values import OfRow, Value
 
 MOST_SAMPLES = 64
 Select = Literal["first", "check", "vote", "pairwise"]
+Mode = Literal["adaptive", "core", "auto", "single"]
+UNJUDGED_MODES: frozenset[Mode] = frozenset({"core", "single"})
+"""The modes that end when the work is done: no pass is assessed."""
+ONE_STEP = "Do the whole task, and give the complete answer to it."
+
+
+class ModeSettings(Value):
+    """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive,
+    but a task profiled as `small` gets a plan of the one step that `one_step` describes; `single`
+    asks for the answer in one call."""
+
+    kind: OfRow[Mode] = "adaptive"
+    one_step: str = Field(default=ONE_STEP, min_length=1)
+    small: SmallTask = SmallTask.model_construct()
 
 
 class ExecutionSettings(Value):

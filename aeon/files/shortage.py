@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from aeon.domain.errors import AeonError
+from aeon.domain.errors import AeonError, Unexpected
 
+_logger = logging.getLogger(__name__)
+_DEFECT = "This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where."
 _FILES = (
     "Raise the limit (ulimit -n), or lower execution.max_parallel, batch.parallel "
     "or sweep.parallel."
@@ -30,6 +33,13 @@ _THREADS = (
 class Shortage(AeonError):
     """The machine has run out of memory, threads, files or disk; answers stored until then can be
     used again."""
+
+
+def explain_defect(failure: BaseException) -> AeonError:
+    """An exception that nobody expected as one of Aeon's: a shortage of the machine, or a defect."""
+    _logger.debug("unexpected", exc_info=failure)
+    message = f"{type(failure).__name__}: {failure}"
+    return find_shortage(failure) or Unexpected(message, hint=_DEFECT)
 
 
 def find_shortage(error: BaseException | None) -> Shortage | None:

@@ -3,7 +3,6 @@ each pass."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,14 +12,18 @@ from aeon.adaptive.heuristics import (
     UPDATE_SIGNALS,
     complexity_mismatch,
     configure_depth,
+    make_transition,
     planning_signals,
 )
+from aeon.checks.decision import block, describe_rubrics, describe_unjudged, read_rubrics
+from aeon.checks.interface import NO_CHECKS, AnswerChecks
 from aeon.domain import events
-from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.assessment import UNAVAILABLE, ConvergenceAssessment
+from aeon.domain.checks import CheckOutcome, find_failed_codes
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
-from aeon.domain.graph import current_outputs
-from aeon.domain.history import EvaluationResults, ProfileTransition
-from aeon.domain.profile import TaskProfile, TTLTable
+from aeon.domain.graph import answer_text, current_outputs
+from aeon.domain.history import EvaluationResults
+from aeon.domain.profile import TaskProfile
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
 from aeon.domain.request import CallName
 from aeon.execution.recorder import OpenPass, OpenPhase
@@ -28,14 +31,9 @@ from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.refinement import components as contracts
-from aeon.refinement.components import Depth, Engine, Validator, WithLimit, WithTable
+from aeon.refinement.components import Depth, Engine, Validator
 
 T = TypeVar("T")
-UNAVAILABLE = ConvergenceAssessment(
-    converged=False,
-    reason_codes=("evaluation_unavailable",),
-    explanation="This pass could not be evaluated.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +46,13 @@ class Evaluation:
     validator: Validator
     engine: Engine
     memory: Memory
-
-    @property
-    def table(self) -> TTLTable | None:
-        """The map from profiles to TTL; None for a component that allocates without."""
-        return self.depth.table if isinstance(self.depth, WithTable) else None
+    checks: AnswerChecks = NO_CHECKS
 
     @property
     def limit(self) -> int:
         """The most cycles that the run may have; a cycle is at least one call (FR-077)."""
-        own = self.depth.limit if isinstance(self.depth, WithLimit) else sys.maxsize
-        caps = (own, self.options.ttl_limit, self.options.limits.max_llm_calls)
-        return min(cap for cap in caps if cap is not None)
+        caps = (self.options.ttl_limit, self.options.limits.max_llm_calls)
+        return contracts.find_limit(self.depth, caps)
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no
@@ -81,7 +74,7 @@ class Evaluation:
             is_default = profile is default
             source = "default_profile" if is_default else "task_profile"
             allocated = min(self.limit, self._allocate(profile))
-            depth = configure_depth(profile, allocated, self.table, source)
+            depth = configure_depth(profile, allocated, contracts.find_table(self.depth), source)
             run.update(ttl_allocated=allocated, profile=profile, depth=depth)
             if is_default:
                 run.advise("profile_fallback", f"The default profile is used: {failure}")
@@ -104,12 +97,17 @@ class Evaluation:
         self, this: OpenPass, phase: OpenPhase, *, is_reviewed: bool
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
         """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`; a
-        pass whose evaluation is not affordable is not complete."""
+        pass whose evaluation is not affordable is not complete. What checks find comes before what
+        the judge says, and may be instead of it."""
         run = self.run
-        report = None
-        assessment = None
-        work = (run.plan, list(run.plan.steps), current_outputs(run.plan.steps))
+        report = assessment = None
         this.answer = run.state.answer
+        checks = self.check(this)
+        if self.options.skip_judge_when_checks_fail and find_failed_codes(checks):
+            found = describe_unjudged(checks)
+            self._record(this, EvaluationResults(convergence=found, checks=checks))
+            return None, found
+        work = (run.plan, list(run.plan.steps), current_outputs(run.plan.steps))
         if is_reviewed:
             report = self.review(phase, "cross_phase", *work, self.memory.search(""))
         if report or not is_reviewed:
@@ -118,20 +116,41 @@ class Evaluation:
                 self.engine,
                 report or UNREVIEWED,
                 *work,
-                dict(self.options.convergence.criteria),
+                {**self.options.convergence.criteria, **describe_rubrics(self.checks.rubrics)},
                 left_to_person=run.state.conflicts,
+                checks=checks,
             )
             assessment = self._ask(phase, "convergence", assess, run.assessment_cycles)
-        found = assessment or UNAVAILABLE
+        checks = (*checks, *read_rubrics(assessment, self.checks.rubrics))
+        found = block(assessment or UNAVAILABLE, checks)
         if phase.outcome != "abandoned":
-            this.complete = assessment is not None or run.affordable()
-            this.evaluation = EvaluationResults(validation_report=report, convergence=found)
             misses = 0 if assessment else run.state.unavailable_evaluations + 1
-            run.update(unavailable_evaluations=misses, assessment=found)
-            run.stream.emit(
-                events.Assessed(pass_number=this.number, cycle=run.state.ttl_used, assessment=found)
-            )
+            results = EvaluationResults(validation_report=report, convergence=found, checks=checks)
+            self._record(this, results, misses)
         return report, found
+
+    def check(self, this: OpenPass) -> tuple[CheckOutcome, ...]:
+        """What the checks find on the answer as it stands; it costs no cycle."""
+        run = self.run
+        if self.checks is NO_CHECKS:
+            return ()
+        site = run.charge(0)
+        find = partial(self.checks.run, run.plan, answer_text(run.plan), site)
+        found = run.wait_for(find)
+        if found:
+            this.evaluation = EvaluationResults(checks=found)
+            run.stream.emit(events.ChecksDone(pass_number=this.number, checks=found), site)
+        return found
+
+    def _record(self, this: OpenPass, results: EvaluationResults, misses: int = 0) -> None:
+        run = self.run
+        found = results.convergence or UNAVAILABLE
+        this.complete = not misses or run.affordable()
+        this.evaluation = results
+        run.update(unavailable_evaluations=misses, assessment=found)
+        run.stream.emit(
+            events.Assessed(pass_number=this.number, cycle=run.state.ttl_used, assessment=found)
+        )
 
     def _ask(
         self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1
@@ -192,17 +211,8 @@ class Evaluation:
         run = self.run
         least = run.state.ttl_used + self.options.least_after_update
         allocated = min(self.limit, max(self._allocate(after), least))
-        transition = ProfileTransition(
-            pass_number=pass_number,
-            from_version=before.profile_version,
-            to_version=after.profile_version,
-            reason=after.raw_inference,
-            before=before,
-            after=after,
-            ttl_before=run.state.ttl_allocated,
-            ttl_after=allocated,
-        )
-        depth = configure_depth(after, allocated, self.table, *UPDATE_SIGNALS)
+        transition = make_transition(pass_number, before, after, run.state.ttl_allocated, allocated)
+        depth = configure_depth(after, allocated, contracts.find_table(self.depth), *UPDATE_SIGNALS)
         transitions = (*run.state.transitions, transition)
         run.update(ttl_allocated=allocated, profile=after, depth=depth, transitions=transitions)
         run.stream.emit(events.ProfileUpdated(transition=transition))

@@ -11,16 +11,17 @@ budget (FR-088)."""
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aeon.checks.decision import make_issues
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
-from aeon.domain.errors import AeonError, LimitReached, StopRequested, Unexpected
-from aeon.domain.graph import final_steps, find_pending_steps, layers
+from aeon.domain.checks import find_failed_codes
+from aeon.domain.errors import AeonError, LimitReached, StopRequested
+from aeon.domain.graph import find_pending_steps, is_answer_complete, layers
 from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
 from aeon.domain.outcome import build_outcome, count_passes_without_gain, make_finished_event
 from aeon.domain.plan import Plan, PlanStep
@@ -28,7 +29,7 @@ from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
 from aeon.execution.outcome import find_common_error
 from aeon.execution.recorder import OpenPass
-from aeon.files.shortage import find_shortage
+from aeon.files.shortage import explain_defect
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches
@@ -39,9 +40,6 @@ from aeon.plan.triggers import issue_triggers, pass_triggers
 from aeon.refinement.components import Planner, generate_plan
 from aeon.refinement.models import Occasion
 from aeon.refinement.refiner import Refiner, is_stuck
-
-logger = logging.getLogger(__name__)
-_DEFECT = "This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Loop:
             reason = "interrupted"
         except Exception as failure:  # a defect must not cost what was already paid for
             reason = "failed"
-            error = failure if isinstance(failure, AeonError) else _explain_defect(failure)
+            error = failure if isinstance(failure, AeonError) else explain_defect(failure)
         finally:
             run.close()
         if error is None and reason != "interrupted":
@@ -150,8 +148,10 @@ class Loop:
                 report, assessment = self._evaluation.evaluate(this, phase, is_reviewed=reviewed)
             if end := self._decide_end(this, assessment):
                 return end
-            stuck = self._refine_pass(this, report.issues if report else (), assessment)
-            if stuck and assessment.evaluated and run.affordable():
+            issues = report.issues if report else ()
+            issues = (*issues, *make_issues(this.evaluation.checks, run.plan))
+            stuck = self._refine_pass(this, issues, assessment)
+            if stuck and not run.state.unavailable_evaluations and run.affordable():
                 return "stalled"
             self._evaluation.update_profile(this, report, assessment)
         return None if run.affordable() else "ttl_expired"
@@ -177,7 +177,7 @@ class Loop:
         # else converged ends the run even with steps pending.
         if not self._options.requires_final_step and self._options.convergence.when == "any":
             return True
-        return all(step.status == "complete" for step in final_steps(self._run.plan))
+        return is_answer_complete(self._run.plan)
 
     def _pass(self, number: int) -> AbstractContextManager[OpenPass]:
         plan = self._run.state.plan
@@ -188,16 +188,22 @@ class Loop:
         plan = self._run.plan
         this.complete = True
         if not find_pending_steps(plan):
-            if not all(step.status == "complete" for step in plan.steps):
+            if any(step.status != "complete" for step in plan.steps):
                 return "step_failed"
-            if self._options.judges_answer:
-                with self._run.phase("C", "EVALUATE") as phase:
-                    self._evaluation.evaluate(this, phase, is_reviewed=False)
-                this.complete = True
-            return "completed"
+            return self._check_answer(this)
         if not self._run.affordable():
             return "ttl_expired"
         return "max_passes" if this.number == self._options.limits.max_passes else None
+
+    def _check_answer(self, this: OpenPass) -> TerminationReason:
+        """The end of a run without passes, once its answer is there."""
+        if self._options.judges_answer:
+            with self._run.phase("C", "EVALUATE") as phase:
+                self._evaluation.evaluate(this, phase, is_reviewed=False)
+            this.complete = True
+        else:
+            self._evaluation.check(this)
+        return "check_failed" if find_failed_codes(this.evaluation.checks) else "completed"
 
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
         run = self._run
@@ -260,7 +266,7 @@ class Loop:
         refiner = self._refiner
         before = run.plan
         closed = run.state.manual_intervention
-        triggers = pass_triggers(before, issues, assessment, closed, self._find_raised())
+        triggers = pass_triggers(before, issues, assessment, closed, run.state.raised)
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
             message = "No more refinements are allowed in this run; work goes on with the plan."
@@ -277,10 +283,6 @@ class Loop:
         if stuck and run.refinement_error and failed_before:
             raise run.refinement_error
         return stuck and not run.refinement_error  # the next pass tries again (FR-067)
-
-    def _find_raised(self) -> set[str]:
-        refinements = (past.refinement for past in self._run.state.passes)
-        return set().union(*(past.triggers for past in refinements if past))
 
     def _skip(self, stage: str, phase: Phase) -> None:
         with self._run.phase(stage, phase) as note:
@@ -305,9 +307,3 @@ class Loop:
                     events.Refined(pass_number=this.number, refinement=record, plan=refined.plan)
                 )
         return True
-
-
-def _explain_defect(failure: Exception) -> AeonError:
-    logger.debug("unexpected", exc_info=failure)
-    message = f"{type(failure).__name__}: {failure}"
-    return find_shortage(failure) or Unexpected(message, hint=_DEFECT)

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from aeon.checks.interface import NO_CHECKS, AnswerChecks
 from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
@@ -40,6 +41,7 @@ class Orchestrator:
     executor: StepExecutor | None = None
     refiner: Refiner | None = None
     memory: Memory | None = None
+    checks: AnswerChecks = NO_CHECKS
     stream: EventStream | None = None
     control: RunControl | None = None
     _loop: Loop | None = field(default=None, init=False)
@@ -83,5 +85,7 @@ class Orchestrator:
         max_steps = options.execution.max_steps
         refiner = self.refiner or Refiner(planner, validator, max_steps=max_steps)
         batches = Batches(executor, run, memory, core=options.is_core)
-        evaluation = Evaluation(run, options, self.adaptive_depth, validator, engine, memory)
+        evaluation = Evaluation(
+            run, options, self.adaptive_depth, validator, engine, memory, self.checks
+        )
         return Loop(run, options, planner, refiner, batches, evaluation)

@@ -73,7 +73,11 @@ class OpenRun(RunRecorder):
         self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)
-        submitted = [self.workers.submit(at_site(site)(ask))]
+        return self.wait_for(at_site(site)(ask))
+
+    def wait_for(self, work: Callable[[], T]) -> T:
+        """What is worked out in a thread of the pool, waited for until the run must stop."""
+        submitted = [self.workers.submit(work)]
         for future in as_done(submitted, self.is_ending, self.grace_seconds):
             return future.result()
         self.check_end()

@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE, SmallTask, TaskProfile
-from aeon.domain.values import OfRow, Value
-from aeon.execution.settings import ExecutionSettings
+from aeon.execution.settings import ONE_STEP, UNJUDGED_MODES, ExecutionSettings, Mode
 from aeon.llm.stack.limits import LimitSettings
-
-Mode = Literal["adaptive", "core", "auto", "single"]
-UNJUDGED_MODES: frozenset[Mode] = frozenset({"core", "single"})
-"""The modes that end when the work is done: no pass is assessed."""
-ONE_STEP = "Do the whole task, and give the complete answer to it."
-
-
-class ModeSettings(Value):
-    """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive,
-    but a task profiled as `small` gets a plan of the one step that `one_step` describes; `single`
-    asks for the answer in one call."""
-
-    kind: OfRow[Mode] = "adaptive"
-    one_step: str = Field(default=ONE_STEP, min_length=1)
-    small: SmallTask = SmallTask.model_construct()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +33,7 @@ class RunOptions:
     default_profile: TaskProfile = DEFAULT_PROFILE
     least_after_update: int = 3
     convergence: ConvergenceSettings = field(default_factory=ConvergenceSettings)
+    skip_judge_when_checks_fail: bool = False
     requires_final_step: bool = False
     judges_answer: bool = False
     takes_best: bool = False

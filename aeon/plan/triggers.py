@@ -9,7 +9,7 @@ from typing import Literal
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import DeclinedIssue, RefinementAction
-from aeon.domain.report import Severity, ValidationIssue, reaches
+from aeon.domain.report import FAILED_CHECK, FailedCheck, Severity, ValidationIssue, reaches
 from aeon.domain.values import Value
 
 TriggerKind = Literal[
@@ -20,6 +20,7 @@ TriggerKind = Literal[
     "unmet_criterion",
     "blocking_issue",
     "low_score",
+    FailedCheck,
 ]
 WHOLE = "the whole"
 """The fragment of an issue that is about no single step."""
@@ -78,9 +79,13 @@ def find_unanswered(
 def issue_triggers(
     issues: Sequence[ValidationIssue], closed: Collection[str] = ()
 ) -> tuple[Trigger, ...]:
-    """A trigger for each validation issue, except those at steps that are closed to refinement."""
+    """A trigger for each validation issue and failed check, except those at steps that are closed to
+    refinement."""
     return tuple(
-        Trigger(kind="validation_issue", about=issue.issue_id)
+        Trigger(
+            kind=FAILED_CHECK if issue.type == FAILED_CHECK else "validation_issue",
+            about=issue.issue_id,
+        )
         for issue in open_issues(issues, closed)
     )
 

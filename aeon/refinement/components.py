@@ -3,6 +3,8 @@ their own. What a component returns is checked where it is called (`aeon.supervi
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
 from aeon.domain.assessment import ConvergenceAssessment
@@ -113,6 +115,17 @@ class WithNestingDepth(Protocol):
     """A planner with a limit of its own on how deep subplans nest."""
 
     max_nesting_depth: int
+
+
+def find_table(depth: Depth) -> TTLTable | None:
+    """The map from profiles to TTL; None for a component that allocates without."""
+    return depth.table if isinstance(depth, WithTable) else None
+
+
+def find_limit(depth: Depth, caps: Iterable[int | None]) -> int:
+    """The most cycles that a run may have: the least of a component's own limit and the caps."""
+    own = depth.limit if isinstance(depth, WithLimit) else sys.maxsize
+    return min([own, *(cap for cap in caps if cap is not None)])
 
 
 INFER_PROFILE = Contract("adaptive depth", "infer_task_profile", TaskProfile)

@@ -16,7 +16,7 @@ from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.result import RunResult, Saved, UsageReport
-from aeon.kernel.settings import UNJUDGED_MODES
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.partial import PartialResult
 from aeon.report.words import (
     command_of,

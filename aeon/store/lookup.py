@@ -21,6 +21,7 @@ _LONGEST_LINE = 200
 _NOUNS = {
     "model": "call",
     "tool": "call of tool",
+    "check": "result of check",
     "person": "person's answer to",
     "memory": "content of",
     "begun": "beginning of",

@@ -14,7 +14,7 @@ from pydantic import Field
 from aeon.domain.values import Value
 from aeon.schema.json_schema import once_per_schema
 
-Kind = Literal["model", "tool", "person", "memory", "begun"]
+Kind = Literal["model", "tool", "check", "person", "memory", "begun"]
 """Who answers; `begun` is no answer: it marks that a tool with effects was about to be called."""
 FOUND_OUT = "found_out"
 """The key of a stored answer for the beliefs about endpoints: for a resumed run, not for a
@@ -36,8 +36,8 @@ class CallPath(Value):
 
 class StoreRequest(Value):
     """A logical request, before any server's dialect, as JSON values: of a model model, messages,
-    schema, strict, parameters, sample; of a tool name and arguments; of a person the question; of
-    memory nothing."""
+    schema, strict, parameters, sample; of a tool name and arguments; of a
+    check its settings and what it looked at; of a person the question; of memory nothing."""
 
     kind: Kind
     path: CallPath

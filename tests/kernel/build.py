@@ -7,6 +7,7 @@ from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.adaptive.table import load_packaged_table
+from aeon.checks.interface import NO_CHECKS, AnswerChecks
 from aeon.convergence.comparison import Comparer
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain import events
@@ -43,6 +44,7 @@ def kernel(
     inputs: dict[str, str] | None = None,
     memory: Memory | None = None,
     control: RunControl | None = None,
+    checks: AnswerChecks = NO_CHECKS,
     **options: Any,
 ) -> Orchestrator:
     """An orchestrator; `ttl` fixes the allocation, `seen` collects the events, `options` are those of RunOptions."""
@@ -83,6 +85,7 @@ def kernel(
         stream=stream,
         memory=memory,
         control=control,
+        checks=checks,
         options=RunOptions(requires_final_step=final, **options),
     )
 

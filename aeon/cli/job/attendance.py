@@ -24,9 +24,9 @@ from aeon.cli.terminal.status import handle_interrupts
 from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.events import Recorded
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.llm.prices import price_book
 from aeon.llm.watching import WAITS, Watcher
 from aeon.observability.ledger import Ledger

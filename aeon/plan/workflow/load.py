@@ -9,6 +9,7 @@ from typing import Unpack
 
 import pydantic
 
+from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import topological
 from aeon.domain.plan import Plan, PlanStep
@@ -39,6 +40,11 @@ class Workflow:
     def task(self) -> str:
         """The task in the file, or else its goal."""
         return self.content.task or self.content.goal
+
+    @property
+    def checks(self) -> dict[str, dict[str, OuterCheck]]:
+        """The checks of each step that has any, by its id."""
+        return {step.id: step.checks for step in self.content.steps if step.checks}
 
     @property
     def input_names(self) -> tuple[str, ...]:

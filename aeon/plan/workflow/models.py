@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
+from aeon.domain.checks import OuterCheck
 from aeon.domain.values import Value
 from aeon.files.located_yaml import Position
 
@@ -39,6 +40,11 @@ class WorkflowStep(Value):
         "into the output: `${steps.ID.output.total}`. Left out, the model is asked for them.",
     )
     agent: Literal["llm"] | None = Field(default=None, description="`llm`: the model does it.")
+    checks: dict[str, OuterCheck] = Field(
+        default_factory=dict,
+        description="Checks of the step's output, by name: one that compares, or `{}` for the "
+        "configured check of this name.",
+    )
 
 
 class WorkflowFile(Value):

@@ -21,9 +21,9 @@ from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import GOOD_ENDS
 from aeon.domain.values import flatten
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.text import load_json, read_linked_file
-from aeon.kernel.settings import UNJUDGED_MODES
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result

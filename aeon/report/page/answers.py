@@ -12,7 +12,7 @@ from html import escape
 from markupsafe import Markup
 
 from aeon.domain.result import RunResult
-from aeon.kernel.settings import UNJUDGED_MODES
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.patterns import Patterns
 from aeon.report.scores import NOTICEABLE
 from aeon.report.words import count_noun, round_down, shorten

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aeon.domain.result import RunResult
-from aeon.kernel.settings import UNJUDGED_MODES
+from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.diagnosis.finding import join_names
 from aeon.report.diagnosis.judging import name_issue_kind
 from aeon.report.patterns import Patterns

@@ -1,0 +1,5 @@
+"""What a person's own checks import."""
+
+from aeon.checks.interface import CheckContext, CheckResult
+
+__all__ = ["CheckContext", "CheckResult"]

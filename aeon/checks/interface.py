@@ -1,0 +1,62 @@
+"""What a check is given, and what it may return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from aeon.domain.checks import CheckOutcome, RubricCheck
+from aeon.domain.plan import Plan
+from aeon.domain.request import CallSite
+from aeon.domain.values import Value
+
+
+class CheckContext(Value):
+    """The run as a check sees it. `outputs` are those of the complete steps, by id;
+    `previous_answer` is what the same check looked at in the pass before; `row` is the row of the
+    dataset, as it stands there, for the run of a row."""
+
+    task: str
+    inputs: dict[str, str] = Field(default_factory=dict)
+    outputs: dict[str, str] = Field(default_factory=dict)
+    pass_number: int = 1
+    previous_answer: str | None = None
+    row: dict[str, Any] | None = None
+
+
+class CheckResult(Value):
+    """What a check found: whether the answer passes, a score of the check's own, and what to say to
+    those who mend the answer."""
+
+    passed: bool
+    score: float | None = None
+    feedback: str = ""
+
+
+class CheckBroken(Exception):
+    """A check gave no result: it crashed, ran out of time or could not be read."""
+
+
+class AnswerChecks(Protocol):
+    """The checks of one run, as the kernel calls them."""
+
+    @property
+    def rubrics(self) -> Mapping[str, RubricCheck]:
+        """What the judge is asked beside the criteria, by name."""
+
+    def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:
+        """Run all checks on an answer, or give what they found before."""
+
+
+class _NoChecks:
+    rubrics: Mapping[str, RubricCheck] = {}
+
+    def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:  # noqa: ARG002
+        """Find nothing."""
+        return ()
+
+
+NO_CHECKS: AnswerChecks = _NoChecks()
+"""The checks of a run that has none."""

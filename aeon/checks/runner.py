@@ -1,0 +1,162 @@
+"""The checks of a run: run side by side on an answer, and what they found stored."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from aeon.checks.interface import CheckBroken, CheckContext, CheckResult
+from aeon.checks.selection import Check, CheckAccess, CheckSet
+from aeon.domain.checks import CheckOutcome, CommandCheck, RubricCheck, is_negated
+from aeon.domain.graph import by_id, current_outputs
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import CallSite, at_site
+from aeon.store.models import CallPath, StoreRequest
+from aeon.store.session import Session
+from aeon.tools.invoke import cut_text
+
+MOST_FEEDBACK = 4_000
+_MOST_AT_ONCE = 8
+
+
+class _Subject(NamedTuple):
+    """A check, and what it looks at: the answer, or the output of a step."""
+
+    check: Check
+    text: str
+    step_id: str | None = None
+
+
+@dataclass
+class RunChecks:
+    """The checks `of` one run, in whose `session` what they find is stored; `row` is the row of a
+    dataset that it is run for."""
+
+    of: CheckSet
+    task: str
+    inputs: Mapping[str, str]
+    session: Session
+    access: CheckAccess
+    row: Mapping[str, Any] | None = None
+    _before: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def rubrics(self) -> Mapping[str, RubricCheck]:
+        """See `AnswerChecks`."""
+        return self.of.rubrics
+
+    def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:
+        """Run all checks on an answer, side by side, or give what they found before; a check of a
+        step waits until that step is complete. Raises StoreMiss, StoreFailed and StopRequested."""
+        subjects = tuple(self._find_subjects(plan, answer))
+        outputs = current_outputs(plan.steps)
+        works = [
+            partial(self._answer, subject, self._describe_run(subject, outputs, site), site)
+            for subject in subjects
+        ]
+        outcomes = tuple(_run_side_by_side(works))
+        self._before |= {subject.check.name: subject.text for subject in subjects}
+        return outcomes
+
+    def _find_subjects(self, plan: Plan, answer: str) -> Iterator[_Subject]:
+        steps = by_id(plan.steps)
+        for check in self.of.checks:
+            if check.step_id is None:
+                yield _Subject(check, answer)
+                continue
+            step = _follow(steps, check.step_id)
+            if step is not None and step.status == "complete":
+                yield _Subject(check, step.step_output or "", step.step_id)
+
+    def _describe_run(
+        self, subject: _Subject, outputs: Mapping[str, str], site: CallSite
+    ) -> CheckContext:
+        return CheckContext(
+            task=self.task,
+            inputs=dict(self.inputs),
+            outputs=dict(outputs),
+            pass_number=site.pass_number,
+            previous_answer=self._before.get(subject.check.name),
+            row=dict(self.row) if self.row is not None else None,
+        )
+
+    def _answer(self, subject: _Subject, context: CheckContext, site: CallSite) -> CheckOutcome:
+        check = subject.check
+        path = CallPath(
+            pass_number=site.pass_number,
+            phase=site.phase,
+            call=check.name,
+            step_id=subject.step_id,
+        )
+        settings = check.settings.model_dump(mode="json")
+        body = {"check": settings, "answer": subject.text}
+
+        def ask() -> dict[str, Any]:
+            with at_site(site):
+                return self._look(subject, context).model_dump(mode="json")
+
+        # What could not be measured may be measured when the run is resumed.
+        answer = self.session.answer(
+            StoreRequest(kind="check", path=path, body=body),
+            ask,
+            policy=lambda found: "here" if found["measured"] else "replay",
+        )
+        return CheckOutcome.model_validate(answer)
+
+    def _look(self, subject: _Subject, context: CheckContext) -> CheckOutcome:
+        check = subject.check
+        measured = True
+        try:
+            result = check.work(subject.text, context, self.access)
+        except CheckBroken as broken:
+            measured = False
+            result = CheckResult(passed=False, feedback=str(broken))
+        feedback = result.feedback
+        if not isinstance(check.settings, CommandCheck):  # which has a limit of its own
+            feedback = cut_text(feedback, MOST_FEEDBACK)[0]
+        return CheckOutcome(
+            name=check.name,
+            type=check.settings.type,
+            step_id=subject.step_id,
+            passed=measured and result.passed != is_negated(check.settings),
+            score=result.score,
+            feedback=feedback,
+            required=check.settings.required,
+            weight=check.settings.weight,
+            measured=measured,
+        )
+
+
+def _run_side_by_side(works: Sequence[Callable[[], CheckOutcome]]) -> Iterator[CheckOutcome]:
+    room = threading.Semaphore(_MOST_AT_ONCE)
+
+    def run_one(work: Callable[[], CheckOutcome], future: Future[CheckOutcome]) -> None:
+        with room:
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+    futures = []
+    for work in works:
+        future: Future[CheckOutcome] = Future()
+        # A daemon: a check that is abandoned must not keep the process alive.
+        arguments = (run_one, work, future)
+        threading.Thread(target=copy_context().run, args=arguments, daemon=True).start()
+        futures.append(future)
+    return (future.result() for future in futures)
+
+
+def _follow(steps: Mapping[str, PlanStep], step_id: str) -> PlanStep | None:
+    """The step that does the work of a step now, after it was replaced."""
+    step = steps.get(step_id)
+    for _ in steps:
+        if step is None or step.replaced_by is None:
+            return step
+        step = steps.get(step.replaced_by)
+    return step

@@ -1,0 +1,165 @@
+"""Which checks a run has, made ready before its first call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from aeon.checks.calling import call_function, call_tool, load_function, require_tool
+from aeon.checks.command import require_command, run_command
+from aeon.checks.comparing import compare, make_condition
+from aeon.checks.interface import CheckContext, CheckResult
+from aeon.domain.checks import (
+    CheckSettings,
+    CommandCheck,
+    ComparingCheck,
+    NamedCheck,
+    OuterCheck,
+    PythonCheck,
+    RubricCheck,
+    ToolCheck,
+    is_negated,
+)
+from aeon.domain.errors import ConfigError
+from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import ToolRegistry
+
+KEY = "convergence.checks"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAccess:
+    """What a check may use of a run: its tools, and whether it is asked to stop."""
+
+    invoker: ToolInvoker
+    stop: Callable[[], bool] = lambda: False
+
+
+Work = Callable[[str, CheckContext, CheckAccess], CheckResult]
+"""Looks at an answer: whether the condition of a check holds. Raises CheckBroken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check made ready. `step_id`: it looks at the output of that step, not at the answer."""
+
+    name: str
+    settings: CheckSettings
+    work: Work
+    step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSet:
+    """The checks of a run: those that look at its answer or at a step, and what the judge is
+    asked."""
+
+    checks: tuple[Check, ...] = ()
+    rubrics: Mapping[str, RubricCheck] = field(default_factory=dict)
+
+    def for_row(self, of_row: CheckSet) -> CheckSet:
+        """The checks of a run for a row that has its own: in place of those of the answer."""
+        of_steps = (check for check in self.checks if check.step_id is not None)
+        return CheckSet((*of_row.checks, *of_steps), of_row.rubrics)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckMaker:
+    """Makes checks ready, the configured ones once. `registry` holds the tools that they may call;
+    with `is_replay` nothing is imported or looked for, since all results are recorded. Raises
+    ConfigError for a check that could not be run: an unknown module or tool, a bad expression, a
+    missing program or file."""
+
+    configured: Mapping[str, CheckSettings] = field(default_factory=dict)
+    registry: ToolRegistry = field(default_factory=ToolRegistry)
+    has_judge: bool = True
+    is_replay: bool = False
+
+    def prepare(self, by_step: Mapping[str, Mapping[str, OuterCheck]]) -> CheckSet:
+        """The checks of a run: the configured ones on its answer, but for those that a step of its
+        plan file names, which look at that step's output."""
+        of_steps = [
+            self._make(f"{step_id}.{name}", one, f"step {step_id}: checks.{name}", step_id)
+            for step_id, named in by_step.items()
+            for name, one in self._select(named, f"step {step_id}").items()
+        ]
+        taken = {name for named in by_step.values() for name in named}
+        rest = {name: one for name, one in self.configured.items() if name not in taken}
+        chosen = self._make_all(rest, KEY)
+        return CheckSet((*chosen.checks, *of_steps), chosen.rubrics)
+
+    def prepare_row(self, named: Mapping[str, OuterCheck]) -> CheckSet:
+        """The checks of a row of a dataset: its own, and the configured ones that it names."""
+        return self._make_all(self._select(named, "the row"), "checks")
+
+    def _select(self, named: Mapping[str, OuterCheck], place: str) -> dict[str, CheckSettings]:
+        selected: dict[str, CheckSettings] = {}
+        for name, one in named.items():
+            if not isinstance(one, NamedCheck):
+                selected[name] = one
+            elif name in self.configured:
+                selected[name] = self.configured[name]
+            else:
+                known = ", ".join(self.configured) or "none"
+                raise ConfigError(
+                    f"{place}: checks.{name}: no check of this name is configured",
+                    hint=f"{KEY} has {known}. Give it a type here, or configure it there.",
+                )
+        return selected
+
+    def _make_all(self, settings: Mapping[str, CheckSettings], key: str) -> CheckSet:
+        rubrics = {name: one for name, one in settings.items() if isinstance(one, RubricCheck)}
+        for name, one in () if self.has_judge else rubrics.items():
+            raise ConfigError(
+                f"{key}.{name}: type {one.type} asks the judge, and this mode has none",
+                hint="Use another type of check, mode=adaptive, or mode=single answer.judge=true.",
+            )
+        checks = [
+            self._make(name, one, f"{key}.{name}")
+            for name, one in settings.items()
+            if name not in rubrics
+        ]
+        return CheckSet(tuple(checks), rubrics)
+
+    def _make(
+        self, name: str, settings: CheckSettings, key: str, step_id: str | None = None
+    ) -> Check:
+        if isinstance(settings, RubricCheck):
+            raise ConfigError(
+                f"{key}: type {settings.type}: the judge is asked about the answer alone",
+                hint=f"Put it under {KEY}, or under `convergence.criteria`.",
+            )
+        work = _refuse if self.is_replay else self._make_work(key, settings)
+        return Check(name, settings, work, step_id)
+
+    def _make_work(
+        self, key: str, settings: ComparingCheck | PythonCheck | CommandCheck | ToolCheck
+    ) -> Work:
+        if isinstance(settings, ComparingCheck):
+            return _make_comparison(key, settings)
+        if isinstance(settings, PythonCheck):
+            function = load_function(key, settings)
+            return lambda answer, context, access: call_function(
+                function, settings, answer, context, access.stop
+            )
+        if isinstance(settings, CommandCheck):
+            require_command(key, settings)
+            return lambda answer, context, access: run_command(
+                settings, answer, context, access.stop
+            )
+        require_tool(key, settings, self.registry)
+        return lambda answer, _context, access: call_tool(access.invoker, settings, answer)
+
+
+def _make_comparison(key: str, settings: ComparingCheck) -> Work:
+    try:
+        condition = make_condition(settings)
+    except ValueError as error:
+        raise ConfigError(f"{key}: type {settings.type}: {error}") from None
+    return lambda answer, _context, _access: compare(
+        condition, answer, negated=is_negated(settings)
+    )
+
+
+def _refuse(_answer: str, _context: CheckContext, _access: CheckAccess) -> CheckResult:
+    raise AssertionError("a replay runs no check")
