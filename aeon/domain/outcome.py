@@ -53,9 +53,12 @@ def final_answer(state: RunState) -> str:
     return state.answer if latest is None or latest.taskprofile is None else latest.answer
 
 
-def final_checks(passes: Sequence[ExecutionPass]) -> tuple[CheckOutcome, ...]:
-    """What the checks found on the answer that `final_answer` gives."""
-    latest = latest_complete(passes)
+def final_checks(
+    passes: Sequence[ExecutionPass], chosen: history.BestPass | None = None
+) -> tuple[CheckOutcome, ...]:
+    """What the checks found on the answer of a run: that of the `chosen` pass, or else the one that
+    `final_answer` gives."""
+    latest = passes[chosen.pass_number] if chosen else latest_complete(passes)
     return latest.evaluation_results.checks if latest else ()
 
 
@@ -246,11 +249,8 @@ def build_outcome(
     one, or that of the best pass: where `takes_best`, and after a plateau."""
     state = _with_whole_last_pass(state)
     best = best_pass(state.passes)
-    answer = final_answer(state)
-    checks = final_checks(state.passes)
-    if best is not None and (takes_best or reason == "plateau"):
-        answer = best.answer
-        checks = state.passes[best.pass_number].evaluation_results.checks
+    chosen = best if takes_best or reason == "plateau" else None
+    answer = chosen.answer if chosen else final_answer(state)
     converged = reason == "converged"
     metadata = {
         "manual_intervention": list(state.manual_intervention),
@@ -272,7 +272,7 @@ def build_outcome(
     )
     return history.Outcome(
         answer=answer,
-        checks=checks,
+        checks=final_checks(state.passes, chosen),
         converged=converged,
         termination_reason=reason,
         history=whole_history,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aeon.domain.checks import CheckOutcome, count_passed, find_failed_codes, weight_passed
-from aeon.domain.history import EvaluationResults
+from aeon.domain.history import BestPass, EvaluationResults
 from aeon.domain.outcome import final_checks
 from tests.domain.test_outcome import a_pass
 
@@ -30,3 +30,5 @@ def test_the_checks_of_a_run_are_those_of_its_answer():
     )
     assert final_checks(passes) == (PASSED,)
     assert final_checks(()) == ()
+    best = BestPass(pass_number=1, completeness_score=0.9, answer="answer of 1")
+    assert final_checks(passes, best) == (FAILED,)
