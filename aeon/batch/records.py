@@ -141,7 +141,11 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
     if line is None:
         raise ConfigError(f"{out}: there is no row with the id {row_id!r}")
     if not line.get("record"):
-        hint = "batch.records=failed keeps those that failed or did not converge, all every one."
+        hint = (
+            f"It was never run: {line['error']['message']}."
+            if line["ended"] == "invalid"
+            else "batch.records=failed keeps those that failed or did not converge, all every one."
+        )
         raise ConfigError(f"{out}: the row {row_id!r}, {line['ended']}, left no record", hint=hint)
     # After a merge it is where that of the shard is, here or where it was.
     packed, named = (

@@ -136,7 +136,7 @@ def read_bytes(directory: Path, key: str) -> bytes:
         hint = (
             f"Did you mean {key}={runs[-1].parent}?"
             if runs
-            else "Runs are under outputs/, those of sweeps in jobs."
+            else "Runs are under outputs/, those of sweeps under multirun/; `aeon runs` lists them."
         )
         if key == "resume" and (directory / "multirun.yaml").is_file():
             hint = f"A multirun goes on with sweep.resume={directory}. {hint}"

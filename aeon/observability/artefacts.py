@@ -96,12 +96,13 @@ def load(directory: Path | str) -> RunResult:
     Raises ArtefactError."""
     path = Path(directory).expanduser() / RESULT
     if not path.exists():
+        what = "holds no result" if path.parent.is_dir() else "there is no such folder"
         cut_off = f"It is going on, or was cut off; then: `aeon resume={directory}`"
         no_run = (
             "A run's directory is wanted, such as outputs/DATE/TIME-ID; `aeon runs` lists them."
         )
         hint = cut_off if path.with_name("run.json").exists() else no_run
-        raise ArtefactError(f"{directory} holds no result", hint=hint)
+        raise ArtefactError(f"{directory}: {what}", hint=hint)
     with _explain_errors(path, "a result"):
         head = load_json(read_linked_file(path))
         return RunResult.model_validate(

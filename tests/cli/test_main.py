@@ -117,6 +117,7 @@ def test_a_run_whose_provider_fails_ends_with_1_and_says_why(
         (("render", "plam", "task=x"), "plam"),
         (("initt", "mine"), "`aeon init`"),
         (("render",), "aeon render: CALL is missing"),
+        (("batch",), "aeon batch: dataset=, out= are missing"),
     ],
 )
 def test_what_cannot_be_used_ends_with_2_before_any_directory_is_made(

@@ -125,6 +125,11 @@ def test_a_directory_that_went_away_is_an_artefact_error(tmp_path: Path) -> None
         artefacts.write(a_result(), tmp_path / "gone")
 
 
+def test_a_folder_that_is_not_there_is_not_said_to_hold_no_result(tmp_path: Path) -> None:
+    with pytest.raises(ArtefactError, match="nowhere: there is no such folder"):
+        artefacts.load(tmp_path / "nowhere")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -218,7 +218,8 @@ class _Parser(argparse.ArgumentParser):
         missing = message.removeprefix("the following arguments are required: ")
         if missing != message:
             names = re.sub(r"\+([^,]+)", r"\1=", missing)
-            message = f"{self.prog}: {names} is missing"
+            verb = "are" if "," in names else "is"
+            message = f"{self.prog}: {names} {verb} missing"
         raise ConfigError(message, hint=self.hint)
 
 

@@ -684,6 +684,9 @@ def test_a_record_that_is_not_there_is_said_to_be_missing_for_its_reason(
     run(f"dataset={dataset(tmp_path, 1)}", "out=none.jsonl", "batch.records=none")
     run(f"dataset={dataset(tmp_path, 1)}", "out=all.jsonl", "batch.records=all")
     assert "the row 'r0', converged, left no record" in told("none.jsonl", "r0", "d")
+    Path("bad.jsonl").write_text('{"id": "bad"}\n{"id": "good", "task": "t"}\n')
+    assert main(["batch", "dataset=bad.jsonl", "out=bad.out.jsonl", "provider=simulated"]) == 1
+    assert "It was never run: line 1: there is no task" in told("bad.out.jsonl", "bad", "d")
     assert "there is no row with the id 'r9'" in told("all.jsonl", "r9", "d")
     assert main(["batch", "record", "all.jsonl", "r0", "first"]) == 0
     assert not list(tmp_path.glob("all.jsonl.records-*"))  # what SQLite makes to read it is gone
