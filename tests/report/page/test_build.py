@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from aeon import Aeon
 from aeon.report import html
 from aeon.report.given import list_changed_settings
 from aeon.report.html import render_markdown, without_controls
-from aeon.report.items import Item, find_critical
+from aeon.report.items import Item, find_critical, list_items
 from aeon.report.page import build
 from aeon.report.page.build import draw_report, share_waited
 from aeon.report.page.calls import TextTable, pack
@@ -202,6 +203,43 @@ def test_waits_for_a_retry_are_told_apart_from_the_call_that_spans_them() -> Non
     call = item("call", 0, 5)
     wait = replace(item("", 1, 4), kind="wait", label="wait after RateLimited: slow down")
     assert share_waited([call], [call, wait]) == [("wait after RateLimited", 3), ("step", 2)]
+
+
+def widths_in(part: str) -> list[float]:
+    """How wide the bars of a part of a page are, in percent."""
+    return [float(width) for width in re.findall(r'class="fill" width="([\d.]+)%"', part)]
+
+
+def test_bars_of_tokens_are_as_wide_as_their_share_and_the_widest_comes_first(
+    directory: Path,
+) -> None:
+    page = (directory / "report.html").read_text(encoding="utf-8")
+    result = json.loads((directory / "result.json").read_text(encoding="utf-8"))
+    used = Counter[str]()
+    for line in (directory / "events.jsonl").read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["event"] == "call_answered":
+            usage = event["usage"]
+            used[event["call"]] += usage["input_tokens"] + usage["output_tokens"]
+    total = result["usage"]["total"]["total_tokens"]
+    expected = [round(100 * tokens / total, 1) for _, tokens in used.most_common()]
+    of_calls = page.partition('aria-label="What it took, by call')[2].partition("</table>")[0]
+    assert widths_in(of_calls) == pytest.approx(expected, abs=0.1)
+    shown = re.findall(r"<small>(\d+) %</small>", of_calls)
+    assert [int(share) for share in shown] == pytest.approx(expected, abs=0.6)
+    assert sum(widths_in(of_calls)) == pytest.approx(100, abs=0.5)
+
+
+def test_bars_of_waiting_are_as_wide_as_their_share_of_the_critical_path(directory: Path) -> None:
+    record = load_record(directory)
+    items = list_items(record)
+    waited = share_waited(find_critical(items), items)
+    total = sum(seconds for _, seconds in waited)
+    page = draw_report(record).decode()
+    bars = page.partition('<ul class="shares">')[2].partition("</ul>")[0]
+    expected = [100 * seconds / total for _, seconds in waited[:8]]
+    assert widths_in(bars) == pytest.approx(expected, abs=0.1)
+    assert widths_in(bars) == sorted(widths_in(bars), reverse=True)
 
 
 def test_words_that_changed_are_marked_and_escaped() -> None:
