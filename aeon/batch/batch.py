@@ -28,7 +28,8 @@ _REFUSED, _MOST_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name_
 @dataclass
 class Batch:
     """A dataset on its way through a backend. `shard` (i, n) takes every n-th row from the i-th on;
-    without `records` none is kept. `attend` is the person beside each row."""
+    without `records` none is kept. `attend` is the person beside each row. With `keeps_runs` the
+    directories of rows that are done stay: they may be asked for more."""
 
     backend: Backend
     settings: BatchSettings
@@ -38,6 +39,7 @@ class Batch:
     shard: tuple[int, int] = (1, 1)
     control: GroupControl = field(default_factory=GroupControl)
     attend: AttendRow = leave_unattended
+    keeps_runs: bool = False
     _refused: int = 0
 
     def lines(self, most: int | None = None) -> Iterator[Line]:
@@ -53,7 +55,8 @@ class Batch:
             lines = in_order(lines, (row.number for row in self.rows()))
         for line in lines:
             self.results.write(line)
-            if is_final(line) or line.get("calls") == 0 or _is_defect(line):
+            is_over = is_final(line) or line.get("calls") == 0 or _is_defect(line)
+            if is_over and not self.keeps_runs:
                 # Only now: else a kill in between would lose what was answered.
                 self.backend.forget(digest(line["id"]).hex())
             yield line

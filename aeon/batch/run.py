@@ -167,6 +167,7 @@ class RowRunner:
         for other in self._others.values():
             if isinstance(other, Aeon):
                 other.close()
+        self._others.clear()
         self.running.close()
 
     def _run(self, row: Row, attendance: Attendance, keep: Keep) -> RunResult:

@@ -12,6 +12,7 @@ from aeon.batch.identity import identify
 from aeon.batch.run import RowRunner
 from aeon.config.compose.literal import key_of, quote_override
 from aeon.domain.errors import ConfigError
+from aeon.evaluation.samples import ArmSamples
 
 DEFAULT_ARMS: Mapping[str, Sequence[str]] = {
     "single": ("mode=single",),
@@ -57,13 +58,21 @@ class ArmRows(Dataset):
 
     arms: tuple[Arm, ...]
     repeat: int
+    samples: Mapping[str, ArmSamples]
 
     @classmethod
-    def of(cls, dataset: Dataset, arms: Sequence[Arm], repeat: int) -> ArmRows:
-        """The rows of a dataset that was opened."""
+    def of(
+        cls,
+        dataset: Dataset,
+        arms: Sequence[Arm],
+        repeat: int,
+        samples: Mapping[str, ArmSamples] | None = None,
+    ) -> ArmRows:
+        """The rows of a dataset that was opened, with the `samples` of arms that are not as their
+        settings say."""
         count = dataset.count * len(arms) * repeat
         given = dataset.path, dataset.columns, dataset.common, count, dataset.state
-        return cls(*given, tuple(arms), repeat)
+        return cls(*given, tuple(arms), repeat, samples or {})
 
     def rows(self) -> Iterator[Row]:
         """See `Dataset`."""
@@ -71,6 +80,8 @@ class ArmRows(Dataset):
         for row in Dataset.rows(self):
             for repeat in range(1, self.repeat + 1):
                 for arm in self.arms:
+                    if arm.name in self.samples:
+                        arm = self.samples[arm.name].configure(arm, number // len(self.arms))
                     number += 1
                     name = AnswerName(arm.name, repeat, row.id).id
                     yield replace(row, number=number, id=name, arm=arm)

@@ -80,6 +80,8 @@ def list_sentences(evaluation: Measurement) -> list[str]:
         rate = format_share(judged.pass_rate)
         sentences.append(f"{judged.name} passes {rate}: {state} threshold={evaluation.threshold:g}")
         sentences[-1] += "."
+    if evaluation.equality:
+        sentences.append(evaluation.equality)
     if evaluation.not_measured:
         sentences.append(_describe_unmeasured(evaluation))
     if any(arm.simulated for arm in evaluation.arms):

@@ -112,7 +112,7 @@ class BaselineComparison(Value):
 class Measurement(Value):
     """A measurement: arms on the rows of a dataset, each row answered `repeat` times by each arm.
     `judged` is the arm that `threshold` and the baseline are about, which is compared with the
-    others."""
+    others. `equality` says how far `equal=tokens` was reached."""
 
     format: Literal["aeon.eval/1"] = "aeon.eval/1"
     dataset: str
@@ -122,6 +122,7 @@ class Measurement(Value):
     arms: tuple[ArmSummary, ...]
     comparisons: tuple[ArmComparison, ...] = ()
     baseline: BaselineComparison | None = None
+    equality: str = ""
     rows: tuple[MeasuredRow, ...]
 
     @property

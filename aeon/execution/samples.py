@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from functools import partial
 from threading import Event
 
@@ -22,6 +19,7 @@ from aeon.domain.request import CallName, CallSite, at_site
 from aeon.execution.outcome import Worked
 from aeon.execution.settings import ExecutionSettings
 from aeon.execution.threads import Workers, as_done
+from aeon.schema.equality import canonical, is_same
 
 Announce = Callable[[CallSite, str], None]
 Check = Callable[[str], Sequence[CheckOutcome]]
@@ -216,7 +214,7 @@ class Sampler:
         announce: Announce,
         task: str,
     ) -> AnswerComparison | None:
-        if self._comparer is None or make_comparable(first.text) == make_comparable(second.text):
+        if self._comparer is None or is_same(first.text, second.text):
             return None
         questions = self._comparer.questions(task, first.candidate, second.candidate)
         answers = []
@@ -241,19 +239,6 @@ def choose_by_checks(samples: Sequence[Sample]) -> tuple[Sample, str]:
 def choose_by_vote(samples: Sequence[Sample]) -> tuple[Sample, str]:
     """The first of the answer that was given most often; among as frequent ones, of that which came
     first."""
-    keys = [make_comparable(sample.text) for sample in samples]
+    keys = [canonical(sample.text) for sample in samples]
     ((winner, votes),) = Counter(keys).most_common(1)
     return samples[keys.index(winner)], f"{votes} of {len(samples)} votes"
-
-
-def make_comparable(text: str) -> str:
-    """The form in which two answers are equal: numbers by their value, JSON by what it holds, other
-    texts without the blanks around them."""
-    trimmed = text.strip()
-    with suppress(InvalidOperation):
-        number = Decimal(trimmed)
-        if number.is_finite():
-            return f"number {number.normalize()}"
-    with suppress(ValueError, RecursionError):
-        return f"json {json.dumps(json.loads(trimmed, parse_float=str), sort_keys=True)}"
-    return f"text {trimmed}"

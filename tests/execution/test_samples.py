@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import ServerFailed
 from aeon.domain.history import Outcome, StepResult
 from aeon.domain.plan import PlanStep
 from aeon.domain.request import LLMRequest
 from aeon.execution.outcome import Worked
-from aeon.execution.samples import Sample, choose_by_checks, choose_by_vote, make_comparable
+from aeon.execution.samples import Sample, choose_by_checks, choose_by_vote
 from aeon.execution.settings import ExecutionSettings
 from tests.kernel.build import run
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
@@ -26,27 +24,6 @@ def sample(number: int, text: str, *checks: CheckOutcome) -> Sample:
 
 def found(name: str, *, passed: bool, required: bool = True, weight: float = 1) -> CheckOutcome:
     return CheckOutcome(name=name, type="equals", passed=passed, required=required, weight=weight)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "equal"),
-    [
-        ("15", " 15.0\n", True),
-        ("1e3", "1000", True),
-        ("15", "15 cups", False),
-        ('{"a": 1, "b": 2}', '{"b":2,"a":1}', True),
-        ("[1, 2]", "[2, 1]", False),
-        ("Tea.", "  Tea.  ", True),
-        ("Tea.", "tea.", False),
-        ("15", '"15"', False),
-        ("NaN", "NaN", True),
-        ("", "  ", True),
-    ],
-)
-def test_answers_are_equal_as_numbers_as_json_or_as_trimmed_text(
-    one: str, other: str, equal: bool
-) -> None:
-    assert (make_comparable(one) == make_comparable(other)) is equal
 
 
 def test_the_answer_given_most_often_wins_and_the_first_among_equals() -> None:

@@ -17,6 +17,8 @@ from aeon.schema.equality import canonical, is_same
         ('{"a": 1, "b": [true, null]}', '{"b":[true,null],"a":1.0}'),
         ('```json\n{"a": 1}\n```', '{"a": 1}'),
         ("[1, 2]", "```\n[1,2]\n```"),
+        ("NaN", "NaN"),
+        ("", "  "),
         ("{not JSON}", "{not JSON}"),
     ],
 )
@@ -29,6 +31,8 @@ def test_these_are_the_same(answer: str, other: str) -> None:
     ("answer", "other"),
     [
         ("Paris", "paris"),
+        ("15", '"15"'),
+        ("15", "15 cups"),
         ("15", "15 apples"),
         ("0.1", "0.10000000000000000001"),
         ("1", "true"),

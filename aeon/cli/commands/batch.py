@@ -73,7 +73,8 @@ def batch(words: Namespace) -> int:
             check_prices(price_book(aeon.settings.provider), settings.batch.max_cost, of="batch")
             dataset = open_given_dataset(path, given, aeon)
             runner = open_runner(aeon, composition, dataset, endpoints, place)
-            with closing(open_batch(given, runner, dataset, control, place)) as running:
+            batch_settings = aeon.settings.batch
+            with closing(open_batch(given, runner, dataset, control, batch_settings)) as running:
                 calls = lambda: endpoints.meter.spent.calls  # noqa: E731
                 forecast = forecast_rows(aeon, dataset, running.count())
                 status = run_attended(running, aeon.settings, forecast, calls)
@@ -106,17 +107,30 @@ def open_runner(
 
 
 def open_batch(
-    given: GivenRows, runner: RowRunner, dataset: Dataset, control: GroupControl, place: Path
+    given: GivenRows,
+    runner: RowRunner,
+    dataset: Dataset,
+    control: GroupControl,
+    settings: BatchSettings,
+    *,
+    keeps_runs: bool = False,
 ) -> Batch:
     """The rows on their way through the backend that is configured. Raises ConfigError."""
-    settings = runner.aeon.settings.batch
     results = Results(given.out, runner.configuration, dataset, settings.changed, put)
     _check_shard(given.shard, results)
     warn(*runner.running.warnings)
-    runner.running.drop_done(row for row in dataset.rows() if results.done[row.number])
-    records = Records(place) if given.out else None
-    backend = _backend(runner, settings)
-    return Batch(backend, settings, dataset, results, records, given.shard, control)
+    if not keeps_runs:
+        runner.running.drop_done(row for row in dataset.rows() if results.done[row.number])
+    return Batch(
+        _backend(runner, settings),
+        settings,
+        dataset,
+        results,
+        Records(given.out) if given.out else None,
+        given.shard,
+        control,
+        keeps_runs=keeps_runs,
+    )
 
 
 def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:

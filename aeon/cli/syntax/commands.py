@@ -294,6 +294,9 @@ def declare_eval(parser: CommandParser) -> None:
     )
     parser.add("out=DIR", "the folder of the measurement", type=Path)
     parser.add("[repeat=K]", "how often each arm answers each row", type=_read_count, default=1)
+    parser.add(
+        "[equal=tokens]", "give cheaper arms samples until all spend the same", known=("tokens",)
+    )
     parser.add("[threshold=RATE]", "the least pass rate, from 0 to 1", type=_read_share)
     parser.add("[arm=NAME]", "the arm that is judged, if not the last one", default="")
     parser.add("[baseline=FILE]", "an earlier eval.json, than which it may not be worse", type=Path)

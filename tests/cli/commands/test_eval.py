@@ -278,3 +278,45 @@ def test_a_killed_measurement_goes_on_without_asking_again_what_was_answered(
     lines = (tmp_path / "out" / "rows.jsonl").read_text().splitlines()
     assert len(lines) == 6 * 2 * 2
     assert measured(tmp_path)["arms"][0]["not_measured"] == 0
+
+
+def test_with_equal_tokens_cheap_arms_take_samples_and_pay_no_answer_twice(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 4)
+    assert run(server, SINGLE, CORE, 'arms.full=["mode=adaptive"]', "equal=tokens") == 0
+    arms = measured(tmp_path)["arms"]
+    spent = [arm["tokens"] for arm in arms]
+    assert max(spent) - min(spent) <= 0.02 * max(spent)
+    assert len(server.requests) == sum(arm["calls"] for arm in arms)
+    assert "equal=tokens: all arms spent the same, within 0.0 %" in capfd.readouterr().out
+    assert not (tmp_path / "out" / "rows.jsonl.running").exists()
+    requests = len(server.requests)
+    assert run(server, SINGLE, CORE, 'arms.full=["mode=adaptive"]', "equal=tokens") == 0
+    assert len(server.requests) == requests
+
+
+@pytest.mark.slow
+def test_a_killed_measurement_with_equal_tokens_goes_on_without_asking_again(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    dataset(tmp_path, 6)
+    parallel = 2
+    words = ["eval", "dataset=tasks.jsonl", "out=out", *provider(server), SINGLE]
+    words += ['arms.full=["mode=adaptive"]', "equal=tokens", f"batch.parallel={parallel}"]
+    command = [sys.executable, "-m", "aeon", *words, "execution.max_parallel=1"]
+    # 36 calls in the first round, 30 more in the second.
+    for enough in (20, 40, 50):
+        with subprocess.Popen(command, cwd=tmp_path) as process:
+            until = time.monotonic() + 60
+            while (
+                len(server.requests) < enough
+                and process.poll() is None
+                and time.monotonic() < until
+            ):
+                time.sleep(0.001)
+            process.send_signal(signal.SIGKILL)
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    single, full = measured(tmp_path)["arms"]
+    assert single["tokens"] == full["tokens"]
+    assert len(server.requests) - single["calls"] - full["calls"] <= 3 * parallel

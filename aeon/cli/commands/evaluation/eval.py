@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aeon.app.aeon import Aeon
@@ -35,15 +36,22 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.evaluation.arms import ArmRows, open_arms
 from aeon.evaluation.baseline import bless, compare_with_baseline, read_baseline
+from aeon.evaluation.equal import (
+    MOST_ROUNDS,
+    Equalizer,
+    describe_equality,
+    forecast_equality,
+)
 from aeon.evaluation.forms import write_text
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import write_files
+from aeon.evaluation.samples import ArmSamples
 from aeon.evaluation.table import measure
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import relative_to_here
 
-ROWS = "rows.jsonl"
-"""The results of the rows, in the folder of a measurement."""
+ROWS, SAMPLES = "rows.jsonl", "samples.json"
+"""The results of the rows, in the folder of a measurement, and with `equal=tokens` the samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +94,12 @@ def evaluate(words: Namespace) -> int:
         arms = _open_arms(words, settings, runner)
         _require_measure(dataset)
         baseline = _read_baseline(words, arms, dataset)
-        _run_rows(words, arms, dataset, given, runner, control)
-        evaluation = _measure(words, arms, dataset, baseline)
-    _show(evaluation, words.out.expanduser())
-    if not control.stop_requested and not evaluation.not_measured:
+        equality = _run_rows(words, arms, dataset, given, runner, control)
+        measurement = _measure(words, arms, dataset, baseline, equality)
+    _show(measurement, words.out.expanduser())
+    if not control.stop_requested and not measurement.not_measured:
         remove_journal(place)
-    return _finish(evaluation, words, control)
+    return _finish(measurement, words, control)
 
 
 def _run_rows(
@@ -101,27 +109,80 @@ def _run_rows(
     given: GivenRows,
     runner: RowRunner,
     control: GroupControl,
+) -> str:
+    """Have each arm answer the rows that it has not; with `equal=tokens` again, with other numbers
+    of samples, until all have spent the same. Returns how far that was reached."""
+    if words.equal is None:
+        _run_once(words, arms, dataset, given, runner, control)
+        return ""
+    equalizer = _open_equalizer(words, arms, dataset)
+    run_once = partial(_run_once, words, arms, dataset, given, runner, control, equalizer)
+    run_once()
+    for _ in range(MOST_ROUNDS):
+        measurement = _measure(words, arms, dataset, None)
+        if control.stop_requested or measurement.not_measured:
+            break
+        if not equalizer.plan(measurement):
+            break
+        run_once(before=measurement)
+    measurement = _measure(words, arms, dataset, None)
+    if not control.stop_requested:
+        runner.running.drop_done(ArmRows.of(dataset, arms.arms, words.repeat).rows())
+        runner.running.close()
+    return describe_equality(measurement, equalizer.samples)
+
+
+def _open_equalizer(words: Namespace, arms: _Arms, dataset: Dataset) -> Equalizer:
+    answers = dataset.count * words.repeat
+    samples = {arm.name: ArmSamples.of(aeon.settings, answers) for arm, aeon in arms.opened}
+    return Equalizer(words.out.expanduser() / SAMPLES, samples)
+
+
+def _run_once(
+    words: Namespace,
+    arms: _Arms,
+    dataset: Dataset,
+    given: GivenRows,
+    runner: RowRunner,
+    control: GroupControl,
+    equalizer: Equalizer | None = None,
+    before: Measurement | None = None,
 ) -> None:
-    """Have each arm answer the rows that it has not."""
-    assert given.out is not None
-    rows = ArmRows.of(dataset, arms.arms, words.repeat)
+    """Run the rows that are not done. After the measurement `before`, those that are to take other
+    numbers of samples, too."""
+    samples = equalizer.samples if equalizer else {}
+    rows = ArmRows.of(dataset, arms.arms, words.repeat, samples)
     runner.of = rows.count
-    with closing(open_batch(given, runner, rows, control, given.out)) as running:
+    settings = runner.aeon.settings
+    batch = settings.batch.model_copy(update={"changed": "again"}) if before else settings.batch
+    running = open_batch(given, runner, rows, control, batch, keeps_runs=equalizer is not None)
+    with closing(running):
+        if equalizer is not None:
+            # Only now: until here the results are those of the samples before.
+            equalizer.save()
         calls = lambda: runner.endpoints.meter.spent.calls  # noqa: E731
-        forecast = _forecast(arms, dataset, running)
-        run_attended(running, runner.aeon.settings, forecast, calls, lambda *_: None)
+        if before is not None:
+            forecast = forecast_equality(before, samples, running.count())
+        else:
+            forecast = _forecast(arms, dataset, running, is_equal=equalizer is not None)
+        run_attended(running, settings, forecast, calls, lambda *_: None)
 
 
 def _measure(
-    words: Namespace, arms: _Arms, dataset: Dataset, baseline: Measurement | None
+    words: Namespace,
+    arms: _Arms,
+    dataset: Dataset,
+    baseline: Measurement | None,
+    equality: str = "",
 ) -> Measurement:
     """What the answers come to, and against the baseline, if there is one."""
     lines = (line for _, line in read_places(words.out.expanduser() / ROWS))
-    evaluation = measure(dataset, arms.arms, words.repeat, lines, arms.judged, words.threshold)
+    measurement = measure(dataset, arms.arms, words.repeat, lines, arms.judged, words.threshold)
+    measurement = measurement.model_copy(update={"equality": equality})
     if baseline is None:
-        return evaluation
-    compared = compare_with_baseline(evaluation, baseline, words.baseline.name)
-    return evaluation.model_copy(update={"baseline": compared})
+        return measurement
+    compared = compare_with_baseline(measurement, baseline, words.baseline.name)
+    return measurement.model_copy(update={"baseline": compared})
 
 
 def _check(words: Namespace, settings: Settings) -> None:
@@ -178,14 +239,19 @@ def _read_baseline(words: Namespace, arms: _Arms, dataset: Dataset) -> Measureme
     return read_baseline(words.baseline.expanduser(), arms.judged, dataset, words.repeat)
 
 
-def _forecast(arms: _Arms, dataset: Dataset, running: Batch) -> Forecast:
+def _forecast(arms: _Arms, dataset: Dataset, running: Batch, *, is_equal: bool) -> Forecast:
     left = _count_left(running)
     parts = {
         arm.name: forecast_rows(aeon, dataset, left[arm.name])
         for arm, aeon in arms.opened
         if left.get(arm.name)
     }
-    return add_forecasts(parts)
+    total = add_forecasts(parts)
+    if not is_equal or total.least_cost is None:
+        return total
+    # Each arm will spend as much as the dearest.
+    dearest = max((part.least_cost or 0.0 for part in parts.values()), default=0.0)
+    return total._replace(least_cost=len(parts) * dearest)
 
 
 def _count_left(running: Batch) -> Mapping[str, int]:
@@ -201,18 +267,18 @@ def _name_arm(row: Row) -> str:
     return row.arm.name if row.arm else ""
 
 
-def _show(evaluation: Measurement, folder: Path) -> None:
-    page = write_files(evaluation, folder)
-    put(write_text(evaluation))
+def _show(measurement: Measurement, folder: Path) -> None:
+    page = write_files(measurement, folder)
+    put(write_text(measurement))
     say(f"Page: {relative_to_here(page)}")
 
 
-def _finish(evaluation: Measurement, words: Namespace, control: GroupControl) -> int:
+def _finish(measurement: Measurement, words: Namespace, control: GroupControl) -> int:
     if control.is_interrupted:
         return INTERRUPTED
-    if evaluation.not_measured:
+    if measurement.not_measured:
         return NOT_MEASURED
     if words.bless == "true":
-        bless(evaluation, words.baseline.expanduser())
+        bless(measurement, words.baseline.expanduser())
         say(f"Baseline: {words.baseline}")
-    return BELOW if evaluation.is_below else DONE
+    return BELOW if measurement.is_below else DONE

@@ -1,0 +1,121 @@
+"""`equal=tokens`: the cheaper arms are given more samples, until all arms have spent as much as the
+dearest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aeon.batch.forecast import Forecast
+from aeon.domain.errors import ConfigError
+from aeon.evaluation.models import Measurement
+from aeon.evaluation.samples import MOST_SAMPLES, ArmSamples
+from aeon.observability.artefacts import replace_file, write_json
+
+WITHIN = 0.02
+"""How far the tokens of arms may be apart to count as equal."""
+MOST_ROUNDS = 6
+_FORMAT = "aeon.eval.samples/1"
+
+
+@dataclass
+class Equalizer:
+    """Finds how many samples each arm takes, so that all spend the same. What it has found is in a
+    file, for a measurement that goes on after a stop."""
+
+    path: Path
+    samples: dict[str, ArmSamples]
+
+    def __post_init__(self) -> None:
+        self._before: dict[str, tuple[int, int]] = {}
+        for name, total in self._read().items():
+            if name in self.samples:
+                self.samples[name] = self.samples[name].with_total(total)
+
+    def _read(self) -> Mapping[str, int]:
+        """The samples in all of each arm, as they were found before."""
+        try:
+            found = json.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{self.path}: cannot be read: {error}") from None
+        is_ours = isinstance(found, dict) and found.get("format") == _FORMAT
+        answers = {one.answers for one in self.samples.values()}
+        if not is_ours or {found.get("answers")} != answers:
+            return {}
+        totals: dict[str, Any] = found.get("samples") or {}
+        return {name: total for name, total in totals.items() if isinstance(total, int)}
+
+    def save(self) -> None:
+        """Write what was found. Raises ArtefactError."""
+        totals = {name: one.total for name, one in self.samples.items()}
+        answers = next(iter(self.samples.values())).answers
+        found = {"format": _FORMAT, "answers": answers, "samples": totals}
+        replace_file(self.path, write_json(found))
+
+    def plan(self, measurement: Measurement) -> bool:
+        """Find the samples by what the arms have spent. Whether anything is left to be done: some
+        arm is not within reach of the dearest, and another number of samples may bring it there."""
+        most = max(arm.tokens for arm in measurement.arms)
+        changed = False
+        for arm in measurement.arms:
+            if arm.tokens and abs(most - arm.tokens) > WITHIN * most:
+                changed = self._plan_arm(arm.name, arm.tokens, most) or changed
+        return changed
+
+    def _plan_arm(self, name: str, spent: int, most: int) -> bool:
+        now = self.samples[name]
+        tokens, total = spent, now.total
+        earlier = self._before.get(name)
+        if (
+            earlier is not None
+            and earlier[1] != total
+            and (earlier[0] < spent) == (earlier[1] < total)
+        ):
+            tokens, total = spent - earlier[0], total - earlier[1]
+        self._before[name] = spent, now.total
+        wanted = now.with_total(now.total + round((most - spent) * total / tokens))
+        self.samples[name] = wanted
+        return wanted.total != now.total
+
+
+def forecast_equality(
+    measurement: Measurement, samples: Mapping[str, ArmSamples], rows: int
+) -> Forecast:
+    """What the rows cost that are given other samples: about what their arms have spent less than
+    the dearest."""
+    most = max(arm.tokens for arm in measurement.arms)
+    costs = [
+        arm.cost * (most - arm.tokens) / arm.tokens if arm.tokens else 0.0
+        for arm in measurement.arms
+        if arm.cost is not None
+    ]
+    is_known = len(costs) == len(measurement.arms)
+    words = f"equal=tokens: {'; '.join(_list_samples(samples))}."
+    return Forecast(rows, sum(costs) if is_known else None, words, is_even=False)
+
+
+def _list_samples(samples: Mapping[str, ArmSamples]) -> list[str]:
+    return [
+        f"{name} takes {one.total / one.answers:.3g} samples for an answer"
+        for name, one in samples.items()
+        if one.total != one.configured * one.answers
+    ]
+
+
+def describe_equality(measurement: Measurement, samples: Mapping[str, ArmSamples]) -> str:
+    """Whether the arms spent the same, and what they were given for it, in words."""
+    spent = [arm.tokens for arm in measurement.arms]
+    apart = (max(spent) - min(spent)) / max(spent) if max(spent) else 0.0
+    if apart <= WITHIN:
+        state = f"all arms spent the same, within {100 * apart:.1f} %"
+    else:
+        state = (
+            f"the arms spent {100 * apart:.1f} % apart, more than {100 * WITHIN:.0f} %: whole "
+            f"samples, at most {MOST_SAMPLES} for an answer, came no closer"
+        )
+    return f"equal=tokens: {'; '.join([state, *_list_samples(samples)])}."
