@@ -56,7 +56,8 @@ def _find_folder(given: Path) -> Path:
 def _table(shown: Sequence[Listed], found: Sequence[Listed], folder: Path) -> Iterator[str]:
     """The runs below a header, two lines each; or that there are none."""
     if not shown:
-        where = relative_to_here(folder)
+        here = relative_to_here(folder)
+        where = "this folder" if here == Path() else here
         yield f"No run in {where} fits." if found else f"There are no runs in {where}."
         return
     yield "run  started"

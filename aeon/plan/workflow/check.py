@@ -84,13 +84,16 @@ class _Checker:
             place: Place = tuple(
                 int(part) if part.isdigit() else _FIELDS.get(part, part) for part in parts
             )
-            hint = ""
-            if len(parts) > 3:
-                dependency = self.steps[int(parts[1])].dependencies[int(parts[3])]
-                hint = self._suggest_step(dependency, ids, finding.step_id)
-            self.add(place, finding.message + hint)
+            is_of_id = place[-1:] == ("id",)
+            if is_of_id and self.steps[int(parts[1])].step_id.startswith(_UNNAMED):
+                continue  # that it is missing is reported as a problem of form
+            self.add(place, finding.message + self._suggest_step(parts, ids, finding.step_id))
 
-    def _suggest_step(self, dependency: str, ids: Sequence[str], own: str | None) -> str:
+    def _suggest_step(self, parts: Sequence[str], ids: Sequence[str], own: str | None) -> str:
+        """Which step a dependency that there is not may mean; `parts` are those of its pointer."""
+        if len(parts) <= 3:
+            return ""
+        dependency = self.steps[int(parts[1])].dependencies[int(parts[3])]
         if dependency in ids:
             return ""
         return _suggest(dependency, [step_id for step_id in ids if step_id != own])

@@ -90,7 +90,7 @@ def test_runs_are_chosen_by_figures_time_task_and_number(
     assert [Path(run["directory"]).name for run in listed] == names
     ended = aeon("runs", *arguments)
     assert told in ended.err
-    assert names or ended.out == "No run in . fits.\n"
+    assert names or ended.out == "No run in this folder fits.\n"
 
 
 @pytest.mark.parametrize(

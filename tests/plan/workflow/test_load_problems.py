@@ -294,3 +294,11 @@ def test_a_plan_of_far_too_many_steps_is_refused_before_a_step_is_looked_at(
     assert problem.message == (
         "`steps` has more than 30 entries. A plan has at most 3 steps (execution.max_steps)"
     )
+
+
+def test_a_step_without_an_id_is_reported_for_that_alone(tmp_path: Path) -> None:
+    text = HEAD + "  - {description: b}\n  - {id: 5, description: c}\n"
+    assert [said for _, _, said in errors(tmp_path, text)] == [
+        "steps[1]: `id` is missing",
+        'steps[2].id: must be text: quote it if you mean the text "5"',
+    ]
