@@ -21,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from aeon.app.job import resolve_job
 from aeon.app.process import build_process, close_process
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings, composition
@@ -152,7 +153,8 @@ def write_prompts(folder: Path) -> None:
 def ask_model(overrides: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """The issues that the configured model reports for each case."""
     settings = compose_settings(composition(overrides))
-    shared = build_process(settings, environment())
+    environ = environment()
+    shared = build_process(resolve_job(settings, environ), environ)
     try:
         model = run_stack(shared.adapter, limits=settings.limits, provider=settings.provider)
         return {case.name: review(case, model) for case in load_cases()}

@@ -31,7 +31,6 @@ NO_PARTICIPLES = re.compile(
 
 PARTICIPLES = frozenset(
     {
-        "_changed_components",
         "_lost_reviews",
         "_missing_tool",
         "_missing_tools",

@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from aeon.app import parent, process, rehearsal
+from aeon.app import process, rehearsal
 from aeon.app.attendance import Attendance
+from aeon.app.job import Job, OwnParts, resolve_job
 from aeon.app.many import Task, run_all, run_awaited
+from aeon.app.parent import list_changes, list_held_back
 from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run, RunPlace
@@ -17,7 +19,6 @@ from aeon.checks.selection import CheckSet
 from aeon.config import load
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
-from aeon.config.load import read_inputs, read_task
 from aeon.config.origin import Origin
 from aeon.config.own_runs import unsealed_warnings
 from aeon.config.settings import Settings
@@ -55,13 +56,13 @@ class Aeon:
     `planner`, `validator`, `convergence`, `adaptive_depth` and `supervisor`: each is a component that all runs share,
     or a class or function that makes one for each run.
 
-    `composition` is what the settings were composed of, to resume the run by overrides; `open_endpoints` gives those
-    that several share. Raises ConfigError.
+    `composition` is what the settings were composed of, to resume the run by overrides. A job has been resolved with
+    all of these. `open_endpoints` gives the endpoints that several share. Raises ConfigError.
     """
 
     def __init__(
         self,
-        settings: Settings | None = None,
+        settings: Settings | Job | None = None,
         environ: Mapping[str, str] | None = None,
         *,
         tools: Sequence[Tool] = (),
@@ -75,21 +76,19 @@ class Aeon:
         if settings is None:
             composition = load.composition()
             settings = load.compose_settings(composition)
-        self._composition, self._parent = composition, parent.find_parent(settings, composition)
-        self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
-        if memory is not None:
-            packaged = settings.components.model_copy(update={"memory": None})
-            settings = settings.model_copy(update={"components": packaged})
-        environ = environment(settings) if environ is None else environ
-        self._process = process.build_process(
-            settings,
-            environ,
-            tools,
-            adapter,
-            open_endpoints,
-            client,
-            {name: given for name, given in components.items() if given is not None},
-        )
+        if isinstance(settings, Job):
+            job, environ = settings, environ or environment(settings.settings)
+        else:
+            environ = environment(settings) if environ is None else environ
+            own = OwnParts(
+                adapter=adapter,
+                client=client,
+                memory=_as_memory(memory) if isinstance(memory, Mapping) else memory,
+                tools=tools,
+                components={name: given for name, given in components.items() if given is not None},
+            )
+            job = resolve_job(settings, environ, composition, own)
+        self._process = process.build_process(job, environ, open_endpoints)
         try:
             rehearsal.check(self._process)
         except BaseException:
@@ -111,9 +110,8 @@ class Aeon:
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
         composition = load.composition(overrides, config_dir)
-        settings = load.compose_settings(composition)
         return cls(
-            settings,
+            load.compose_settings(composition),
             environ,
             tools=tools,
             composition=composition,
@@ -127,6 +125,11 @@ class Aeon:
     def settings(self) -> Settings:
         """The settings in force, with a definite provider."""
         return self._process.settings
+
+    @property
+    def job(self) -> Job:
+        """What its runs are made of."""
+        return self._process.job
 
     @property
     def synthetic(self) -> bool:
@@ -148,12 +151,13 @@ class Aeon:
     def warnings(self) -> tuple[str, ...]:
         """What a person should know before a run: missing tools, what has changed, what a cassette may not set, and
         whether it will be known as their own."""
-        changes = parent.change_warnings(self._parent, self._process, self._composition)
+        shared = self._process
+        changes = list_changes(shared.job, shared.parent, shared.digests) if shared.parent else ()
         return (
-            *self._process.warnings,
+            *shared.warnings,
             *unsealed_warnings(self.settings.store.mode),
             *changes,
-            *parent.cassette_warnings(self.settings, self._composition),
+            *list_held_back(shared.job),
         )
 
     @property
@@ -176,8 +180,9 @@ class Aeon:
         on_start: Callable[[Orchestrator], None] | None = None,
         warn: Callable[[str], None] = _log.warning,
     ) -> RunResult:
-        """Run a task to its end, whatever end that is; a failing model is the result's `error`. A resumed run takes
-        over task, inputs and context where none are given. `observers` get every event, each in a thread of its own;
+        """Run a task to its end, whatever end that is; a failing model is the result's `error`. Task, inputs and
+        context that are not given are those of the settings, else of the run that is resumed or replayed. `observers`
+        get every event, each in a thread of its own;
         `on_start` gets the kernel, `keep` each answer before it is used, if answers are stored, and why the run's own
         store could not take it. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
         attendance = Attendance(
@@ -226,18 +231,16 @@ class Aeon:
     ) -> Run:
         """What `run` runs, before it has begun: to claim its directory first; for the `row` of a dataset with the
         `checks` of that row, if it has any. Raises TaskTextError, and ConfigError for a check that cannot be run."""
-        before = self._parent.origin if self._parent else None
-        if before is not None:
-            task = read_task(self.settings) if task is None else task
-            inputs = read_inputs(self.settings) if inputs is None else inputs
-            context = before.context if context is None else context
+        job = self.job
+        task = job.task if task is None else task
+        inputs = job.inputs if inputs is None else inputs
+        if job.origin is not None and context is None:
+            context = job.origin.context
         text = self._find_text(task)
-        given = {
-            name: require_unicode(value, f"inputs.{name}") for name, value in (inputs or {}).items()
-        }
+        given = {name: require_unicode(value, f"inputs.{name}") for name, value in inputs.items()}
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
-        in_plan = task is None or _is_of_plan(text, before)
+        in_plan = task is None or _is_of_plan(text, job.origin)
         work = Work(
             text,
             given,
@@ -247,13 +250,7 @@ class Aeon:
             checks=self._prepare_row_checks(checks),
             row=row,
         )
-        return Run(
-            self._process,
-            work,
-            composition=self._composition,
-            parent=self._parent,
-            memory=self._memory,
-        )
+        return Run(self._process, work)
 
     def _prepare_row_checks(self, checks: Mapping[str, OuterCheck] | None) -> CheckSet | None:
         return self._process.check_maker.prepare_row(checks) if checks else None

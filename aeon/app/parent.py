@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from aeon.app.process import Process
+from aeon.app.job import Job
 from aeon.config import origin as origins
-from aeon.config.compose.literal import Composition, key_of
-from aeon.config.compose.recorded import check_known, find_new
-from aeon.config.load import find_recorded_origin
+from aeon.config.compose.literal import Composition, RecordedSettings, key_of
+from aeon.config.compose.recorded import find_new
 from aeon.config.marks import find_code
 from aeon.config.origin import Origin, ParentOrigin
 from aeon.config.recording import find_held_back, find_left_out
-from aeon.config.settings import Settings, named_file
+from aeon.config.settings import named_file
 from aeon.config.trusted_folders import pin_project_of_run
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import OwnObject
 from aeon.files.reference import search_for_modules
 from aeon.report.runs import read_document
 from aeon.store.opening import open_source
+from aeon.store.settings import CASSETTE_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,37 +44,29 @@ class Parent:
 _PACKAGED = "the packaged one"
 
 
-def find_parent(settings: Settings, composition: Composition | None = None) -> Parent | None:
+def find_parent(job: Job) -> Parent | None:
     """The run that `resume` names, once it is sure that it can be resumed; None without one. What is its own,
-    as its tools and its store, is found where it was. Raises ConfigError, also if `composition` lacks what it names."""
-    _require_visible_resume(settings, composition)
-    origin = find_recorded_origin(settings)
+    as its tools and its store, is found where it was. Raises ConfigError."""
+    settings, origin, composition = job.settings, job.origin, job.composition or Composition()
     if settings.resume is None or origin is None:
         return None
     named, path = f"resume={settings.resume}", settings.resume.expanduser().absolute()
+    is_seen = any(key_of(text) == "resume" for text in composition.overrides)
+    if job.composition is not None and not is_seen:
+        raise ConfigError(
+            f"{named} comes from a configuration file or an interpolation, "
+            "too late to compose what was recorded",
+            hint="Say it among the overrides, as it is.",
+        )
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
-    given = (composition or Composition()).overrides
-    recorded = origin.overrides or ()
-    pin_project_of_run(Path(origin.working_directory), given, [*recorded, *given])
+    working_directory, given = Path(origin.working_directory), composition.overrides
+    pin_project_of_run(working_directory, given, [*(origin.overrides or ()), *given])
     if find_code(settings):
-        search_for_modules(Path(origin.working_directory))
+        search_for_modules(working_directory)
     backend = settings.store.own_backend
     ancestors, gone = _find_ancestors(origin, path, backend)
     _require_readable_answers(named, path, backend, ancestors)
     return Parent(path, origin, ancestors, gone)
-
-
-def _require_visible_resume(settings: Settings, composition: Composition | None) -> None:
-    """Raise ConfigError where `resume` stands too late to compose what was recorded."""
-    if settings.resume is None or composition is None:
-        return
-    if any(key_of(text) == "resume" for text in composition.overrides):
-        return
-    raise ConfigError(
-        f"resume={settings.resume} comes from a configuration file or an interpolation, "
-        "too late to compose what was recorded",
-        hint="Say it among the overrides, as it is.",
-    )
 
 
 def _find_ancestors(
@@ -140,60 +132,57 @@ def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: OwnObj
     return None
 
 
-def change_warnings(
-    parent: Parent | None, shared: Process, composition: Composition | None = None
-) -> Iterator[str]:
-    """What has changed since the run that is resumed, so that calls may differ from it and be made again."""
-    if parent is None:
-        return
+def list_changes(job: Job, parent: Parent, digests: Mapping[str, str]) -> Iterator[str]:
+    """What has changed since the run that is resumed, so that calls may differ from it and be made again; `digests`
+    are those of today's prompts and schemas."""
+    origin = parent.origin
     for run in parent.gone:
         yield (
             f"the run {run.run_id}, which {parent.path} goes on with, is gone (it was {run.path}): "
             "what only it had been answered is asked again"
         )
-    yield from _warn_of_keys(parent, shared, composition)
-    files = ((key, Path(parent.origin.files[key].path)) for key in parent.origin.changed_files())
-    changed = [f"{key}={path}" for key, path in files if named_file(shared.settings, key) == path]
-    before, now = parent.origin.hashes, shared.digests
-    changed += [name for name in ("prompts", "schemas") if before.get(name, now[name]) != now[name]]
-    yield from _changed_components(parent, shared.settings)
-    for what in changed:
-        yield f"{what} changed since {parent.path}: what that changes is asked again"
-
-
-def _warn_of_keys(
-    parent: Parent, shared: Process, composition: Composition | None
-) -> Iterator[str]:
-    """The recorded settings that were not taken over, and those that this version has beside them."""
-    if composition is None:
-        return
-    recorded = parent.origin.settings
-    if shared.composed.provider.kind != recorded["provider"]["kind"]:
-        for key in find_left_out(parent.origin, composition.overrides):
-            yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
-    known, unknown = check_known(recorded, Settings, str(parent.path))
-    for key in unknown:
-        yield f"{key}, recorded in {parent.path}, is no setting of this version: it is left out"
-    for key in find_new(shared.composed, known, parent.origin.missing):
-        yield f"{key} is a new setting since {parent.path}: its default holds"
-
-
-def _changed_components(parent: Parent, settings: Settings) -> Iterator[str]:
-    before, now = parent.origin.components, settings.components.describe()
+    if job.composition is not None and job.composition.recorded is not None:
+        yield from _list_changed_keys(job, parent, job.composition.recorded)
+    files = ((key, Path(origin.files[key].path)) for key in origin.changed_files())
+    changed = [f"{key}={path}" for key, path in files if named_file(job.settings, key) == path]
+    changed += [
+        name
+        for name in ("prompts", "schemas")
+        if origin.hashes.get(name, digests[name]) != digests[name]
+    ]
+    before, now = origin.components, job.settings.components.describe()
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
             yield (
                 f"components.{name} is {now.get(name, _PACKAGED)}, and was {before.get(name, _PACKAGED)} "
                 f"in {parent.path}: what that changes is asked again"
             )
+    for what in changed:
+        yield f"{what} changed since {parent.path}: what that changes is asked again"
 
 
-def cassette_warnings(settings: Settings, composition: Composition | None) -> Iterator[str]:
+def _list_changed_keys(job: Job, parent: Parent, recorded: RecordedSettings) -> Iterator[str]:
+    """The recorded settings that were not taken over, and those that this version has beside them."""
+    if (
+        job.composition is not None
+        and job.chosen.provider.kind != recorded.settings["provider"]["kind"]
+    ):
+        for key in find_left_out(parent.origin, job.composition.overrides):
+            yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
+    for key in recorded.unknown:
+        yield f"{key}, recorded in {parent.path}, is no setting of this version: it is left out"
+    for key in find_new(job.chosen, recorded.settings, recorded.missing):
+        yield f"{key} is a new setting since {parent.path}: its default holds"
+
+
+def list_held_back(job: Job) -> Iterator[str]:
     """What the cassette that is replayed was recorded with, and is not taken from it."""
-    recording = settings.store.path
-    if settings.store.mode != "replay" or composition is None or not isinstance(recording, Path):
+    recording = job.settings.store.path
+    if job.settings.store.mode != "replay" or job.origin is None or job.composition is None:
         return
-    for key in find_held_back(recording, composition):
+    if not isinstance(recording, Path) or recording.suffix != CASSETTE_SUFFIX:
+        return
+    for key in find_held_back(job.origin, job.composition):
         yield (
             f"the recording was made with {key}, which is not taken from a cassette: "
             "give it again to use it, if you trust it; without it requests may differ from those recorded"

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from aeon.app import tools
+from aeon.app.job import Job
+from aeon.app.parent import Parent, find_parent
 from aeon.checks.selection import CheckMaker, CheckSet
 from aeon.config.environment import Environment
-from aeon.config.load import find_recorded_origin
-from aeon.config.provider import check_endpoint, resolve_provider
+from aeon.config.provider import check_endpoint
 from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.llm.custom import CustomAdapter, load_adapter
-from aeon.llm.custom import describe_given as describe_given_adapter
 from aeon.llm.prices import AnyEndpoint, name_endpoints, price_list
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.protocols import close
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import (
-    NO_NAME,
     ChainSettings,
     CustomProvider,
     EndpointSettings,
@@ -40,10 +38,10 @@ from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.patience import Patience
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
-from aeon.refinement.own_components import OwnComponents, describe_given, load_components
+from aeon.refinement.own_components import OwnComponents, load_components
 from aeon.store.cassette_export import Scrubber, secret_names
 from aeon.store.opening import check_store
-from aeon.tools.registry import Tool, ToolRegistry
+from aeon.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -53,12 +51,11 @@ OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None
 
 @dataclass(frozen=True)
 class Process:
-    """What many runs share. `settings` name a definite provider; `composed` are those that it was made of, without the
-    objects that were given in Python. `synthetic` says that no model is called. `check_maker` makes the checks of a
-    row ready, `checks` are those of a run that has none of its own."""
+    """What the runs of a `job` share; `parent` is the run that they resume. `synthetic` says that no model is
+    called. `check_maker` makes the checks of a row ready, `checks` are those of a run that has none of its own."""
 
-    settings: Settings
-    composed: Settings
+    job: Job
+    parent: Parent | None
     adapter: LLMAdapter
     prompts: PromptLibrary
     schemas: SchemaLibrary
@@ -70,6 +67,11 @@ class Process:
     check_maker: CheckMaker = field(default_factory=CheckMaker)
     checks: CheckSet = field(default_factory=CheckSet)
 
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.job.settings
+
     @cached_property
     def digests(self) -> dict[str, str]:
         """SHA-256, hex, of prompts, schemas and configuration."""
@@ -78,34 +80,27 @@ class Process:
 
 
 def build_process(
-    settings: Settings,
-    environ: Mapping[str, str],
-    own_tools: Sequence[Tool] = (),
-    own_adapter: LLMAdapter | None = None,
-    open_endpoints: OpenEndpoints | None = None,
-    own_client: OpenAI | None = None,
-    own_components: Mapping[str, object] = MappingProxyType({}),
+    job: Job, environ: Mapping[str, str], open_endpoints: OpenEndpoints | None = None
 ) -> Process:
-    """Resolve the provider, load prompts and schemas, start tools. `own_tools` come after the configured ones,
-    `own_adapter` is asked instead of the provider, `own_client` sends its requests; both stay the caller's, and so do
-    `own_components`, by name. A replay needs no key, and loads no adapter. Raises ConfigError."""
+    """Find the run that is resumed, load prompts and schemas, start tools. A program's own tools come after the
+    configured ones. A replay needs no key, and loads no adapter. Raises ConfigError."""
+    settings, own = job.settings, job.own
+    parent = find_parent(job)
     check_store(settings.store)
-    components = load_components(settings.components.by_name(), own_components)
-    composed = _without_adapter(settings, own_adapter)
-    settings = _with_own(settings, own_adapter, own_client, own_components)
-    settings = resolve_provider(settings, environ)
-    if own_client is not None and isinstance(settings.provider, OpenAIProvider):
-        own_adapter = _build_openai_adapter(settings.provider, environ, own_client)
+    components = load_components(job.chosen.components.by_name(), own.components)
+    adapter = own.adapter
+    if own.client is not None and isinstance(settings.provider, OpenAIProvider):
+        adapter = _build_openai_adapter(settings.provider, environ, own.client)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     schemas = _load_schemas(settings)
     warnings: list[str] = list(environ.warnings) if isinstance(environ, Environment) else []
-    registry = _start_tools(settings, environ, own_tools, warnings)
+    registry = _start_tools(settings, environ, own.tools, warnings)
     try:
         workflow = _load_workflow(settings, registry)
         check_maker = _make_check_maker(settings, registry)
         checks = check_maker.prepare(workflow.checks if workflow else {})
-        adapter = _open_adapter(settings, environ, own_adapter, open_endpoints or process_stack)
-        synthetic = _is_synthetic(settings, adapter)
+        endpoints = _open_adapter(settings, environ, adapter, open_endpoints or process_stack)
+        synthetic = _is_synthetic(job, endpoints)
         _refuse_synthetic_in_production(settings, synthetic=synthetic)
     except BaseException:
         registry.close()
@@ -113,18 +108,18 @@ def build_process(
     if workflow is not None:
         warnings += [format_problem(workflow.path, problem) for problem in workflow.warnings]
     return Process(
-        settings,
-        composed,
-        adapter,
-        prompts,
-        schemas,
-        registry,
-        workflow,
-        tuple(warnings),
-        synthetic,
-        components,
-        check_maker,
-        checks,
+        job=job,
+        parent=parent,
+        adapter=endpoints,
+        prompts=prompts,
+        schemas=schemas,
+        registry=registry,
+        workflow=workflow,
+        warnings=tuple(warnings),
+        synthetic=synthetic,
+        own_components=components,
+        check_maker=check_maker,
+        checks=checks,
     )
 
 
@@ -210,37 +205,6 @@ def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[An
     return Scrubber(names, environ).value if names else lambda result: result
 
 
-def _with_own(
-    settings: Settings,
-    adapter: LLMAdapter | None,
-    client: OpenAI | None,
-    components: Mapping[str, object],
-) -> Settings:
-    """The settings, their provider that of an adapter or a client that was given in Python, their components those."""
-    if adapter is not None and client is not None:
-        raise ConfigError("adapter= and client= are both given: one of them answers")
-    provider = settings.provider
-    if adapter is not None:
-        provider = describe_given_adapter(adapter, provider)
-    if client is not None:
-        from aeon.llm.openai.own_client import describe_client
-
-        provider = describe_client(client, provider)
-    described = settings.components.model_copy(update=describe_given(components))
-    return settings.model_copy(update={"provider": provider, "components": described})
-
-
-def _without_adapter(settings: Settings, adapter: LLMAdapter | None) -> Settings:
-    """The settings as a run records them: where an adapter was given in Python, those of one that is still to be
-    given."""
-    if adapter is None:
-        return settings
-    chosen = settings.provider.model if isinstance(settings.provider, CustomProvider) else NO_NAME
-    provider = describe_given_adapter(adapter, settings.provider)
-    unnamed = provider.model_copy(update={"adapter": None, "model": chosen})
-    return settings.model_copy(update={"provider": unnamed})
-
-
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
     _refuse_more_than_one_call(settings, registry)
     _refuse_too_many_samples(settings)
@@ -277,12 +241,11 @@ def close_process(shared: Process) -> None:
     shared.registry.close()
 
 
-def _is_synthetic(settings: Settings, adapter: Endpoints) -> bool:
+def _is_synthetic(job: Job, adapter: Endpoints) -> bool:
     """Whether no model is called; of an adapter of one's own that a replay does not load, the recording says it."""
-    if settings.store.mode == "replay" and isinstance(settings.provider, CustomProvider):
-        recorded = find_recorded_origin(settings)
-        return recorded is not None and recorded.synthetic
-    return isinstance(settings.provider, SimulatedProvider) or adapter.synthetic
+    if job.settings.store.mode == "replay" and isinstance(job.settings.provider, CustomProvider):
+        return job.origin is not None and job.origin.synthetic
+    return isinstance(job.settings.provider, SimulatedProvider) or adapter.synthetic
 
 
 def process_stack(

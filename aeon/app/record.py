@@ -11,12 +11,11 @@ from typing import Any
 from uuid import uuid4
 
 from aeon.app import tools
-from aeon.app.parent import Parent
+from aeon.app.job import Job
 from aeon.app.process import Process
 from aeon.checks.selection import CheckSet
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.recorded import RECORDED_APART, record
-from aeon.config.load import find_recorded_origin
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.settings import Settings, named_file
 from aeon.domain.assessment import ConvergenceScores
@@ -74,12 +73,10 @@ class Work:
 
 @dataclass
 class Identity:
-    """A run and all it was made of; `parent` is the run that it resumes."""
+    """A run and all it was made of."""
 
     shared: Process
     work: Work
-    composition: Composition | None = None
-    parent: Parent | None = None
     run_id: str = field(default_factory=lambda: uuid4().hex[:12])
 
 
@@ -89,15 +86,16 @@ def _of_endpoint(provider: ProviderSettings, name: str) -> str | None:
 
 def make_origin(run: Identity, started: str, directory: Path) -> Origin:
     """The content of `run.json` in `directory`, for a run that is about to begin."""
-    settings, parent, provider = run.shared.settings, run.parent, run.shared.settings.provider
-    composition = run.composition or Composition()
-    recorded, missing = record(run.shared.composed)
+    job = run.shared.job
+    settings, parent, provider = job.settings, run.shared.parent, job.settings.provider
+    composition = job.composition or Composition()
+    recorded, missing = record(job.chosen)
     return Origin(
         run_id=run.run_id,
         directory=str(directory.absolute()),
         parent=ParentOrigin(path=str(parent.path), run_id=parent.origin.run_id) if parent else None,
         ancestors=(*parent.ancestors, *parent.gone) if parent else (),
-        overrides=_list_typed(run.composition, find_recorded_origin(settings)),
+        overrides=_list_typed(job),
         settings=recorded,
         missing=missing,
         config_dir=str(composition.config_dir) if composition.config_dir else None,
@@ -130,13 +128,13 @@ def _named_files(settings: Settings) -> dict[str, FileOrigin]:
     return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items()}
 
 
-def _list_typed(composition: Composition | None, before: Origin | None) -> tuple[str, ...] | None:
+def _list_typed(job: Job) -> tuple[str, ...] | None:
     """What was typed, after what had been for the run that this one goes on with."""
-    if composition is None:
+    if job.composition is None:
         return None
-    today = _select_typed(composition.overrides)
+    today = _select_typed(job.composition.overrides)
     given = set(map(key_of, today))
-    earlier = before.overrides or () if before else ()
+    earlier = job.origin.overrides or () if job.origin else ()
     return (*(text for text in earlier if key_of(text) not in given), *today)
 
 
@@ -329,7 +327,7 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
 
 def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> ParentRun | None:
     """What a run was answered from and what that saved; None for a run that had no such answers."""
-    store, parent, run_id = run.shared.settings.store, run.parent, None
+    store, parent, run_id = run.shared.settings.store, run.shared.parent, None
     if parent is not None:
         path, run_id = str(parent.path), parent.origin.run_id
     elif store.mode in ("cache", "replay"):

@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from aeon.app import parent, process
+from aeon.app import process
 from aeon.app.components import Packaged, build_components, offer_memory
+from aeon.app.job import resolve_job
 from aeon.app.process import Process
 from aeon.config.environment import environment
 from aeon.config.settings import Settings
@@ -126,19 +127,15 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
     return Rendered(request.call, system, user, request.schema, request.strict, files)
 
 
-def render_call(
-    settings: Settings,
-    call: str,
-    task: str = "An example task.",
-    inputs: Mapping[str, str] | None = None,
-) -> Rendered:
+def render_call(settings: Settings, call: str) -> Rendered:
     """One call as these settings would send it. Raises ConfigError."""
-    parent.find_parent(settings)
-    shared = process.build_process(settings, environment(settings))
+    environ = environment(settings)
+    job = resolve_job(settings, environ)
+    shared = process.build_process(job, environ)
     try:
         if settings.prompts.dir is not None:
             check(shared)
-        return render(shared, call, task, inputs or {})
+        return render(shared, call, job.task or "An example task.", job.inputs)
     finally:
         process.close_process(shared)
 

@@ -74,10 +74,7 @@ class Planned:
 
 @dataclass
 class Run(Identity):
-    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. `memory`
-    stays open."""
-
-    memory: Memory | None = None
+    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`."""
 
     def __post_init__(self) -> None:
         self._settings = self.shared.settings
@@ -205,7 +202,7 @@ class Run(Identity):
     def _open_session(
         self, warn: Callable[[str], None], place: RunPlace, opened: ExitStack
     ) -> Session:
-        store, parent = self._settings.store, self.parent
+        store, parent = self._settings.store, self.shared.parent
         paths = parent.directories if parent else ()
         answers = [
             opened.enter_context(closing(open_source(path, store.own_backend))) for path in paths
@@ -230,10 +227,11 @@ class Run(Identity):
         def report(problem: str) -> None:
             warn(f"memory: {problem}")
 
-        memory = self._make_own_memory(opened) if self.memory is None else self.memory
+        given = self.shared.job.own.memory  # its caller's: it stays open
+        memory = self._make_own_memory(opened) if given is None else given
         if memory is None:
             memory = opened.enter_context(closing(open_memory(self._settings.memory, self.run_id)))
-        begins_empty = self.memory is None and isinstance(memory, InMemory)
+        begins_empty = given is None and isinstance(memory, InMemory)
         read = None if begins_empty else partial(GuardedMemory(memory, report).search, "")
         of_run = RunMemory(memory, store_memory(read, session))
         for key, value in self._settings.memory.entries.items():

@@ -11,6 +11,7 @@ from typing import Literal
 
 from aeon.app import process, rehearsal
 from aeon.app.attendance import Attendance
+from aeon.app.job import resolve_job
 from aeon.app.record import Work
 from aeon.app.run import Run
 from aeon.config.settings import Settings
@@ -127,14 +128,14 @@ def run_tasks(
     """Every task in every mode, each run made as it is asked for. `limits.max_cost` is for all of them together: no run
     is made after it, or after one whose cost is not known. Raises ConfigError."""
     spent = 0.0
-    made = process.build_process(settings[MODES[0]], environ)
+    made = process.build_process(resolve_job(settings[MODES[0]], environ), environ)
     with ExitStack() as leaving:
         leaving.callback(process.close_process, made)
         of_mode = {
             mode: settings[mode].model_copy(update={"provider": made.settings.provider})
             for mode in MODES
         }
-        processes = {mode: replace(made, settings=of_mode[mode]) for mode in MODES}
+        processes = {mode: _with_settings(made, of_mode[mode]) for mode in MODES}
         for shared in processes.values():
             rehearsal.check(shared)
         for task in tasks:
@@ -144,9 +145,8 @@ def run_tasks(
                     if spent >= most:
                         return
                     limits = shared.settings.limits.model_copy(update={"max_cost": most - spent})
-                    shared = replace(
-                        shared, settings=shared.settings.model_copy(update={"limits": limits})
-                    )
+                    limited = shared.settings.model_copy(update={"limits": limits})
+                    shared = _with_settings(shared, limited)
                 events: list[Recorded] = []
                 result = Run(shared, Work(task.text, {})).to_end(
                     Attendance(observers=[events.append])
@@ -156,6 +156,10 @@ def run_tasks(
                     math.inf if cost is None else cost
                 )  # what is not known may be all there was
                 yield _verified(task, mode, events, result)
+
+
+def _with_settings(shared: process.Process, settings: Settings) -> process.Process:
+    return replace(shared, job=replace(shared.job, settings=settings))
 
 
 def _verified(task: Task, mode: Mode, events: Sequence[Recorded], result: RunResult) -> Verified:

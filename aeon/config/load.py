@@ -129,10 +129,10 @@ def _read_json_schema(path: Path) -> dict[str, Any]:
     return schema
 
 
-def read_task(settings: Settings) -> str | None:
-    """The task's text, byte for byte, from `task` or `task_file`, else from the run that is
-    resumed; None when a `plan_file` is to say it. Raises TaskTextError when it is empty or not
-    valid UTF-8, else ConfigError."""
+def read_task(settings: Settings, recorded: Origin | None = None) -> str | None:
+    """The task's text, byte for byte, from `task` or `task_file`, else that of the `recorded` run;
+    None where none of them has it. Raises TaskTextError when it is empty or not valid UTF-8, else
+    ConfigError."""
     task, file = settings.task, settings.task_file
     if task is not None and file is not None:
         raise ConfigError("task and task_file are both given", hint="Give one of them.")
@@ -140,21 +140,25 @@ def read_task(settings: Settings) -> str | None:
         text = require_unicode(task, "task")
     elif file is not None:
         text = _read_text(file, "task_file")
+    elif recorded is not None and not _says_task_anew(settings.plan_file, recorded):
+        return recorded.task
     else:
-        recorded = find_recorded_origin(settings)
-        if recorded is not None and not _says_task_anew(settings.plan_file, recorded):
-            return recorded.task
-        if settings.plan_file is not None:
-            return None
-        if settings.store.mode == "replay":
-            from aeon.store.opening import check_store  # takes time, and only a replay needs it
-
-            check_store(settings.store)  # the task was to come from a recording, which is not there
-        hint = 'Say what to do: task="..." (or task_file=..., or task=-)'
-        raise ConfigError("no task is given", hint=hint)
+        return None
     if not text.strip():
         raise TaskTextError("the task is empty", hint="Say in plain words what you want done.")
     return text
+
+
+def require_task(settings: Settings) -> None:
+    """Raise ConfigError for settings that name no task, unless a `plan_file` is to say it."""
+    if settings.plan_file is not None:
+        return
+    if settings.store.mode == "replay":
+        from aeon.store.opening import check_store  # takes time, and only a replay needs it
+
+        check_store(settings.store)  # the task was to come from a recording, which is not there
+    hint = 'Say what to do: task="..." (or task_file=..., or task=-)'
+    raise ConfigError("no task is given", hint=hint)
 
 
 def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
@@ -167,10 +171,9 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
     return recorded.task_in_plan and plan_file is not None and not same
 
 
-def read_inputs(settings: Settings) -> dict[str, str]:
-    """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed.
-    Raises TaskTextError for text that is not valid UTF-8, else ConfigError."""
-    recorded = find_recorded_origin(settings)
+def read_inputs(settings: Settings, recorded: Origin | None = None) -> dict[str, str]:
+    """The texts of `inputs` and `input_files`, by name, beside those of the `recorded` run. Raises
+    TaskTextError for text that is not valid UTF-8, else ConfigError."""
     if both := sorted(settings.inputs.keys() & settings.input_files.keys()):
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
     texts = {

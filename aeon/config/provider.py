@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from aeon.config.environment import Environment
-from aeon.config.load import find_recorded_origin
-from aeon.config.origin import ProviderOrigin
+from aeon.config.origin import Origin, ProviderOrigin
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import show_address
@@ -26,10 +25,12 @@ from aeon.llm.settings import (
 )
 
 
-def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings:
+def resolve_provider(
+    settings: Settings, environ: Mapping[str, str], recorded: Origin | None = None
+) -> Settings:
     """The settings with a definite provider, whose addresses are those in force. `auto` becomes
-    openai with a key or an address, else simulated; or what it was in the run whose answers are
-    used again.
+    openai with a key or an address, else simulated; or what it was in the `recorded` run, whose
+    answers are used again.
 
     Raises ConfigError for what a provider lacks, and where `env=prod` would not call a model."""
     provider = settings.provider
@@ -42,8 +43,7 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
     if isinstance(provider, AutoProvider | OpenAIProvider) and calls_models:
         _refuse_withheld_addresses(provider, environ)
     if isinstance(provider, AutoProvider | CustomProvider):
-        before = find_recorded_origin(settings)
-        provider = _settle(provider, environ, before.provider if before else None)
+        provider = _settle(provider, environ, recorded.provider if recorded else None)
     if isinstance(provider, OpenAIProvider):
         if calls_models:
             _check_endpoints(provider, environ)

@@ -55,7 +55,7 @@ def _with_recorded(origin: Origin, today: Composition, named: str) -> Compositio
     """Today's composition on the settings of a run; `named` says whose they are."""
     from aeon.config.settings import Settings  # slow to load
 
-    settings, _ = check_known(origin.settings, Settings, named)
+    settings, unknown = check_known(origin.settings, Settings, named)
     folder = today.config_dir or (Path(origin.config_dir) if origin.config_dir else None)
     _require_trusted_folders(origin, today)
     # Its files are needed for options that are chosen today; what they said then is recorded.
@@ -66,6 +66,7 @@ def _with_recorded(origin: Origin, today: Composition, named: str) -> Compositio
         named=named,
         settings=settings,
         missing=origin.missing,
+        unknown=unknown,
         provider=(origin.provider.kind, origin.settings.get("provider", {}).get("name")),
     )
     return today.with_overrides((*_list_composed_again(origin), *today.overrides)).with_recorded(
@@ -230,12 +231,9 @@ def parse_of_cassette(values: Mapping[str, Any], where: str) -> Origin:
     return origins.parse({**kept, **today}, where)
 
 
-def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
-    """The keys of settings that a cassette was recorded with, that are not taken from it and that whoever replays it
-    has not given. Empty for a recording of another kind."""
-    origin = read_recorded_origin(recording) if recording.suffix == CASSETTE_SUFFIX else None
-    if origin is None:
-        return ()
+def find_held_back(origin: Origin, today: Composition) -> tuple[str, ...]:
+    """The keys of settings that a cassette of this origin was recorded with, that are not taken from it and that
+    whoever replays it has not given."""
     given = tuple(f"{key_of(text)}." for text in today.overrides)
     return tuple(key for key in origin.missing if not f"{key}.".startswith(given))
 

@@ -84,7 +84,7 @@ class OwnComponents:
         return own.make(offered) if own else None
 
 
-def describe_given(given: Mapping[str, object]) -> dict[str, OwnObject]:
+def describe_components(given: Mapping[str, object]) -> dict[str, OwnObject]:
     """The components that were given in Python, as they would be configured."""
     return {name: OwnObject(factory=_name_of(value)) for name, value in given.items()}
 

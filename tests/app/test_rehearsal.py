@@ -9,6 +9,7 @@ import pytest
 
 from aeon import Aeon, ConfigError
 from aeon.app import rehearsal
+from aeon.app.job import resolve_job
 from aeon.app.process import build_process
 from aeon.app.rehearsal import render_call as render
 from aeon.config.load import compose
@@ -209,7 +210,8 @@ def test_a_rehearsal_asks_no_model_and_leaves_nothing(
 def test_the_packaged_templates_can_be_used_with_what_their_calls_have(
     mode: str, more: tuple[str, ...]
 ):
-    rehearsal.try_templates(build_process(compose([SIMULATED, f"mode={mode}", *more]), {}))
+    job = resolve_job(compose([SIMULATED, f"mode={mode}", *more]), {})
+    rehearsal.try_templates(build_process(job, {}))
 
 
 def test_templates_are_tried_where_prompts_or_schemas_are_a_persons_own(

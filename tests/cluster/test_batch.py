@@ -14,7 +14,7 @@ import pytest
 from aeon.batch.dataset import Common, open_dataset
 from aeon.batch.identity import identify
 from aeon.batch.ray import cluster as of_batch
-from aeon.batch.ray.worker import Job
+from aeon.batch.ray.worker import BatchJob
 from aeon.batch.records import Running
 from aeon.batch.run import RowRunner, open_aeon
 from aeon.cli.job.arguments import read_composition
@@ -174,7 +174,7 @@ def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(
     assert not [secret for secret in secrets.values() if secret.encode() in sent]
 
 
-def job_of(composition: Composition, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+def job_of(composition: Composition, folder: Path, monkeypatch: pytest.MonkeyPatch) -> BatchJob:
     """What the nodes of a batch would be told."""
     nodes = Mock()
     for name, replaced in {"connect": Mock(), "start_actor": Mock(), "Nodes": nodes}.items():
@@ -184,7 +184,7 @@ def job_of(composition: Composition, folder: Path, monkeypatch: pytest.MonkeyPat
             RowRunner(aeon, composition, 1, identify(aeon), Running(folder / "running")),
             BatchSettings(),
         )
-    job: Job = nodes.call_args.args[1]
+    job: BatchJob = nodes.call_args.args[1]
     return job
 
 

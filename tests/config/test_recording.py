@@ -14,7 +14,13 @@ from aeon.config.compose.recorded import record
 from aeon.config.compose.reference import groups
 from aeon.config.load import compose
 from aeon.config.marks import take_from_others
-from aeon.config.recording import find_changed, find_held_back, parse_of_cassette, read_usual
+from aeon.config.recording import (
+    find_changed,
+    find_held_back,
+    parse_of_cassette,
+    read_recorded_origin,
+    read_usual,
+)
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 
@@ -68,8 +74,11 @@ def test_what_is_given_today_is_not_missed(tmp_path: Path) -> None:
     header["origin"] = EARLIER
     (tmp_path / "old.aeon").write_text(f"{json.dumps(header)}\n{answers}", encoding="utf-8")
     old = tmp_path / "old.aeon"
-    assert find_held_back(old, Composition(overrides=("ttl.base=8",))) == ("provider",)
-    assert find_held_back(SUM, Composition()) == ()
+    of_old, of_sum = read_recorded_origin(old), read_recorded_origin(SUM)
+    assert of_old is not None
+    assert of_sum is not None
+    assert find_held_back(of_old, Composition(overrides=("ttl.base=8",))) == ("provider",)
+    assert find_held_back(of_sum, Composition()) == ()
 
 
 def test_a_value_of_the_environment_is_read_again_and_is_not_recorded(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.load import compose, read_inputs, read_task, settings_from
+from aeon.config.load import compose, read_inputs, read_task, require_task, settings_from
 from aeon.config.provider import resolve_provider
 from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
@@ -389,7 +389,7 @@ def test_a_blank_task_is_refused(text: str) -> None:
 
 def test_one_task_must_be_given_and_only_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no task"):
-        read_task(Settings())
+        require_task(Settings())
     with pytest.raises(ConfigError, match="both"):
         read_task(Settings(task="x", task_file=tmp_path / "x"))
     with pytest.raises(ConfigError, match="missing"):

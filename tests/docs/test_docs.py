@@ -24,6 +24,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from aeon import Aeon
+from aeon.app.job import resolve_job
 from aeon.app.process import build_process
 from aeon.app.rehearsal import try_templates
 from aeon.cli.main import main
@@ -328,7 +329,7 @@ def test_the_prompts_page_names_every_call_with_its_variables(
             used.setdefault(call, set()).update(variables)
 
     monkeypatch.setattr(PromptLibrary, "check", noted)
-    try_templates(build_process(compose_job(["provider=simulated"]), {}))
+    try_templates(build_process(resolve_job(compose_job(["provider=simulated"]), {}), {}))
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section(PROMPTS, "Variables"), re.MULTILINE)
     told = {call: set(re.findall(r"`(\w+)`", variables)) for call, variables in rows}
     assert set(told) == set(used) == set(get_args(CallName))

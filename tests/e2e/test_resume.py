@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, RunResult
+from aeon.app.job import resolve_job
 from aeon.config.load import compose
-from aeon.config.provider import resolve_provider
 from aeon.kernel.control import RunControl
 from aeon.llm.dialects.server import forget_servers
 from tests.cli.conftest import Ended, RunAeon
@@ -677,8 +677,8 @@ def test_the_key_of_today_is_not_for_the_server_of_a_provider_that_had_another(
     directory = limited(runs, "task=x", "provider=groq", f"provider.base_url={server.url}")
     monkeypatch.delenv("OPENAI_BASE_URL")
     settings = compose([f"resume={directory}", "provider=auto"])
-    resolved = resolve_provider(settings, {"OPENAI_API_KEY": "sk-of-the-test"})
-    assert getattr(resolved.provider, "base_url", None) is None
+    job = resolve_job(settings, {"OPENAI_API_KEY": "sk-of-the-test"})
+    assert getattr(job.settings.provider, "base_url", None) is None
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from aeon.batch.ray.answers import Answers
 from aeon.batch.ray.connect import connect
 from aeon.batch.ray.limits import Limits
 from aeon.batch.ray.nodes import Member, Nodes, start_actor
-from aeon.batch.ray.worker import Job
+from aeon.batch.ray.worker import BatchJob
 from aeon.batch.results import problem_line
 from aeon.batch.run import AttendRow, Ended, RowRunner
 from aeon.batch.runner import GroupControl
@@ -38,7 +38,7 @@ class Cluster:
         self._ended = SimpleQueue[tuple[_Task, Member, Future[Ended | None]]]()
         self._again, self._has_more = deque[_Task](), True
         job_of = runner.of, runner.configuration, settings, Path.cwd()
-        job = Job(runner.composition, dict(runner.aeon.hashes), *job_of)
+        job = BatchJob(runner.composition, dict(runner.aeon.hashes), *job_of)
         self._ray = ray = connect(settings.ray.address)
         try:
             here = ray.get_runtime_context().get_node_id()

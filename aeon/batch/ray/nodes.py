@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.batch.ray.worker import Job, Worker
+from aeon.batch.ray.worker import BatchJob, Worker
 from aeon.domain.errors import ConfigError
 
 _START_SECONDS, _LOOK_SECONDS = 60.0, 2.0
@@ -38,7 +38,7 @@ class Nodes:
     """Starts actors on nodes that have none yet, as long as the batch lasts, and says which has
     room."""
 
-    def __init__(self, ray: Any, job: Job, actors_per_node: int, *given: Any) -> None:
+    def __init__(self, ray: Any, job: BatchJob, actors_per_node: int, *given: Any) -> None:
         """Wait for the actors of all nodes. Raises ConfigError when a node cannot run the batch, or
         none has a processor to spare."""
         self._ray, self._job, self._per_node, self._given = ray, job, actors_per_node, given

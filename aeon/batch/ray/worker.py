@@ -44,7 +44,7 @@ class Either(RunControl):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BatchJob:
     """What every node is told of a batch. It holds no secret: a node reads its own environment."""
 
     composition: Composition
@@ -60,7 +60,7 @@ class Worker:
     """Runs rows of a job, `batch.parallel` at once. The actor `answers` keeps what rows are
     answered, `limits` is that of `Limits`."""
 
-    def __init__(self, job: Job, answers: Any, limits: Any) -> None:
+    def __init__(self, job: BatchJob, answers: Any, limits: Any) -> None:
         self._job, self._answers, self._limits, self._control = job, answers, limits, RunControl()
         patience = patience_of(job.settings, self._fail)
         self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end, patience)

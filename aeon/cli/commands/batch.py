@@ -29,7 +29,7 @@ from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.compose.literal import Composition
-from aeon.config.load import compose_settings, read_inputs, read_task
+from aeon.config.load import compose_settings
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
@@ -198,10 +198,10 @@ def dataset_file(text: str, copy: Path) -> Path:
 
 def _common(aeon: Aeon) -> Common:
     """What the command line gives to all rows."""
-    settings = aeon.settings
-    if settings.task is not None or settings.task_file is not None:
-        return Common(read_task(settings) or "", read_inputs(settings))
-    return Common(aeon.workflow.task if aeon.workflow else "", read_inputs(settings))
+    task = aeon.job.task
+    if task is None:
+        task = aeon.workflow.task if aeon.workflow else ""
+    return Common(task, aeon.job.inputs)
 
 
 def merge_results(given: Namespace) -> int:

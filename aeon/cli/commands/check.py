@@ -15,7 +15,7 @@ from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.streams import put, say, stdout
 from aeon.config.environment import environment
-from aeon.config.load import compose_settings, read_inputs
+from aeon.config.load import compose_settings, find_recorded_origin, read_inputs
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
@@ -99,7 +99,7 @@ def _check(
 def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
     invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
     with suppress(ConfigError):
-        texts = read_inputs(settings)
+        texts = read_inputs(settings, find_recorded_origin(settings))
 
     def cost(step: PlanStep) -> int:
         return cycles(

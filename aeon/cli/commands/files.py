@@ -14,12 +14,10 @@ from aeon.cli.job.arguments import read_composition
 from aeon.cli.syntax.commands import TEXTS
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
-from aeon.config.environment import environment
 from aeon.config.folder_content import read_content
 from aeon.config.json_schema import configuration_schema
-from aeon.config.load import compose_settings, read_inputs, read_task
+from aeon.config.load import compose_settings
 from aeon.config.project_file import FILE
-from aeon.config.provider import resolve_provider
 from aeon.config.trusted_folders import remember
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.files.resources import resource_root
@@ -103,8 +101,7 @@ def render(given: Namespace) -> int:
     from aeon.app.rehearsal import render_call  # slow to load
 
     settings = compose_settings(read_composition(given))
-    task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
-    shown = render_call(resolve_provider(settings, environment(settings)), given.call, task, inputs)
+    shown = render_call(settings, given.call)
     parts = {
         "system": shown.system,
         "user": shown.user,

@@ -15,7 +15,7 @@ from aeon.app.directory import claim_run_directory, identify_start
 from aeon.app.run import Planned, Run, RunPlace
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.job.attendance import attend_run
-from aeon.cli.job.prepare import composition_of, prepare_job
+from aeon.cli.job.prepare import prepare_job
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
@@ -96,7 +96,7 @@ def plan(given: Namespace) -> int:
     composition = read_composition(given)
     identify_start()
     whole, _ = config_compose.compose(composition, with_hydra=True)
-    aeon, run = prepare_job(whole, composition_of(whole.hydra))
+    aeon, run = prepare_job(whole, composition)
     if aeon.workflow is not None:
         raise ConfigError(
             "plan_file is a plan already", hint="`aeon check` says whether it can be used."

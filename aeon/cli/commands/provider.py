@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from aeon.app import doctor as examination
 from aeon.app import process, rehearsal
 from aeon.app.doctor import RoleCheck
+from aeon.app.job import resolve_job
 from aeon.app.verify import LEGEND, MODES, TASKS, Verified, run_tasks
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.progress.view import SCORES
@@ -37,7 +38,7 @@ def doctor(given: Namespace) -> int:
     wrong before."""
     settings = compose_settings(read_composition(given))
     environ = environment(settings)
-    shared = process.build_process(settings, environ)
+    shared = process.build_process(resolve_job(settings, environ), environ)
     try:
         rehearsal.check(shared)
         provider = _describe_provider(shared.settings, environ)

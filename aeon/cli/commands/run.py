@@ -35,9 +35,9 @@ def run(given: Namespace) -> int:
         return run_several(of, whole, added)
     if len(plain) < len(of.overrides):
         whole, _ = config_compose.compose(of, with_hydra=True)
-    from aeon.cli.job.prepare import composition_of, prepare_job
+    from aeon.cli.job.prepare import prepare_job
 
-    aeon, prepared = prepare_job(whole, composition_of(whole.hydra))
+    aeon, prepared = prepare_job(whole, of)
     from aeon.cli.job.job import run_one
 
     return run_one(aeon, prepared, whole, of.config_name)

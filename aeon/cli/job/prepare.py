@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from hydra.conf import HydraConf
 from omegaconf import DictConfig, OmegaConf
 
+from aeon.app.job import resolve_job
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
-from aeon.config.load import read_inputs, read_task, settings_from
+from aeon.config.load import settings_from
 from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def prepare_job(
     `run.json`. Raises ConfigError."""
     settings = settings_from(cfg)
     keep_private(settings)
-    task, inputs = read_task(settings), read_inputs(settings)
+    environ = environment(settings)
+    job = resolve_job(settings, environ, composition, needs_task=True)
     from aeon.app.aeon import Aeon
     from aeon.cli.terminal.questions import at_terminal
     from aeon.store.opening import check_own_store
@@ -43,10 +45,8 @@ def prepare_job(
             "interaction=ask: there is no terminal to ask at", hint="Use interaction=none."
         )
     check_own_store(settings.store)
-    aeon = Aeon(
-        settings, environment(settings), composition=composition, open_endpoints=open_endpoints
-    )
-    return aeon, aeon.prepared_run(task, inputs=inputs)
+    aeon = Aeon(job, environ, open_endpoints=open_endpoints)
+    return aeon, aeon.prepared_run()
 
 
 def keep_private(settings: Settings) -> None:

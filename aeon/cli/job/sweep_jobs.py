@@ -31,6 +31,7 @@ from aeon.cli.terminal.status import (
     USAGE,
     run_guarded,
 )
+from aeon.config import recording
 from aeon.config.compose.hydra_private import name_overrides
 from aeon.config.compose.literal import quote
 from aeon.config.settings import Settings
@@ -142,7 +143,7 @@ class Sweep:
         if before := self.before.get(number):
             of = of.with_overrides((*of.overrides, f"resume={quote(str(before))}"))
             job.resume = str(before)
-        aeon, run = prepare_job(job, of, self._endpoints.open)
+        aeon, run = prepare_job(job, recording.composition(of), self._endpoints.open)
         words = self._view.rows[number].words
         attendance = self._group.attend_row(number, aeon.settings, words)
         with aeon:

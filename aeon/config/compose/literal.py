@@ -65,12 +65,14 @@ def is_literal(key: str) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSettings:
     """The settings of a run that is resumed or replayed, as data. `named` is the override that names the run, `missing`
-    are keys that were set and are not recorded, `provider` is the kind that the provider was settled to, and its name.
+    are keys that were set and are not recorded, `unknown` those that this version does not have and that are left out.
+    `provider` is the kind that the provider was settled to, and its name.
     """
 
     named: str
     settings: Mapping[str, Any]
     missing: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     provider: tuple[str, str | None]
 
     def is_provider(self, given: Mapping[str, Any]) -> bool:
