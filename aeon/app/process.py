@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,10 @@ class Process:
     def settings(self) -> Settings:
         """The settings in force."""
         return self.job.settings
+
+    def with_settings(self, settings: Settings) -> Process:
+        """The same with other settings in force."""
+        return replace(self, job=replace(self.job, settings=settings))
 
     @cached_property
     def digests(self) -> dict[str, str]:

@@ -211,7 +211,7 @@ def _calls_about_whole_answers(
     parts: Packaged, shared: Process, plan: Plan, recorder: _Recorder
 ) -> Iterator[tuple[CallName, Callable[[], object]]]:
     single = shared.settings.mode.model_copy(update={"kind": "single"})
-    direct = replace(shared, settings=shared.settings.model_copy(update={"mode": single}))
+    direct = shared.with_settings(shared.settings.model_copy(update={"mode": single}))
     worker = Packaged(direct, parts.inputs, EventStream(), parts.memory).make_executor(recorder)
     yield "direct", partial(_step, worker.worker, plan)
     prefer = parts.make_comparer(recorder).prefer

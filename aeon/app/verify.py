@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from aeon.app import process, rehearsal
@@ -135,7 +135,7 @@ def run_tasks(
             mode: settings[mode].model_copy(update={"provider": made.settings.provider})
             for mode in MODES
         }
-        processes = {mode: _with_settings(made, of_mode[mode]) for mode in MODES}
+        processes = {mode: made.with_settings(of_mode[mode]) for mode in MODES}
         for shared in processes.values():
             rehearsal.check(shared)
         for task in tasks:
@@ -146,7 +146,7 @@ def run_tasks(
                         return
                     limits = shared.settings.limits.model_copy(update={"max_cost": most - spent})
                     limited = shared.settings.model_copy(update={"limits": limits})
-                    shared = _with_settings(shared, limited)
+                    shared = shared.with_settings(limited)
                 events: list[Recorded] = []
                 result = Run(shared, Work(task.text, {})).to_end(
                     Attendance(observers=[events.append])
@@ -156,10 +156,6 @@ def run_tasks(
                     math.inf if cost is None else cost
                 )  # what is not known may be all there was
                 yield _verified(task, mode, events, result)
-
-
-def _with_settings(shared: process.Process, settings: Settings) -> process.Process:
-    return replace(shared, job=replace(shared.job, settings=settings))
 
 
 def _verified(task: Task, mode: Mode, events: Sequence[Recorded], result: RunResult) -> Verified:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
 from pydantic import ValidationError as PydanticError
 
 from aeon.config import recording
 from aeon.config.compose import compose as config_compose
+from aeon.config.compose.composed import Composed
 from aeon.config.compose.literal import Composition, quote_override
 from aeon.config.compose.problems import settings_error
 from aeon.config.origin import Origin
@@ -47,15 +48,17 @@ def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = N
 
 def compose_settings(of: Composition) -> Settings:
     """The settings that a composition gives. Raises ConfigError."""
-    return settings_from(config_compose.compose(of)[0])
+    return settings_from(config_compose.compose(of))
 
 
-def settings_from(cfg: DictConfig) -> Settings:
-    """Validate a composed configuration whole; files of criteria, of memory and of the answer's
+def settings_from(composed: Composed, groups: Sequence[str] = ()) -> Settings:
+    """Validate a composed configuration whole, or these groups of it; files of criteria, of memory and of the answer's
     schema are read. Raises ConfigError with every problem found, or SchemaFileError."""
     try:
         # Each by itself: Hydra's own part refers to a job that may not run.
-        values = {str(name): _plain(cfg[name]) for name in cfg if name != "hydra"}
+        cfg = composed.values
+        names = groups or [str(name) for name in cfg if name != "hydra"]
+        values = {name: _plain(cfg[name]) for name in names}
     except OmegaConfBaseException as error:
         raise ConfigError(
             f"{error.full_key or 'configuration'}: {str(error.msg or error).splitlines()[0]}"

@@ -189,8 +189,8 @@ def read_usual() -> Mapping[str, Any]:
     """The packaged settings, as a run without an override records them."""
     from aeon.config.settings import Settings  # slow to load
 
-    cfg, _ = compose(Composition())
-    return record(Settings.model_validate(OmegaConf.to_container(cfg, resolve=True)))[0]
+    values = OmegaConf.to_container(compose(Composition()).values, resolve=True)
+    return record(Settings.model_validate(values))[0]
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from aeon.config.compose.composed import Composed
 from aeon.config.compose.hydra_private import packaged_config_dir
+from aeon.config.compose.literal import Composition
 from aeon.config.load import compose, read_inputs, read_task, require_task, settings_from
 from aeon.config.provider import resolve_provider
 from aeon.config.settings import Settings, configuration_hash
@@ -284,7 +286,7 @@ def test_a_group_is_chosen_by_name(override: str) -> None:
 
 def test_an_interpolation_that_leads_nowhere_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="output"):
-        settings_from(OmegaConf.create({"output": "${nowhere}"}))
+        settings_from(Composed(OmegaConf.create({"output": "${nowhere}"}), Composition()))
 
 
 def test_composing_leaves_hydra_as_it_was() -> None:

@@ -73,7 +73,7 @@ def quoted(overrides: Iterable[str]) -> Composition:
 
 @cache
 def composed(*overrides: str) -> dict[str, Any]:
-    values = OmegaConf.to_container(config_compose.compose(quoted(overrides))[0], resolve=True)
+    values = OmegaConf.to_container(config_compose.compose(quoted(overrides)).values, resolve=True)
     assert isinstance(values, dict)
     return {str(name): value for name, value in values.items()}
 
@@ -196,7 +196,7 @@ def test_the_table_of_environments_is_what_they_choose(env: str) -> None:
         group: dict(zip(("dev", "prod", "ci"), options, strict=True))[env]
         for group, *options in table
     }
-    cfg = config_compose.compose(quoted([f"env={env}"]), with_hydra=True)[0]
+    cfg = config_compose.compose(quoted([f"env={env}"]), with_hydra=True).values
     assert set(said) == {"provider", "limits", "ttl", "progress"}
     assert {group: cfg.hydra.runtime.choices[group] for group in said} == said
 

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aeon.app.aeon import Aeon
-from aeon.app.directory import claim_run_directory, identify_start
 from aeon.app.run import Planned, Run, RunPlace
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.job.attendance import attend_run
+from aeon.cli.job.directory import claim_run_directory, identify_start
 from aeon.cli.job.prepare import prepare_job
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.compose import compose as config_compose
+from aeon.config.load import settings_from
 from aeon.config.settings import Settings
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import CycleStarted, Recorded
@@ -95,8 +96,8 @@ def plan(given: Namespace) -> int:
     ArtefactError when the plan cannot be written: then it is on standard output."""
     composition = read_composition(given)
     identify_start()
-    whole, _ = config_compose.compose(composition, with_hydra=True)
-    aeon, run = prepare_job(whole, composition)
+    whole = config_compose.compose(composition, with_hydra=True)
+    aeon, run = prepare_job(settings_from(whole), composition)
     if aeon.workflow is not None:
         raise ConfigError(
             "plan_file is a plan already", hint="`aeon check` says whether it can be used."

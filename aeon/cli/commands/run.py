@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from hydra.types import RunMode
-
-from aeon.app.directory import identify_start
 from aeon.cli.job.arguments import compose_trusted, read_composition, refuse_keys
+from aeon.cli.job.directory import identify_start
 from aeon.cli.job.garbage import put_off_collection, resume_collection
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.literal import key_of
@@ -26,18 +24,19 @@ def run(given: Namespace) -> int:
         of = compose_trusted(compose_again, of, "true")
     identify_start()
     plain = config_compose.without_sweeps(of.overrides)
-    whole, added = config_compose.compose(of.with_overrides(plain), with_hydra=True)
+    whole = config_compose.compose(of.with_overrides(plain), with_hydra=True)
     # What a run needs is slow to load, and a configuration error does not need it.
-    if whole.hydra.mode == RunMode.MULTIRUN:
+    if whole.is_multirun:
         from aeon.cli.job.sweep import run_several
 
         resume_collection()
-        return run_several(of, whole, added)
+        return run_several(of, whole)
     if len(plain) < len(of.overrides):
-        whole, _ = config_compose.compose(of, with_hydra=True)
+        whole = config_compose.compose(of, with_hydra=True)
     from aeon.cli.job.prepare import prepare_job
+    from aeon.config.load import settings_from
 
-    aeon, prepared = prepare_job(whole, of)
+    aeon, prepared = prepare_job(settings_from(whole), of)
     from aeon.cli.job.job import run_one
 
-    return run_one(aeon, prepared, whole, of.config_name)
+    return run_one(aeon, prepared, whole)

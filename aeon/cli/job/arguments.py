@@ -7,14 +7,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout, suppress
 from difflib import get_close_matches
-from io import StringIO
 from pathlib import Path
-
-from hydra.errors import HydraException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from aeon.cli.syntax.commands import COMMANDS
 from aeon.cli.terminal.questions import at_terminal, confirm
@@ -25,7 +19,7 @@ from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import Composition, key_of, quote_override
-from aeon.config.compose.problems import composition_error, list_known_paths
+from aeon.config.compose.problems import list_known_paths
 from aeon.config.own_runs import UNATTENDED, UntrustedRun, read_trust
 from aeon.config.trusted_folders import UntrustedFolder, read_trusted_project, remember
 from aeon.domain.errors import ConfigError
@@ -144,31 +138,18 @@ def _ask_for_project(found: Path, given: list[str], own: Path | None) -> project
 
 def _show(given: argparse.Namespace, composed: Composition) -> None:
     """Print what Hydra shows of a composition."""
-    own, name = composed.config_dir, composed.config_name
     plain = config_compose.without_sweeps(composed.overrides)
-    whole, added = config_compose.compose(composed.with_overrides(plain))
-    if added:
+    whole = config_compose.compose(composed.with_overrides(plain))
+    if whole.added:
         from aeon.config.load import settings_from  # slow to load
 
         # It knows the nearest key, and which keys may be added; Hydra does not.
         settings_from(whole)
     if composed.recorded is not None and given.cfg == "job":
-        part = OmegaConf.select(whole, given.package) if given.package else whole
-        put(OmegaConf.to_yaml(part, resolve=bool(given.resolve)))
+        put(whole.to_yaml(given.package, resolve=bool(given.resolve)))
         return
-    flags = argparse.Namespace(**vars(given), help=False)
-    flags.overrides = config_compose.add_unknown_keys(composed.overrides, added)
-    flags.config_name = name
-    flags.config_path = str(own) if own else None
-    flags.config_dir = str(hydra_private.packaged_config_dir()) if own else None
-    shown = StringIO()
-    # Hydra leaves the program after its own help.
-    with redirect_stdout(shown), suppress(SystemExit):
-        try:
-            hydra_private.show(flags)
-        except (HydraException, OmegaConfBaseException) as error:
-            raise composition_error(error) from error
-    put(shown.getvalue())
+    overrides = config_compose.add_unknown_keys(composed.overrides, whole.added)
+    put(hydra_private.show(given, composed.with_overrides(overrides)))
 
 
 def _read_text(key: str, argument: str) -> str:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-from hydra.errors import HydraException
-from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
 
 from aeon.app.aeon import Aeon
 from aeon.app.attendance import Attendance
-from aeon.app.directory import claim_run_directory
 from aeon.app.run import Run, RunPlace
 from aeon.cli.job.attendance import attend_run
+from aeon.cli.job.directory import claim_run_directory
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, run_guarded
 from aeon.cli.terminal.streams import report, say, warn
-from aeon.config.compose import hydra_private
-from aeon.config.compose.problems import composition_error
+from aeon.config.compose.composed import Composed
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import RunResult
 from aeon.report.ending import resume_command
@@ -31,16 +24,11 @@ from aeon.report.words import one_line
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
 
 
-def run_one(aeon: Aeon, run: Run, whole: DictConfig, config_name: str) -> int:
+def run_one(aeon: Aeon, run: Run, whole: Composed) -> int:
     """Run the job of a composed configuration in a directory of its own; the exit status."""
     directory = claim_run_directory(whole, run)
-
-    def run_in_hydra(_: DictConfig) -> int:
-        # Hydra prints the overrides, task and all, for a job that raises.
-        return run_guarded(lambda: run_job(aeon, run, directory))
-
-    with hydra_errors():
-        return int(hydra_private.run_composed(whole, config_name, directory, run_in_hydra))
+    # Hydra prints the overrides, task and all, for a job that raises.
+    return whole.run_job(directory, lambda: run_guarded(lambda: run_job(aeon, run, directory)))
 
 
 def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
@@ -90,12 +78,3 @@ def carry_out(
 def _tool_warnings(result: RunResult) -> list[str]:
     kept = [advisory for advisory in result.advisories if advisory.kind in TOOL_WARNINGS]
     return [one_line(advisory.message) for advisory in kept]
-
-
-@contextmanager
-def hydra_errors() -> Iterator[None]:
-    """Hydra's errors as ConfigError."""
-    try:
-        yield
-    except (HydraException, OmegaConfBaseException) as error:
-        raise composition_error(error) from error

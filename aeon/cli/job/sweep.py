@@ -7,15 +7,13 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence, Sized
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
-
-from aeon.app.directory import claim_sweep_directory
-from aeon.cli.job.job import hydra_errors, run_job
+from aeon.cli.job.directory import claim_sweep_directory
+from aeon.cli.job.job import run_job
 from aeon.cli.job.multirun import (
     compare_jobs,
     has_ended,
@@ -23,18 +21,17 @@ from aeon.cli.job.multirun import (
     read_statuses,
     write_status,
 )
-from aeon.cli.job.prepare import composition_of, prepare_job
+from aeon.cli.job.prepare import prepare_job
 from aeon.cli.job.sweep_jobs import Sweep, objective_of
-from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
 from aeon.cli.job.sweep_resume import SEAL, find_done, seal_multirun
 from aeon.cli.terminal.status import INTERRUPTED, run_guarded, status_of_all
 from aeon.cli.terminal.streams import own_streams, say, warn
-from aeon.config import recording
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
-from aeon.config.compose.hydra_private import LAUNCHER
-from aeon.config.compose.literal import Composition, key_of, quote
+from aeon.config.compose.composed import Composed
+from aeon.config.compose.launcher import SweptJob, start_threads
+from aeon.config.compose.literal import Composition, RecordedSettings, key_of, quote
 from aeon.config.load import settings_from
 from aeon.config.settings import SweepSettings
 from aeon.domain.errors import ConfigError
@@ -48,22 +45,21 @@ _EXCLUDED = "hydra.job.config.override_dirname.exclude_keys"
 _OF_ALL = ("sweep", "progress", "interaction", "execution")
 
 
-def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) -> int:
-    """Run the jobs of a multirun; `added` are the keys that its configuration did not have. The
-    exit status."""
-    settings = settings_from(OmegaConf.masked_copy(whole, list(_OF_ALL)))
+def run_several(given: Composition, whole: Composed) -> int:
+    """Run the jobs of a multirun, whose configuration is `whole` but for what differs between them.
+    The exit status."""
+    settings = settings_from(whole, _OF_ALL)
     last = {key_of(text): text for text in given.overrides}
     constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))
-    in_threads = whole.hydra.launcher.get("_target_") == LAUNCHER
-    _refuse(given, settings.sweep, whole.hydra.job if in_threads else None, constant)
+    _refuse(given, settings.sweep, whole, constant)
     if _EXCLUDED not in last:
         excluded = f"{_EXCLUDED}=[{','.join(map(quote, constant))}]"
         given = given.with_overrides((*given.overrides, excluded))
-    planned = hydra_private.sweep_jobs(given, whole)
+    planned = whole.list_jobs(given)
     os.environ[JOB_DIGITS] = str(_count_digits(planned))
     if sys.stderr.isatty():
         say(f"Checking {count_noun(len(planned), 'job')} ...")
-    added |= _check(given, planned, settings.sweep)
+    added = whole.added | _check(given, planned, settings.sweep)
     directory = (settings.sweep.resume or claim_sweep_directory(whole)).expanduser().absolute()
     overrides = config_compose.add_unknown_keys(given.overrides, added)
     place = f"hydra.sweep.dir={quote(str(directory))}"
@@ -77,20 +73,20 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
         if planned and len(sweep.done) == len(planned):
             say("Every job is done: nothing is run.")
         seal_multirun(directory, of)
-        _carry_out(sweep, mark, of, Threads if in_threads else None)
+        _carry_out(sweep, mark, of, in_threads=whole.is_in_threads)
         return _tell(sweep, directory, planned)
 
 
-def _carry_out(sweep: Sweep, mark: Path, of: Composition, launcher: type[Threads] | None) -> None:
-    """Let Hydra start the jobs, in this process by its `launcher`; `mark` is where it writes what
-    they are, and is gone when none can have begun. Raises ConfigError, and KeyboardInterrupt when
+def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -> None:
+    """Let Hydra start the jobs, `in_threads` of this process or by a launcher of its own; `mark` is where it
+    writes what they are, and is gone when none can have begun. Raises ConfigError, and KeyboardInterrupt when
     none has."""
     try:
-        with hydra_errors():
-            if launcher is None:
-                hydra_private.start_multirun(of, partial(sweep_job, list_pinned()))
-            else:
-                hydra_private.start_multirun(of, sweep.carry_out, launcher)
+        if in_threads:
+            start_threads(of, sweep.carry_out)
+        else:
+            given = InProcess(tuple(list_pinned()), of.recorded, sweep.objective)
+            hydra_private.start_multirun(of, partial(sweep_job, given))
     except (KeyboardInterrupt, ConfigError) as error:
         if not (has_begun := mark.stat().st_size or compare_jobs(mark.parent).runs):
             mark.unlink()
@@ -133,34 +129,24 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
 
 
 def _refuse(
-    given: Composition, sweep: SweepSettings, in_threads: DictConfig | None, constant: Sequence[str]
+    given: Composition, sweep: SweepSettings, whole: Composed, constant: Sequence[str]
 ) -> None:
-    """Raise ConfigError for what jobs cannot have; `in_threads` is how Hydra is to set up those of
-    this process."""
+    """Raise ConfigError for what jobs cannot have."""
     swept = {key_of(text) for text in given.overrides} - set(constant)
     for key in sorted(swept):
         if key.startswith("sweep."):
             raise ConfigError(f"{key}: it holds for all jobs, and takes one value")
-    if in_threads is None:
-        _refuse_of_processes(sweep)
-    else:
-        _refuse_of_threads(in_threads)
-
-
-def _refuse_of_processes(sweep: SweepSettings) -> None:
+    if whole.is_in_threads:
+        for key in whole.list_process_keys():
+            problem = f"{key}: the jobs of this launcher share one process"
+            hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
+            raise ConfigError(problem, hint=hint)
+        return
     for name in ("fail_fast", "max_cost", "max_llm_calls", "resume"):
         if getattr(sweep, name):
             problem = "only the launcher that runs all jobs in one process has it"
             hint = f"Leave out sweep.{name}, or hydra/launcher=..."
             raise ConfigError(f"sweep.{name}: {problem}", hint=hint)
-
-
-def _refuse_of_threads(in_threads: DictConfig) -> None:
-    for name in ("chdir", "env_set"):
-        if in_threads[name]:
-            problem = f"hydra.job.{name}: the jobs of this launcher share one process"
-            hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
-            raise ConfigError(problem, hint=hint)
 
 
 def _check(
@@ -170,39 +156,45 @@ def _check(
     did not have."""
     added = frozenset[str]()
     for overrides in planned:
-        job, more = config_compose.compose(given.with_overrides(overrides))
-        aeon, _ = prepare_job(job)
+        job = config_compose.compose(given.with_overrides(overrides))
+        aeon, _ = prepare_job(settings_from(job))
         aeon.close()
         check_prices(price_book(aeon.settings.provider), sweep.max_cost, of="sweep")
-        added |= more
+        added |= job.added
     return added
 
 
-def sweep_job(trusted: Sequence[Pinned], cfg: DictConfig) -> Any:
-    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it,
-    and write its exit status; what the person has `trusted` is what it was there too. Does not
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """What a job is given that runs in a process of its own: the files that the person has `trusted`, the settings of
+    the run that is resumed, and `sweep.objective`."""
+
+    trusted: Sequence[Pinned]
+    recorded: RecordedSettings | None
+    objective: str | None
+
+
+def sweep_job(given: InProcess, values: Any) -> Any:
+    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it with
+    these `values`, and write its exit status; trusted files are what they were there too. Does not
     raise, so that every job gets its turn; only an interruption ends the multirun."""
-    for pinned in trusted:
+    for pinned in given.trusted:
         pin(pinned)
-    hydra = HydraConfig.get()
-    of, directory, multirun = (
-        recording.composition(composition_of(hydra)),
-        Path(hydra.runtime.output_dir),
-        Path(hydra.sweep.dir).absolute(),
-    )
+    job = SweptJob.in_process(values, given.recorded)
+    directory = job.directory
 
     def run() -> int:
-        job = prepare_job(config_compose.complete(cfg, of), of)
-        return run_job(*job, directory, multirun)
+        prepared = prepare_job(settings_from(job.complete().composed), job.composition)
+        return run_job(*prepared, directory, job.multirun)
 
     with own_streams():
-        told = (text for text in of.overrides if not text.startswith("task="))
-        say(f"job {hydra.job.num}  {one_line(' '.join(told), 200)}")
+        words = (text for text in job.composition.overrides if not text.startswith("task="))
+        say(f"job {job.number}  {one_line(' '.join(words), 200)}")
         status = run_guarded(run)
     write_status(directory, status)
     if status == INTERRUPTED:
         raise KeyboardInterrupt
-    return objective_of(directory, cfg.sweep.objective, status)
+    return objective_of(directory, given.objective, status)
 
 
 def _count_digits(planned: Sized) -> int:

@@ -7,10 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from hydra.types import HydraContext
-from omegaconf import DictConfig
 
 from aeon.app.run import RunPlace
 from aeon.batch.runner import GroupControl, group_endpoints, run_rows
@@ -18,8 +14,7 @@ from aeon.batch.summary import REPEATED_ENDS
 from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.job.job import carry_out
 from aeon.cli.job.multirun import write_status
-from aeon.cli.job.prepare import composition_of, prepare_job
-from aeon.cli.job.sweep_launcher import job_return, save_job
+from aeon.cli.job.prepare import prepare_job
 from aeon.cli.job.sweep_names import name_values
 from aeon.cli.progress.rows import RowState, count_states
 from aeon.cli.terminal import streams
@@ -33,7 +28,9 @@ from aeon.cli.terminal.status import (
 )
 from aeon.config import recording
 from aeon.config.compose.hydra_private import name_overrides
+from aeon.config.compose.launcher import SweptJob
 from aeon.config.compose.literal import quote
+from aeon.config.load import settings_from
 from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
@@ -79,7 +76,12 @@ class Sweep:
         """Close the endpoints."""
         self._endpoints.close()
 
-    def carry_out(self, jobs: Iterable[DictConfig], context: HydraContext) -> dict[int, Any]:
+    @property
+    def objective(self) -> str | None:
+        """The key of the value that a sweeper is given of a job."""
+        return self._settings.sweep.objective
+
+    def carry_out(self, jobs: Iterable[SweptJob]) -> dict[int, float | None]:
         """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises
         KeyboardInterrupt when all were stopped."""
         asks = self._settings.interaction.kind == "ask"
@@ -87,7 +89,7 @@ class Sweep:
             display.print([])
             ended = run_rows(
                 self._pending(jobs),
-                partial(self._run, context=context),
+                self._run,
                 endpoints=self._endpoints,
                 control=self.control,
                 parallel=1 if asks else self._settings.sweep.parallel,
@@ -103,47 +105,43 @@ class Sweep:
             raise KeyboardInterrupt
         return values
 
-    def _pending(self, jobs: Iterable[DictConfig]) -> Iterator[DictConfig]:
+    def _pending(self, jobs: Iterable[SweptJob]) -> Iterator[SweptJob]:
         for job in jobs:
-            number = job.hydra.job.num
-            self._view.add(number, self.words_of(job.hydra.overrides.task))
-            if number not in self.done:
+            self._view.add(job.number, self.words_of(job.overrides))
+            if job.number not in self.done:
                 yield job
             else:
-                self._view.end(number, "done before")
-                self._answers[number] = None
+                self._view.end(job.number, "done before")
+                self._answers[job.number] = None
 
-    def _run(self, job: DictConfig, context: HydraContext) -> tuple[int, Any]:
+    def _run(self, job: SweptJob) -> tuple[int, float | None]:
         """Run one job to whatever end, with Hydra's callbacks; its number and its value for the
         sweeper."""
-        number = job.hydra.job.num
-        directory = Path(job.hydra.runtime.output_dir)
+        number = job.number
         errors: list[str] = []
-        context.callbacks.on_job_start(
-            config=job, task_function=partial(self._run, context=context)
-        )
-        status = run_guarded(lambda: self._to_end(job, directory), errors.append)
+        job.begin()
+        status = run_guarded(lambda: self._to_end(job), errors.append)
         if status == INTERRUPTED and self.control.reason:
             status = NOT_CONVERGED
-        write_status(directory, status)
+        write_status(job.directory, status)
         if errors:
             self._view.end(number, "failed", *errors)
             self._answers.setdefault(number, None)
         if status in (FAILED, USAGE) and self._settings.sweep.fail_fast:
             self.control.request_stop(f"sweep.fail_fast: job {number} failed")
-        value = objective_of(directory, self._settings.sweep.objective, status)
-        ended = job_return(job.hydra.overrides.task, value)
-        context.callbacks.on_job_end(config=job, job_return=ended)
+        value = objective_of(job.directory, self.objective, status)
+        job.end(value)
         return number, value
 
-    def _to_end(self, job: DictConfig, directory: Path) -> int:
-        number = job.hydra.job.num
-        of = composition_of(job.hydra)
-        save_job(job)
+    def _to_end(self, job: SweptJob) -> int:
+        number, directory, of = job.number, job.directory, job.composition
+        job.save()
+        settings = settings_from(job.composed)
         if before := self.before.get(number):
-            of = of.with_overrides((*of.overrides, f"resume={quote(str(before))}"))
-            job.resume = str(before)
-        aeon, run = prepare_job(job, recording.composition(of), self._endpoints.open)
+            named = f"resume={quote(str(before))}"
+            of = recording.composition(of.with_overrides((*of.overrides, named)))
+            settings = settings.model_copy(update={"resume": before})
+        aeon, run = prepare_job(settings, of, self._endpoints.open)
         words = self._view.rows[number].words
         attendance = self._group.attend_row(number, aeon.settings, words)
         with aeon:
@@ -202,7 +200,7 @@ class Sweep:
         return f"Ended at once. What was written is in {self._directory}\nTo go on: {go_on}"
 
 
-def objective_of(directory: Path, path: str | None, status: int) -> Any:
+def objective_of(directory: Path, path: str | None, status: int) -> float | None:
     """The number at `path` in a job's result, None where it has none; without a `path`, its exit
     status. Raises ConfigError for a path that no result has."""
     if path is None or not (directory / RESULT).is_file():

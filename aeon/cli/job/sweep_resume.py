@@ -12,7 +12,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from aeon.cli.job.multirun import compare_jobs, has_ended
-from aeon.cli.job.prepare import composition_of
+from aeon.config.compose.composed import read_composition_of
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.own_runs import is_own, make_seal, read_trust, require_own
 from aeon.config.recording import directory_of
@@ -40,7 +40,7 @@ def compose_again(today: Composition) -> Composition:
     _hold_to_allowed(rest)
     recorded = _read(directory)
     before = _list_overrides(recorded)
-    of = composition_of(recorded.hydra)
+    of = read_composition_of(recorded.hydra)
     runtime: Any = OmegaConf.to_container(recorded.hydra.runtime, resolve=False)
     _require_own(directory, before, of, str(runtime["cwd"]), today)
     if recorded.hydra.runtime.cwd != str(Path.cwd()):

@@ -17,6 +17,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
+from aeon.config.compose.composed import Composed
 from aeon.config.compose.environment_values import mask_environment_values
 from aeon.config.compose.hydra_private import compose_values, hydra_in
 from aeon.config.compose.literal import Composition, key_of
@@ -30,10 +31,8 @@ _OF_ALL_ENDPOINTS = ("fallbacks", "patience_seconds")
 _FALLBACK = "A fallback is a provider of a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
 
 
-def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:
-    """The configuration, with Hydra's own part if asked for, and the keys that it did not have:
-    they are composed too, for validation to report, and Hydra itself wants them from
-    `add_unknown_keys`. Raises ConfigError."""
+def compose(of: Composition, *, with_hydra: bool = False) -> Composed:
+    """The configuration, with Hydra's own part if asked for. Raises ConfigError."""
     check_config_dir(of.config_dir, of.config_name)
     added: frozenset[str] = frozenset()
     with hydra_in(of.config_dir) as initialised:
@@ -45,9 +44,9 @@ def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, f
                     if with_hydra
                     else compose_values(of, given, initialised.config_loader)
                 )
-                return _add_recorded(
-                    made, of.with_overrides(given), initialised.config_loader
-                ), added
+                given_all = of.with_overrides(given)
+                values = _add_recorded(made, given_all, initialised.config_loader)
+                return Composed(values, of, added)
             except HYDRA_ERRORS as error:
                 unknown = NOT_A_KEY.match(str(error))
                 keys = {text.partition("=")[0] for text in given}

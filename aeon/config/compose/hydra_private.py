@@ -11,7 +11,8 @@ import copy
 import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, MutableMapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,13 @@ from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
 
 from aeon.config.compose.literal import Composition
-from aeon.config.compose.problems import HYDRA_ERRORS, composition_error
+from aeon.config.compose.problems import HYDRA_ERRORS, composition_error, hydra_errors
 from aeon.files.fast_yaml import refuse_excess
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.pinned import list_pinned, pin, read_file
 from aeon.files.resources import resource_root
 
 CONFIG_NAME = "config"
-LAUNCHER = "aeon.cli.job.sweep_launcher.Threads"
-"""The `_target_` of `conf/hydra/launcher/aeon.yaml`."""
 
 
 def packaged_config_dir() -> Path:
@@ -197,13 +196,26 @@ def _sets_value(override: Override, groups: Container[str]) -> bool:
     return override.key_or_group not in groups or isinstance(override.value(), dict)
 
 
-def show(flags: argparse.Namespace) -> None:
-    """Let Hydra print what its `flags` ask for; it may leave with status 0. Raises what Hydra
-    raises."""
+def show(given: argparse.Namespace, of: Composition) -> str:
+    """What Hydra prints for the flags that are `given`, of the composition that they show. Raises ConfigError."""
     from hydra._internal.utils import _run_hydra, get_args_parser
 
+    own = of.config_dir
+    flags = argparse.Namespace(**{**vars(given), "help": False})
+    flags.overrides = list(of.overrides)
+    flags.config_name = of.config_name
+    flags.config_path = str(own) if own else None
+    flags.config_dir = str(packaged_config_dir()) if own else None
     os.environ.setdefault("HYDRA_FULL_ERROR", "")
-    with _set_up(), _set(os.environ, "HYDRA_FULL_ERROR", "1"):
+    shown = StringIO()
+    # Hydra leaves the program after its own help.
+    with (
+        redirect_stdout(shown),
+        suppress(SystemExit),
+        hydra_errors(),
+        _set_up(),
+        _set(os.environ, "HYDRA_FULL_ERROR", "1"),
+    ):
         _run_hydra(
             args=flags,
             args_parser=get_args_parser(),
@@ -211,6 +223,7 @@ def show(flags: argparse.Namespace) -> None:
             config_path=str(packaged_config_dir()),
             config_name=CONFIG_NAME,
         )
+    return shown.getvalue()
 
 
 def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskFunction) -> Any:
@@ -223,7 +236,7 @@ def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskF
 
     cfg.hydra.mode = RunMode.RUN
     cfg.hydra.run.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(directory))
-    with hydra_in(None) as made:
+    with hydra_errors(), hydra_in(None) as made:
         callbacks = Callbacks(cfg)
         callbacks.on_run_start(config=cfg, config_name=config_name)
         context = HydraContext(config_loader=made.config_loader, callbacks=callbacks)
@@ -241,8 +254,8 @@ def start_multirun(
     launcher: type[Launcher] | None = None,
 ) -> None:
     """Hand a multirun over to Hydra, which composes the jobs and launches them. A `launcher` of
-    this process is that of `hydra/launcher=aeon`."""
-    with hydra_in(of.config_dir, as_usual=launcher is None) as made:
+    this process is that of `hydra/launcher=aeon`. Raises ConfigError."""
+    with hydra_errors(), hydra_in(of.config_dir, as_usual=launcher is None) as made:
         if launcher is not None:
             plugins = Plugins.instance()
             plugins.register(launcher)

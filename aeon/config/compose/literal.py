@@ -103,8 +103,8 @@ class Composition:
         """The same with another folder and another primary file."""
         return replace(self, config_dir=config_dir, config_name=config_name)
 
-    def with_recorded(self, recorded: RecordedSettings) -> Composition:
-        """The same on the settings of a run."""
+    def with_recorded(self, recorded: RecordedSettings | None) -> Composition:
+        """The same on the settings of a run, or on none."""
         return replace(self, recorded=recorded)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -41,6 +42,15 @@ HYDRA_ERRORS = (
 NOT_A_KEY = re.compile(
     r"Could not override '([^']+)'"
 )  # what Hydra says of an override of a key that is not there
+
+
+@contextmanager
+def hydra_errors() -> Iterator[None]:
+    """Hydra's errors as ConfigError."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise composition_error(error) from error
 
 
 def settings_error(

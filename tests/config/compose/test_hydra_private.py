@@ -52,7 +52,7 @@ def test_a_packaged_file_means_what_omegaconf_reads_in_it(path: Path) -> None:
 def test_values_are_applied_to_merged_options_as_hydra_applies_them(
     overrides: tuple[str, ...],
 ) -> None:
-    made, _ = compose(Composition(overrides=overrides))
+    made = compose(Composition(overrides=overrides)).values
     with hydra_in(None):
         expected = hydra.compose("config", list(overrides))
     assert OmegaConf.to_container(made) == OmegaConf.to_container(expected)
@@ -62,14 +62,14 @@ def test_apply_overrides_to_config_merges_the_files_of_a_choice_of_options_once(
     merged: list[list[str]],
 ) -> None:
     for base in (7, 8, 9):
-        made, _ = compose(Composition(overrides=("ttl=large", f"ttl.base={base}")))
+        made = compose(Composition(overrides=("ttl=large", f"ttl.base={base}"))).values
         assert made.ttl.base == base
     assert merged == [["ttl=large"]]
 
 
 def test_what_is_composed_belongs_to_whoever_asked(merged: list[list[str]]) -> None:
-    compose(Composition())[0].ttl.base = 99
-    assert compose(Composition())[0].ttl.base != 99
+    compose(Composition()).values.ttl.base = 99
+    assert compose(Composition()).values.ttl.base != 99
 
 
 def test_a_folder_of_ones_own_is_read_each_time(tmp_path: Path, merged: list[list[str]]) -> None:
@@ -77,7 +77,7 @@ def test_a_folder_of_ones_own_is_read_each_time(tmp_path: Path, merged: list[lis
     file = tmp_path / "limits" / "mine.yaml"
     for passes in (2, 3):
         file.write_text(f"max_passes: {passes}\n", encoding="utf-8")
-        made, _ = compose(Composition(overrides=("limits=mine",), config_dir=tmp_path))
+        made = compose(Composition(overrides=("limits=mine",), config_dir=tmp_path)).values
         assert made.limits.max_passes == passes
 
 
@@ -87,7 +87,7 @@ def test_the_source_of_files_reads_a_pinned_folder_as_it_was_trusted(tmp_path: P
     file.write_text("max_passes: 2\n", encoding="utf-8")
     pin(Pinned(tmp_path, {"limits/mine.yaml": file.read_bytes()}, frozenset({tmp_path})))
     file.write_text("max_passes: 999\n", encoding="utf-8")
-    made, _ = compose(Composition(overrides=("limits=mine",), config_dir=tmp_path))
+    made = compose(Composition(overrides=("limits=mine",), config_dir=tmp_path)).values
     assert made.limits.max_passes == 2
 
 
@@ -102,5 +102,5 @@ def test_what_an_editor_leaves_beside_a_file_stops_nothing(tmp_path: Path) -> No
     (tmp_path / "limits").mkdir()
     (tmp_path / "limits" / "mine.yaml").write_text("max_passes: 2\n", encoding="utf-8")
     (tmp_path / ".#mine.yaml").symlink_to("nobody@host.1")
-    made, _ = compose(Composition(overrides=("provider=simulated",), config_dir=tmp_path))
+    made = compose(Composition(overrides=("provider=simulated",), config_dir=tmp_path)).values
     assert made.provider.kind == "simulated"

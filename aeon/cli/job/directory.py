@@ -8,9 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
+from aeon.config.compose.composed import Composed
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.shortage import find_shortage
 
@@ -25,34 +23,30 @@ def identify_start() -> None:
     os.environ[RUN_ID] = secrets.token_hex(4)
 
 
-def claim_run_directory(cfg: DictConfig, run: Run) -> Path:
+def claim_run_directory(whole: Composed, run: Run) -> Path:
     """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
     return _claim(
-        cfg,
+        whole,
         "hydra.run.dir",
         lambda directory: run.begin(directory, lambda made: (made / ".hydra").mkdir()),
     )
 
 
-def claim_sweep_directory(cfg: DictConfig) -> Path:
+def claim_sweep_directory(whole: Composed) -> Path:
     """The same for the directory of a multirun, in which each job makes its own."""
 
     def mark(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "multirun.yaml").touch(exist_ok=False)
 
-    return _claim(cfg, "hydra.sweep.dir", mark)
+    return _claim(whole, "hydra.sweep.dir", mark)
 
 
-def _claim(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
+def _claim(whole: Composed, key: str, claim: Callable[[Path], object]) -> Path:
     hint = f"Choose another directory ({key}=...), or none: by default each run gets its own."
+    directory = whole.find_directory(key)
     try:
-        directory = (
-            Path(str(OmegaConf.select(cfg, key, throw_on_missing=True))).expanduser().absolute()
-        )
         claim(directory)
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"{key}: {error.msg or error}") from None
     except (OSError, StoreFailed) as error:
         shortage = find_shortage(error)
         why = getattr(error, "strerror", None) or error
