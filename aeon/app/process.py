@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
 from aeon.refinement.own_components import OwnComponents, load_components
 from aeon.store.cassette_export import Scrubber, secret_names
 from aeon.store.opening import check_store
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from openai import OpenAI
