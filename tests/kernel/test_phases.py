@@ -269,6 +269,7 @@ def test_one_unavailable_evaluation_is_survived_and_two_running_fail_the_run():
     twice = run(ScriptedModel(convergence=Truncated("500 for ever")))
     assert twice.termination_reason == "failed"
     assert twice.error.message == "500 for ever"
+    assert twice.history.overall_statistics.total_passes == 2
     assert twice.answer == "output of only"
 
 

@@ -418,6 +418,11 @@ def test_the_supervisor_says_what_is_safe_what_is_not_and_whether_it_blocks():
         (plan_of(failed("a")), plan_of(failed("a"), step("b", "a")), False),
         (plan_of(failed("a")), plan_of(failed("a", manual_intervention=True)), True),
         (plan_of(failed("a")), plan_of(failed("a", clarity_reason="it changed")), False),
+        (
+            plan_of(failed("a"), failed("b")),
+            plan_of(failed("a"), failed("b", clarity_reason="it changed")),
+            False,
+        ),
     ],
 )
 def test_stuck_is_nothing_changed_and_nothing_ready(before, after, stuck):
