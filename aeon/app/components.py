@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.app import tools
 from aeon.app.process import Process
+from aeon.checks.interface import NO_CHECKS, AnswerChecks
 from aeon.convergence.comparison import Comparer
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.request import LLMAdapter
@@ -61,6 +62,7 @@ class Packaged:
     memory: RunMemory
     make_invoker: MakeInvoker = ToolInvoker
     context: Mapping[str, Any] | None = None
+    checks: AnswerChecks = NO_CHECKS
     supervisor: Repairs | None = None
     registry: ToolRegistry = field(init=False)
     shown: ShownMemory = field(init=False)
@@ -141,7 +143,9 @@ class Packaged:
         )
         if settings.execution.samples == 1:
             return StepExecutor(worker, self.stream.emit)
-        sampler = Sampler(settings.execution, comparer=self.make_comparer(llm))
+        sampler = Sampler(
+            settings.execution, comparer=self.make_comparer(llm), check=self.checks.run
+        )
         return StepExecutor(worker, self.stream.emit, sampler)
 
     def thresholds(self) -> dict[str, float]:

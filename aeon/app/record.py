@@ -60,7 +60,7 @@ _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it. `checks` are those of
-    the `row` of a dataset that it is run for, if it has any."""
+    the `row` of a dataset that it is run for, if it has any. `rival` is another answer, to compare with this one's."""
 
     task: str
     inputs: Mapping[str, str]
@@ -69,6 +69,7 @@ class Work:
     task_in_plan: bool = False
     checks: CheckSet | None = None
     row: Mapping[str, Any] | None = None
+    rival: str | None = None
 
 
 @dataclass

@@ -24,6 +24,7 @@ from aeon.llm.stack import build as stack
 from aeon.llm.watching import Watched
 from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
+from aeon.refinement.gate import Gate
 from aeon.refinement.refiner import Refiner
 from aeon.store.session import Session, store_answers_of
 from aeon.tools.registry import ToolRegistry
@@ -56,7 +57,9 @@ def build_kernel(
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
     packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context)
+    packaged.checks = _make_checks(shared, work, session, make_invoker, packaged.registry, stop)
     parts = build_components(packaged, llm)
+    has_gate = settings.refinement.accept == "not_worse" or work.rival is not None
     refiner = Refiner(
         parts.planner,
         parts.validator,
@@ -74,7 +77,8 @@ def build_kernel(
         executor=parts.executor,
         memory=memory,
         refiner=refiner,
-        checks=_make_checks(shared, work, session, make_invoker, packaged.registry, stop),
+        checks=packaged.checks,
+        gate=Gate(packaged.make_comparer(llm)) if has_gate else None,
         stream=stream,
         control=attendance.control,
         options=_options(settings, work, synthetic=shared.synthetic),
@@ -84,7 +88,8 @@ def build_kernel(
 def _takes_best(settings: Settings) -> bool:
     """Whether the answer is that of the best pass: asked for, or where more than scores judges it."""
     source = settings.answer.source
-    return source == "best" or (source is None and settings.refinement.accept == "not_worse")
+    is_judged = settings.refinement.accept == "not_worse" or bool(settings.convergence.checks)
+    return source == "best" or (source is None and is_judged)
 
 
 def _make_checks(
@@ -134,6 +139,7 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         requires_final_step=settings.answer.json_schema is not None,
         judges_answer=settings.answer.judge,
         takes_best=_takes_best(settings),
+        rival=work.rival,
         # Nothing is put before JSON of the person's schema.
         answer_mark=f"{SIMULATED_LINE}\n"
         if synthetic and settings.answer.json_schema is None

@@ -186,7 +186,7 @@ class TTLExpirationResponse(Value):
 
 
 Preference = Literal["first", "second", "neither"]
-ComparedWithEarlier = Literal["better", "as_good", "worse"]
+ComparedWithEarlier = Literal["better", "as_good", "worse", "unknown"]
 
 
 class Preferred(Value):
@@ -198,12 +198,17 @@ class Preferred(Value):
 
 class AnswerComparison(Value):
     """A later answer against an earlier one: `better` or `worse` only where the judgements of both
-    orders agree. `explanations` are theirs, in the order in which they were asked; `later` is the
-    answer that was not accepted."""
+    orders agree, `unknown` where these could not be had. `explanations` are theirs, in the order in
+    which they were asked; `later` is the answer, where it was not accepted."""
 
     outcome: ComparedWithEarlier
     explanations: tuple[str, ...] = ()
     later: str | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the later answer holds."""
+        return self.outcome in ("better", "as_good")
 
 
 def settle_comparison(later_second: Preferred, later_first: Preferred) -> AnswerComparison:

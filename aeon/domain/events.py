@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, dataclass_transform
 
-from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.assessment import AnswerComparison, ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, ToolResult
 from aeon.domain.history import Advisory, ProfileTransition
 from aeon.domain.plan import Plan, PlanStep
@@ -225,6 +225,14 @@ class Assessed(Event):
     pass_number: int
     cycle: int
     assessment: ConvergenceAssessment
+
+
+class AnswerCompared(Event):
+    """Two answers were compared: a changed one with the one before it, or another one with the
+    run's."""
+
+    pass_number: int
+    comparison: AnswerComparison
 
 
 class Refined(Event):

@@ -37,7 +37,9 @@ TerminationReason = Literal[
     "failed",
 ]
 GOOD_ENDS: tuple[TerminationReason, ...] = ("converged", "completed")
-_OfPlan = Literal["manual_intervention", "refused_action", "conflict", "unanswered_issue"]
+_OfPlan = Literal[
+    "manual_intervention", "refused_action", "conflict", "unanswered_issue", "set_back"
+]
 _OfCall = Literal[
     "profile_fallback", "evaluation_unavailable", "refinement_unavailable", "refinement_limit"
 ]

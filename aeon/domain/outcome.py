@@ -66,10 +66,11 @@ def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
     """The best of the passes that were judged, by checks or by a model: most required checks
     passed, greatest weight of passed checks, most comparisons won, fewest failed codes, highest of
     the lowest scores, latest. None where none was judged."""
-    judged = find_judged(passes)
-    if not judged:
+    # The answer of a pass that was set back is that of an earlier one.
+    candidates = [one for one in find_judged(passes) if not one.is_set_back]
+    if not candidates:
         return None
-    best = max(judged, key=lambda one: one.rank).passed
+    best = max(candidates, key=lambda one: one.rank).passed
     assessment = best.evaluation_results.convergence
     scores = assessment.scores if assessment else ConvergenceScores()
     return history.BestPass(
@@ -87,6 +88,12 @@ class JudgedPass:
 
     passed: ExecutionPass
     wins: int
+
+    @property
+    def is_set_back(self) -> bool:
+        """Whether its answer was not accepted."""
+        comparison = self.passed.evaluation_results.comparison
+        return comparison is not None and not comparison.is_accepted
 
     @property
     def checks(self) -> Sequence[CheckOutcome]:
@@ -125,7 +132,7 @@ def find_judged(passes: Sequence[ExecutionPass]) -> list[JudgedPass]:
         results = passed.evaluation_results
         wins += results.comparison is not None and results.comparison.outcome == "better"
         is_assessed = results.convergence is not None and results.convergence.evaluated
-        if is_assessed or results.checks:
+        if is_assessed or results.checks or results.comparison:
             found.append(JudgedPass(passed, wins))
     return found
 

@@ -3,13 +3,14 @@ vendor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from operator import add, attrgetter
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+T = TypeVar("T")
 _Planning = Literal["task_profile", "plan", "semantic_validation", "refinement", "subplan"]
 _Working = Literal["direct", "step", "tool_arguments"]
 _Judging = Literal["convergence", "comparison"]
@@ -106,6 +107,12 @@ def at_site(site: CallSite) -> Iterator[None]:
         yield
     finally:
         _site.reset(token)
+
+
+def ask_sample(number: int, ask: Callable[[], T]) -> T:
+    """Make a call of this site once more, as its sample of that number."""
+    with at_site(replace(current_site(), sample=number)):
+        return ask()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ later steps."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from aeon.domain.checks import ToolResult
 from aeon.domain.errors import AeonError, LLMError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
+from aeon.memory.interface import Memory
 from aeon.plan.transitions import fail_step, finish_step
+from aeon.plan.views import step_key
 from aeon.plan.workflow.references import CutOutput
 
 Remarks = tuple[tuple[AdvisoryKind, str], ...]
@@ -28,19 +30,19 @@ class Worked:
     remarks: Remarks = ()
     error: LLMError | None = None
 
-    @property
-    def remembered(self) -> Any:
-        """What memory keeps of its output: the text; of one that was cut its beginning, and how
-        much is missing."""
-        tool = _tool_result(self.result)
-        if tool is None or not tool.cut or self.result.step_output is None:
-            return self.result.step_output
-        return {
-            "incomplete": f"only the beginning was kept, by {_limit(tool)}",
-            "characters": tool.kept + tool.cut,
-            "characters_cut": tool.cut,
-            "beginning": tool.text[: tool.kept],
-        }
+
+def remembered_output(result: StepResult) -> Any:
+    """What memory keeps of a step's output: the text; of one that was cut its beginning, and how
+    much is missing."""
+    tool = _tool_result(result)
+    if tool is None or not tool.cut or result.step_output is None:
+        return result.step_output
+    return {
+        "incomplete": f"only the beginning was kept, by {_limit(tool)}",
+        "characters": tool.kept + tool.cut,
+        "characters_cut": tool.cut,
+        "beginning": tool.text[: tool.kept],
+    }
 
 
 def read_output(result: StepResult) -> Any:
@@ -109,3 +111,10 @@ def find_common_error(errors: Sequence[LLMError | None]) -> LLMError | None:
     """The error that every one of a run's steps has failed with; None if there is no such."""
     kinds = {(type(error), getattr(error, "status", None)) for error in errors}
     return errors[-1] if len(kinds) == 1 else None
+
+
+def remember_steps(memory: Memory, results: Iterable[StepResult]) -> None:
+    """Write what memory keeps of steps: their outputs and hand-offs."""
+    for result in results:
+        memory.write(step_key(result.step_id, "output"), remembered_output(result))
+        memory.write(step_key(result.step_id, "handoff"), result.handoff)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from aeon.domain import events
+from aeon.domain.assessment import AnswerComparison
 from aeon.domain.history import (
     Advisory,
     AdvisoryKind,
@@ -46,6 +47,7 @@ class OpenPass:
     phases: list[PhaseRecord] = field(default_factory=list)
     results: dict[str, StepResult] = field(default_factory=dict)
     evaluation: EvaluationResults = field(default_factory=EvaluationResults)
+    comparison: AnswerComparison | None = None
     refinement: RefinementRecord | None = None
     answer: str = ""
     complete: bool = False

@@ -22,7 +22,7 @@ from aeon.execution.threads import Workers, as_done
 from aeon.schema.equality import canonical, is_same
 
 Announce = Callable[[CallSite, str], None]
-Check = Callable[[str], Sequence[CheckOutcome]]
+Check = Callable[[Plan, str, CallSite], Sequence[CheckOutcome]]
 _CYCLES_OF_A_COMPARISON = 2  # both orders
 _SHOWN = {"name", "passed", "feedback"}
 
@@ -86,20 +86,20 @@ class Sampler:
         sites: Sequence[CallSite],
         announce: Announce,
         call: CallName,
-        task: str,
+        plan: Plan,
     ) -> Worked:
         """The chosen one of several answers to a `call`. `sites` are the numbered places of all
         calls, the first of which is announced already. Raises what `ask` raises, when no answer is
         usable."""
         count = self._count_samples(len(sites))
         numbered = [replace(site, sample=number) for number, site in enumerate(sites[:count])]
-        drawn, failure = self._ask_all(ask, numbered, announce, call)
+        drawn, failure = self._ask_all(ask, numbered, announce, call, plan)
         usable = [sample for sample in drawn if sample.is_usable]
         if failure is not None and not usable:
             raise failure
         if not usable:
             return drawn[0].worked
-        chosen, reason = self._choose(usable, sites[count:], announce, task)
+        chosen, reason = self._choose(usable, sites[count:], announce, plan.task)
         record = SampleRecord(
             asked=len(drawn),
             usable=len(usable),
@@ -121,6 +121,7 @@ class Sampler:
         sites: Sequence[CallSite],
         announce: Announce,
         call: CallName,
+        plan: Plan,
     ) -> tuple[list[Sample], Exception | None]:
         """The samples in their order, and what ended the asking early. With `select=check` nothing
         more is asked once one passes."""
@@ -136,7 +137,7 @@ class Sampler:
                 announce(site, call)
             with at_site(site):
                 worked = ask()
-                sample = Sample(site.sample, worked, self._run_checks(worked))
+                sample = Sample(site.sample, worked, self._run_checks(worked, plan, site))
             if self._is_found(sample):
                 is_found.set()
             return sample
@@ -153,10 +154,10 @@ class Sampler:
         workers.close()
         return sorted(drawn, key=lambda sample: sample.number), failure
 
-    def _run_checks(self, worked: Worked) -> tuple[CheckOutcome, ...]:
+    def _run_checks(self, worked: Worked, plan: Plan, site: CallSite) -> tuple[CheckOutcome, ...]:
         if self._check is None or worked.step.status != "complete":
             return ()
-        return tuple(self._check(worked.result.step_output or ""))
+        return tuple(self._check(plan, worked.result.step_output or "", site))
 
     def _is_found(self, sample: Sample) -> bool:
         return (

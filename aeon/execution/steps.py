@@ -60,8 +60,8 @@ class StepExecutor:
         with at_site(site):
             try:
                 if self._sampler is not None and len(sites) > 1:
-                    task = situation.plan.task
-                    worked = self._sampler.draw(ask, sites, announce, self.worker.call, task)
+                    call = self.worker.call
+                    worked = self._sampler.draw(ask, sites, announce, call, situation.plan)
                 else:
                     worked = ask()
                 executed = Executed(worked.step, worked, find_outage(worked.error))

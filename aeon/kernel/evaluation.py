@@ -17,21 +17,25 @@ from aeon.adaptive.heuristics import (
 )
 from aeon.checks.decision import block, describe_rubrics, describe_unjudged, read_rubrics
 from aeon.checks.interface import NO_CHECKS, AnswerChecks
+from aeon.convergence.comparison import Candidate
+from aeon.convergence.margin import MOST_JUDGEMENTS, is_close, take_median
 from aeon.domain import events
 from aeon.domain.assessment import UNAVAILABLE, ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, find_failed_codes
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
-from aeon.domain.graph import answer_text, current_outputs
+from aeon.domain.graph import answer_text, current_outputs, is_answer_complete
 from aeon.domain.history import EvaluationResults
 from aeon.domain.profile import TaskProfile
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
-from aeon.domain.request import CallName
+from aeon.domain.request import CallName, ask_sample
+from aeon.execution.outcome import remember_steps
 from aeon.execution.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.refinement import components as contracts
 from aeon.refinement.components import Depth, Engine, Validator
+from aeon.refinement.gate import AcceptedAnswer, Gate, explain_set_back
 
 T = TypeVar("T")
 
@@ -47,6 +51,7 @@ class Evaluation:
     engine: Engine
     memory: Memory
     checks: AnswerChecks = NO_CHECKS
+    gate: Gate | None = None
 
     @property
     def limit(self) -> int:
@@ -103,6 +108,8 @@ class Evaluation:
         report = assessment = None
         this.answer = run.state.answer
         checks = self.check(this)
+        if before := self._set_back(this, checks):
+            return before.validation_report, before.convergence or UNAVAILABLE
         if self.options.skip_judge_when_checks_fail and find_failed_codes(checks):
             found = describe_unjudged(checks)
             self._record(this, EvaluationResults(convergence=found, checks=checks))
@@ -121,6 +128,7 @@ class Evaluation:
                 checks=checks,
             )
             assessment = self._ask(phase, "convergence", assess, run.assessment_cycles)
+            assessment = assessment and self._judge_again(assessment, assess)
         checks = (*checks, *read_rubrics(assessment, self.checks.rubrics))
         found = block(assessment or UNAVAILABLE, checks)
         if phase.outcome != "abandoned":
@@ -128,6 +136,58 @@ class Evaluation:
             results = EvaluationResults(validation_report=report, convergence=found, checks=checks)
             self._record(this, results, misses)
         return report, found
+
+    def _judge_again(
+        self, first: ConvergenceAssessment, assess: Callable[[], ConvergenceAssessment]
+    ) -> ConvergenceAssessment:
+        """The median of several judgements, where the first is close to a threshold."""
+        judgements = [first]
+        cycles = self.run.assessment_cycles
+        if is_close(first, self.options.convergence):
+            for number in range(1, MOST_JUDGEMENTS):
+                if not self.run.affordable(cycles):
+                    break
+                again = partial(ask_sample, number, assess)
+                try:
+                    judgements.append(self.run.call("convergence", again, cycles=cycles))
+                except (LLMError, ValidationError) as error:
+                    go_on_without(error)
+        return take_median(judgements)
+
+    def _set_back(
+        self, this: OpenPass, checks: tuple[CheckOutcome, ...]
+    ) -> EvaluationResults | None:
+        """What holds again of the answer before, where the changed one is not accepted."""
+        run = self.run
+        earlier = run.accepted
+        if self.gate is None or earlier is None:
+            return None
+        compared = self.gate.compare_changed(earlier, run.plan, checks, run)
+        if compared is None:
+            return None
+        this.comparison = compared
+        run.stream.emit(events.AnswerCompared(pass_number=this.number, comparison=compared))
+        if compared.is_accepted:
+            run.set_back.clear()
+            return None
+        run.set_back.append(explain_set_back(compared, run.state.passes[-1].refinement))
+        run.advise("set_back", "A changed answer was set back: " + " ".join(compared.explanations))
+        before = earlier.evaluation
+        run.update(plan=earlier.plan, results=dict(earlier.results), assessment=before.convergence)
+        remember_steps(self.memory, earlier.results.values())
+        this.answer = run.state.answer
+        this.evaluation = EvaluationResults(checks=before.checks, comparison=compared)
+        this.complete = run.affordable()
+        return before
+
+    def compare_with(self, this: OpenPass, other: str) -> None:
+        """Compare an `other` answer to the same task with the one of this run, as it stands."""
+        if self.gate is None:
+            return
+        own = Candidate(self.run.state.answer)
+        compared = self.gate.compare(self.run.plan.task, own, Candidate(other), self.run)
+        this.evaluation = this.evaluation.model_copy(update={"comparison": compared})
+        self.run.stream.emit(events.AnswerCompared(pass_number=this.number, comparison=compared))
 
     def check(self, this: OpenPass) -> tuple[CheckOutcome, ...]:
         """What the checks find on the answer as it stands; it costs no cycle."""
@@ -146,7 +206,9 @@ class Evaluation:
         run = self.run
         found = results.convergence or UNAVAILABLE
         this.complete = not misses or run.affordable()
-        this.evaluation = results
+        this.evaluation = results = results.model_copy(update={"comparison": this.comparison})
+        if not misses and is_answer_complete(run.plan):
+            run.accepted = AcceptedAnswer(run.plan, run.state.results, results)
         run.update(unavailable_evaluations=misses, assessment=found)
         run.stream.emit(
             events.Assessed(pass_number=this.number, cycle=run.state.ttl_used, assessment=found)

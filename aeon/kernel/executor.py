@@ -10,6 +10,7 @@ from aeon.domain.graph import find_pending_steps, ready_steps
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
+from aeon.execution.outcome import remember_steps
 from aeon.execution.recorder import OpenPass
 from aeon.execution.steps import Executed, StepExecutor
 from aeon.execution.threads import as_done
@@ -18,7 +19,6 @@ from aeon.kernel.budget import batch_size
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
 from aeon.plan.transitions import abandon_step, collect_incoming_context, start_step
-from aeon.plan.views import step_key
 
 
 class Batches:
@@ -104,13 +104,11 @@ class Batches:
     def _conclude(self, batch: Sequence[Executed]) -> None:
         """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""
         for executed in batch:
-            step_id = executed.step.step_id
             worked = executed.worked
             if worked is not None:
-                self._memory.write(step_key(step_id, "output"), worked.remembered)
-                self._memory.write(step_key(step_id, "handoff"), worked.result.handoff)
+                remember_steps(self._memory, [worked.result])
                 for kind, message in worked.remarks:
-                    self._run.advise(kind, message, step_id)
+                    self._run.advise(kind, message, executed.step.step_id)
         for executed in batch:
             if executed.ended_by is not None:
                 raise executed.ended_by

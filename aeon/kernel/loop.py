@@ -203,6 +203,9 @@ class Loop:
             this.complete = True
         else:
             self._evaluation.check(this)
+        if self._options.rival is not None:
+            with self._run.phase("C", "EVALUATE"):
+                self._evaluation.compare_with(this, self._options.rival)
         return "check_failed" if find_failed_codes(this.evaluation.checks) else "completed"
 
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
@@ -267,6 +270,7 @@ class Loop:
         before = run.plan
         closed = run.state.manual_intervention
         triggers = pass_triggers(before, issues, assessment, closed, run.state.raised)
+        triggers = (*triggers, *run.set_back)
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
             message = "No more refinements are allowed in this run; work goes on with the plan."

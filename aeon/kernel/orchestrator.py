@@ -22,6 +22,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
 from aeon.refinement.components import Depth, Engine, Planner, Validator, WithCycles
+from aeon.refinement.gate import Gate
 from aeon.refinement.refiner import Refiner
 
 
@@ -42,6 +43,7 @@ class Orchestrator:
     refiner: Refiner | None = None
     memory: Memory | None = None
     checks: AnswerChecks = NO_CHECKS
+    gate: Gate | None = None
     stream: EventStream | None = None
     control: RunControl | None = None
     _loop: Loop | None = field(default=None, init=False)
@@ -86,6 +88,6 @@ class Orchestrator:
         refiner = self.refiner or Refiner(planner, validator, max_steps=max_steps)
         batches = Batches(executor, run, memory, core=options.is_core)
         evaluation = Evaluation(
-            run, options, self.adaptive_depth, validator, engine, memory, self.checks
+            run, options, self.adaptive_depth, validator, engine, memory, self.checks, self.gate
         )
         return Loop(run, options, planner, refiner, batches, evaluation)

@@ -20,7 +20,8 @@ class RunOptions:
     used when none could be inferred. `plan` is run instead of a generated one.
     `requires_final_step`: the answer must be one step's output. `answer_mark` is put before every
     answer. `judges_answer`: the answer of a mode without assessments is assessed once, for
-    comparison. `takes_best`: the answer is that of the best pass, not of the latest."""
+    comparison. `takes_best`: the answer is that of the best pass, not of the latest. `rival`: another
+    answer to the task, which is compared with that of a mode without assessments."""
 
     mode: Mode = "adaptive"
     one_step: str = ONE_STEP
@@ -37,6 +38,7 @@ class RunOptions:
     requires_final_step: bool = False
     judges_answer: bool = False
     takes_best: bool = False
+    rival: str | None = None
     answer_mark: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
 

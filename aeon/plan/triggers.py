@@ -21,6 +21,7 @@ TriggerKind = Literal[
     "blocking_issue",
     "low_score",
     FailedCheck,
+    "set_back",
 ]
 WHOLE = "the whole"
 """The fragment of an issue that is about no single step."""

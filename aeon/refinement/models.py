@@ -25,8 +25,8 @@ Ask = Callable[[FollowUpQuestion], str | None]
 class Budget(Protocol):
     """What a refinement may spend: the kernel's TTL, one cycle a call."""
 
-    def affordable(self) -> bool:
-        """Whether one more call may be made."""
+    def affordable(self, cycles: int = 1) -> bool:
+        """Whether one more call, or so many, may be made."""
 
     def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
         """Make one structured call, charged."""

@@ -308,7 +308,7 @@ def judged(
         ),
         ([judged(1, 0.9), judged(2, 0.2, compared="better")], 2),
         ([judged(1, 0.9), judged(2, 0.2, compared="as_good")], 1),
-        ([judged(1, 0.9), judged(2, 0.9, compared="worse")], 2),
+        ([judged(1, 0.9), judged(2, 0.9, compared="worse")], 1),
         ([judged(1, 0.2, codes=("a",)), judged(2, 0.9, codes=("a", "b"))], 1),
         ([judged(1, 0.5), judged(2, 0.5)], 2),
     ],

@@ -23,6 +23,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
+from aeon.refinement.gate import Gate
 from aeon.refinement.refiner import Refiner
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
@@ -58,6 +59,9 @@ def kernel(
     sampler = execution and Sampler(
         execution, comparer=Comparer(structured), check=options.pop("check", None)
     )
+    has_gate = options.get("rival") is not None or (
+        refinement is not None and refinement.accept == "not_worse"
+    )
     limit = {} if ttl is None else {"global_ttl_limit": ttl}
     final = answer_schema is not None
     return Orchestrator(
@@ -86,6 +90,7 @@ def kernel(
         memory=memory,
         control=control,
         checks=checks,
+        gate=Gate(Comparer(structured)) if has_gate else None,
         options=RunOptions(requires_final_step=final, **options),
     )
 
