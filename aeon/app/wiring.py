@@ -7,7 +7,7 @@ from functools import partial
 from threading import Event
 
 from aeon.app.attendance import Attendance
-from aeon.app.components import MakeInvoker, Packaged, build_components
+from aeon.app.components import Components, Packaged, build_components
 from aeon.app.process import Process
 from aeon.app.record import Work
 from aeon.checks.interface import NO_CHECKS, AnswerChecks
@@ -18,16 +18,16 @@ from aeon.domain.events import RunFinished
 from aeon.domain.request import LLMAdapter
 from aeon.domain.result import SIMULATED_LINE
 from aeon.execution.event_stream import EventStream
+from aeon.execution.gate import AnswerGate
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.llm.stack import build as stack
 from aeon.llm.watching import Watched
 from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
-from aeon.refinement.gate import Gate
+from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
 from aeon.store.session import Session, store_answers_of
-from aeon.tools.registry import ToolRegistry
 from aeon.tools.stored import StoredInvoker
 
 
@@ -57,17 +57,9 @@ def build_kernel(
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
     packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context)
-    packaged.checks = _make_checks(shared, work, session, make_invoker, packaged.registry, stop)
+    packaged.checks = _make_checks(packaged, work, session, stop)
     parts = build_components(packaged, llm)
-    has_gate = settings.refinement.accept == "not_worse" or work.rival is not None
-    refiner = Refiner(
-        parts.planner,
-        parts.validator,
-        settings.refinement,
-        max_steps=settings.execution.max_steps,
-        one_final_step=settings.answer.json_schema is not None,
-        ask=store_answers_of(attendance.ask, session, stop) if attendance.ask else None,
-    )
+    ask = store_answers_of(attendance.ask, session, stop) if attendance.ask else None
     return Orchestrator(
         llm,
         parts.convergence,
@@ -76,13 +68,31 @@ def build_kernel(
         parts.adaptive_depth,
         executor=parts.executor,
         memory=memory,
-        refiner=refiner,
+        refiner=_make_refiner(parts, settings, ask),
         checks=packaged.checks,
-        gate=Gate(packaged.make_comparer(llm)) if has_gate else None,
+        gate=_make_gate(packaged, work, llm),
         stream=stream,
         control=attendance.control,
         options=_options(settings, work, synthetic=shared.synthetic),
     )
+
+
+def _make_refiner(parts: Components, settings: Settings, ask: Ask | None) -> Refiner:
+    return Refiner(
+        parts.planner,
+        parts.validator,
+        settings.refinement,
+        max_steps=settings.execution.max_steps,
+        one_final_step=settings.answer.json_schema is not None,
+        ask=ask,
+    )
+
+
+def _make_gate(packaged: Packaged, work: Work, llm: LLMAdapter) -> AnswerGate | None:
+    accept = packaged.shared.settings.refinement.accept
+    if accept == "always" and work.rival is None:
+        return None
+    return AnswerGate(packaged.make_comparer(llm))
 
 
 def _takes_best(settings: Settings) -> bool:
@@ -93,17 +103,14 @@ def _takes_best(settings: Settings) -> bool:
 
 
 def _make_checks(
-    shared: Process,
-    work: Work,
-    session: Session,
-    make_invoker: MakeInvoker,
-    registry: ToolRegistry,
-    stop: Callable[[], bool],
+    packaged: Packaged, work: Work, session: Session, stop: Callable[[], bool]
 ) -> AnswerChecks:
+    shared = packaged.shared
     of = shared.checks if work.checks is None else shared.checks.for_row(work.checks)
     if not of.checks and not of.rubrics:
         return NO_CHECKS
-    access = CheckAccess(make_invoker(registry, shared.settings.tools), stop)
+    invoker = packaged.make_invoker(packaged.registry, shared.settings.tools)
+    access = CheckAccess(invoker, stop)
     return RunChecks(of, work.task, work.inputs, session, access, work.row)
 
 

@@ -31,7 +31,7 @@ class Worked:
     error: LLMError | None = None
 
 
-def remembered_output(result: StepResult) -> Any:
+def make_memory_value(result: StepResult) -> Any:
     """What memory keeps of a step's output: the text; of one that was cut its beginning, and how
     much is missing."""
     tool = _tool_result(result)
@@ -116,5 +116,5 @@ def find_common_error(errors: Sequence[LLMError | None]) -> LLMError | None:
 def remember_steps(memory: Memory, results: Iterable[StepResult]) -> None:
     """Write what memory keeps of steps: their outputs and hand-offs."""
     for result in results:
-        memory.write(step_key(result.step_id, "output"), remembered_output(result))
+        memory.write(step_key(result.step_id, "output"), make_memory_value(result))
         memory.write(step_key(result.step_id, "handoff"), result.handoff)

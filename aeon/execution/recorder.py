@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from aeon.domain import events
 from aeon.domain.assessment import AnswerComparison
+from aeon.domain.graph import answer_text, is_answer_complete
 from aeon.domain.history import (
     Advisory,
     AdvisoryKind,
@@ -26,6 +27,7 @@ from aeon.execution.answers import AnswerCollector
 from aeon.execution.event_stream import EventStream
 from aeon.execution.stopwatch import Stopwatch
 from aeon.plan.transitions import cut_off
+from aeon.plan.triggers import Trigger
 
 
 @dataclass
@@ -98,6 +100,20 @@ def _clarity_states(results: Mapping[str, StepResult]) -> dict[str, str]:
     return {step_id: state for step_id, state in states if state}
 
 
+@dataclass(frozen=True, slots=True)
+class AcceptedAnswer:
+    """The answer in force, with what was found about it, and what it is set back to."""
+
+    plan: Plan
+    results: Mapping[str, StepResult]
+    evaluation: EvaluationResults
+
+    @property
+    def text(self) -> str:
+        """The answer itself."""
+        return answer_text(self.plan)
+
+
 class RunRecorder:
     """A run under way as it stands: its state, its passes and phases, what was advised and
     answered, each change announced on its `stream`."""
@@ -109,7 +125,16 @@ class RunRecorder:
         self.answers = AnswerCollector()
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
+        self.accepted: AcceptedAnswer | None = None
+        """The latest whole answer that was evaluated."""
+        self.taken_back: list[Trigger] = []
+        """What was tried since then and taken back."""
         stream.subscribers.append(self.answers.note)
+
+    def accept_answer(self, evaluation: EvaluationResults) -> None:
+        """Remember a whole answer, with what was found about it, to be set back to."""
+        if is_answer_complete(self.plan):
+            self.accepted = AcceptedAnswer(self.plan, self.state.results, evaluation)
 
     def stop_listening(self) -> None:
         """Collect no more answers."""

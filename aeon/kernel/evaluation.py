@@ -17,25 +17,23 @@ from aeon.adaptive.heuristics import (
 )
 from aeon.checks.decision import block, describe_rubrics, describe_unjudged, read_rubrics
 from aeon.checks.interface import NO_CHECKS, AnswerChecks
-from aeon.convergence.comparison import Candidate
 from aeon.convergence.margin import MOST_JUDGEMENTS, is_close, take_median
 from aeon.domain import events
 from aeon.domain.assessment import UNAVAILABLE, ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, find_failed_codes
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
-from aeon.domain.graph import answer_text, current_outputs, is_answer_complete
+from aeon.domain.graph import answer_text, current_outputs
 from aeon.domain.history import EvaluationResults
 from aeon.domain.profile import TaskProfile
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
 from aeon.domain.request import CallName, ask_sample
-from aeon.execution.outcome import remember_steps
+from aeon.execution.gate import AnswerGate
 from aeon.execution.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.refinement import components as contracts
 from aeon.refinement.components import Depth, Engine, Validator
-from aeon.refinement.gate import AcceptedAnswer, Gate, explain_set_back
 
 T = TypeVar("T")
 
@@ -51,7 +49,7 @@ class Evaluation:
     engine: Engine
     memory: Memory
     checks: AnswerChecks = NO_CHECKS
-    gate: Gate | None = None
+    gate: AnswerGate | None = None
 
     @property
     def limit(self) -> int:
@@ -105,15 +103,28 @@ class Evaluation:
         pass whose evaluation is not affordable is not complete. What checks find comes before what
         the judge says, and may be instead of it."""
         run = self.run
-        report = assessment = None
         this.answer = run.state.answer
         checks = self.check(this)
-        if before := self._set_back(this, checks):
+        if before := self.gate and self.gate.set_back(run, this, checks, self.memory):
             return before.validation_report, before.convergence or UNAVAILABLE
         if self.options.skip_judge_when_checks_fail and find_failed_codes(checks):
             found = describe_unjudged(checks)
             self._record(this, EvaluationResults(convergence=found, checks=checks))
             return None, found
+        report, assessment = self._judge(phase, checks, is_reviewed=is_reviewed)
+        checks = (*checks, *read_rubrics(assessment, self.checks.rubrics))
+        found = block(assessment or UNAVAILABLE, checks)
+        if phase.outcome != "abandoned":
+            misses = 0 if assessment else run.state.unavailable_evaluations + 1
+            results = EvaluationResults(validation_report=report, convergence=found, checks=checks)
+            self._record(this, results, misses)
+        return report, found
+
+    def _judge(
+        self, phase: OpenPhase, checks: tuple[CheckOutcome, ...], *, is_reviewed: bool
+    ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment | None]:
+        run = self.run
+        report = assessment = None
         work = (run.plan, list(run.plan.steps), current_outputs(run.plan.steps))
         if is_reviewed:
             report = self.review(phase, "cross_phase", *work, self.memory.search(""))
@@ -129,13 +140,7 @@ class Evaluation:
             )
             assessment = self._ask(phase, "convergence", assess, run.assessment_cycles)
             assessment = assessment and self._judge_again(assessment, assess)
-        checks = (*checks, *read_rubrics(assessment, self.checks.rubrics))
-        found = block(assessment or UNAVAILABLE, checks)
-        if phase.outcome != "abandoned":
-            misses = 0 if assessment else run.state.unavailable_evaluations + 1
-            results = EvaluationResults(validation_report=report, convergence=found, checks=checks)
-            self._record(this, results, misses)
-        return report, found
+        return report, assessment
 
     def _judge_again(
         self, first: ConvergenceAssessment, assess: Callable[[], ConvergenceAssessment]
@@ -153,41 +158,6 @@ class Evaluation:
                 except (LLMError, ValidationError) as error:
                     go_on_without(error)
         return take_median(judgements)
-
-    def _set_back(
-        self, this: OpenPass, checks: tuple[CheckOutcome, ...]
-    ) -> EvaluationResults | None:
-        """What holds again of the answer before, where the changed one is not accepted."""
-        run = self.run
-        earlier = run.accepted
-        if self.gate is None or earlier is None:
-            return None
-        compared = self.gate.compare_changed(earlier, run.plan, checks, run)
-        if compared is None:
-            return None
-        this.comparison = compared
-        run.stream.emit(events.AnswerCompared(pass_number=this.number, comparison=compared))
-        if compared.is_accepted:
-            run.set_back.clear()
-            return None
-        run.set_back.append(explain_set_back(compared, run.state.passes[-1].refinement))
-        run.advise("set_back", "A changed answer was set back: " + " ".join(compared.explanations))
-        before = earlier.evaluation
-        run.update(plan=earlier.plan, results=dict(earlier.results), assessment=before.convergence)
-        remember_steps(self.memory, earlier.results.values())
-        this.answer = run.state.answer
-        this.evaluation = EvaluationResults(checks=before.checks, comparison=compared)
-        this.complete = run.affordable()
-        return before
-
-    def compare_with(self, this: OpenPass, other: str) -> None:
-        """Compare an `other` answer to the same task with the one of this run, as it stands."""
-        if self.gate is None:
-            return
-        own = Candidate(self.run.state.answer)
-        compared = self.gate.compare(self.run.plan.task, own, Candidate(other), self.run)
-        this.evaluation = this.evaluation.model_copy(update={"comparison": compared})
-        self.run.stream.emit(events.AnswerCompared(pass_number=this.number, comparison=compared))
 
     def check(self, this: OpenPass) -> tuple[CheckOutcome, ...]:
         """What the checks find on the answer as it stands; it costs no cycle."""
@@ -207,8 +177,8 @@ class Evaluation:
         found = results.convergence or UNAVAILABLE
         this.complete = not misses or run.affordable()
         this.evaluation = results = results.model_copy(update={"comparison": this.comparison})
-        if not misses and is_answer_complete(run.plan):
-            run.accepted = AcceptedAnswer(run.plan, run.state.results, results)
+        if not misses:
+            run.accept_answer(results)
         run.update(unavailable_evaluations=misses, assessment=found)
         run.stream.emit(
             events.Assessed(pass_number=this.number, cycle=run.state.ttl_used, assessment=found)

@@ -203,9 +203,10 @@ class Loop:
             this.complete = True
         else:
             self._evaluation.check(this)
-        if self._options.rival is not None:
+        gate = self._evaluation.gate
+        if gate is not None and self._options.rival is not None:
             with self._run.phase("C", "EVALUATE"):
-                self._evaluation.compare_with(this, self._options.rival)
+                gate.compare_with(self._run, this, self._options.rival)
         return "check_failed" if find_failed_codes(this.evaluation.checks) else "completed"
 
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
@@ -269,8 +270,8 @@ class Loop:
         refiner = self._refiner
         before = run.plan
         closed = run.state.manual_intervention
-        triggers = pass_triggers(before, issues, assessment, closed, run.state.raised)
-        triggers = (*triggers, *run.set_back)
+        found = pass_triggers(before, issues, assessment, closed, run.state.raised)
+        triggers = (*found, *run.taken_back)
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
             message = "No more refinements are allowed in this run; work goes on with the plan."

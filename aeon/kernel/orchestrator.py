@@ -11,6 +11,7 @@ from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
 from aeon.execution.event_stream import EventStream
+from aeon.execution.gate import AnswerGate
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
@@ -22,7 +23,6 @@ from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
 from aeon.refinement.components import Depth, Engine, Planner, Validator, WithCycles
-from aeon.refinement.gate import Gate
 from aeon.refinement.refiner import Refiner
 
 
@@ -43,7 +43,7 @@ class Orchestrator:
     refiner: Refiner | None = None
     memory: Memory | None = None
     checks: AnswerChecks = NO_CHECKS
-    gate: Gate | None = None
+    gate: AnswerGate | None = None
     stream: EventStream | None = None
     control: RunControl | None = None
     _loop: Loop | None = field(default=None, init=False)

@@ -16,8 +16,7 @@ from aeon.kernel.budget import TTLExpired
 from aeon.kernel.control import RunControl
 from aeon.kernel.settings import RunOptions
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.triggers import WHOLE, Trigger
-from aeon.refinement.gate import AcceptedAnswer
+from aeon.plan.triggers import WHOLE
 from aeon.refinement.models import RefinementOutcome
 
 T = TypeVar("T")
@@ -45,10 +44,6 @@ class OpenRun(RunRecorder):
         self.refinement_error: AeonError | None = None
         """Why the latest refinement could not be had or used."""
         self.step_errors: list[LLMError | None] = []
-        self.accepted: AcceptedAnswer | None = None
-        """The latest whole answer that was evaluated."""
-        self.set_back: list[Trigger] = []
-        """What was tried since then and taken back."""
 
     def close(self) -> None:
         """Let the threads end, and listen no more."""

@@ -14,6 +14,7 @@ from aeon.domain import events
 from aeon.domain.history import Outcome
 from aeon.domain.request import LLMAdapter
 from aeon.execution.event_stream import EventStream
+from aeon.execution.gate import AnswerGate
 from aeon.execution.samples import Sampler
 from aeon.execution.steps import StepExecutor
 from aeon.execution.worker import StepWorker
@@ -23,7 +24,6 @@ from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
-from aeon.refinement.gate import Gate
 from aeon.refinement.refiner import Refiner
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
@@ -90,7 +90,7 @@ def kernel(
         memory=memory,
         control=control,
         checks=checks,
-        gate=Gate(Comparer(structured)) if has_gate else None,
+        gate=AnswerGate(Comparer(structured)) if has_gate else None,
         options=RunOptions(requires_final_step=final, **options),
     )
 
