@@ -143,9 +143,9 @@ class Packaged:
         )
         if settings.execution.samples == 1:
             return StepExecutor(worker, self.stream.emit)
-        sampler = Sampler(
-            settings.execution, comparer=self.make_comparer(llm), check=self.checks.run
-        )
+        comparer = self.make_comparer(llm)
+        check = self.checks.run_on_sample
+        sampler = Sampler(settings.execution, comparer=comparer, check=check)
         return StepExecutor(worker, self.stream.emit, sampler)
 
     def thresholds(self) -> dict[str, float]:

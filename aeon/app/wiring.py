@@ -53,9 +53,7 @@ def build_kernel(
         store=settings.store,
         provider=settings.provider,
     )
-    llm = Watched(llm, attendance.watcher) if attendance.watcher else llm
-    for sink in stream.subscribers:
-        llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
+    llm = _watch_calls(llm, settings, stream, attendance)
     packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context)
     packaged.checks = _make_checks(packaged, work, session, stop)
     parts = build_components(packaged, llm)
@@ -100,6 +98,16 @@ def _takes_best(settings: Settings) -> bool:
     source = settings.answer.source
     is_judged = settings.refinement.accept == "not_worse" or bool(settings.convergence.checks)
     return source == "best" or (source is None and is_judged)
+
+
+def _watch_calls(
+    llm: LLMAdapter, settings: Settings, stream: EventStream, attendance: Attendance
+) -> LLMAdapter:
+    """The model with those around it who see its text as it comes, and trace its calls."""
+    llm = Watched(llm, attendance.watcher) if attendance.watcher else llm
+    for sink in stream.subscribers:
+        llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
+    return llm
 
 
 def _make_checks(

@@ -10,8 +10,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aeon.checks.selection import read_outer_checks
 from aeon.config.compose.literal import format_value
 from aeon.config.settings import BatchColumns
+from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError
 from aeon.files.tables import SUFFIXES, load_unique, read_rows
 from aeon.files.text import require_unicode
@@ -37,7 +39,8 @@ class Arm:
 class Row:
     """A row of a dataset. `number` counts the rows from 1, `line` the lines of the file. `problem`
     says why it cannot be run; then the rest may be missing. `target` is the answer that is
-    expected, empty where none is. In a measurement a row is run once for each `arm`."""
+    expected, empty where none is. `checks` are its own, `values` the whole row as it stands there. In
+    a measurement a row is run once for each `arm`."""
 
     number: int
     line: int
@@ -48,6 +51,8 @@ class Row:
     problem: str = ""
     target: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    checks: Mapping[str, OuterCheck] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     arm: Arm | None = None
 
     @property
@@ -59,6 +64,8 @@ class Row:
     def given(self) -> str:
         """A digest of what the row asks for, and of the settings of its arm."""
         asked: list[Any] = [self.task, sorted(self.inputs.items()), self.overrides]
+        if self.checks:
+            asked.append({name: one.model_dump(mode="json") for name, one in self.checks.items()})
         if self.arm is not None:
             asked.append(self.arm.configuration)
         return digest(json.dumps(asked)).hex()
@@ -188,11 +195,12 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
         )
         target = _read_target(given.get(columns.target, given.get(_OTHER_TARGET)), columns.target)
         metadata = dict(_mapping(given.get(columns.metadata), columns.metadata))
+        checks = read_outer_checks(dict(_mapping(given.get(columns.checks), columns.checks)))
     except (ValueError, RecursionError, ConfigError) as error:
         message = getattr(error, "message", None) or str(error)
         return Row(number, line, row_id, problem=f"line {line}: {message}")
     row = Row(number, line, row_id, text, inputs, overrides)
-    return replace(row, target=target, metadata=metadata)
+    return replace(row, target=target, metadata=metadata, checks=checks, values=given)
 
 
 def _read_target(value: Any, name: str) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from aeon.app.aeon import Aeon
 from aeon.app.attendance import Attendance
 from aeon.app.process import OpenEndpoints
-from aeon.app.run import RunPlace
+from aeon.app.run import Run, RunPlace
 from aeon.batch.dataset import Arm, Row
 from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.overrides import check_changes, check_overrides, modes_among
@@ -103,6 +103,10 @@ def _configure_without(overrides: tuple[str, ...], composition: Composition) -> 
     return compose_settings(_of_rows(composition, *modes_among(overrides)))
 
 
+def _prepare(aeon: Aeon, row: Row) -> Run:
+    return aeon.prepared_run(row.task, inputs=row.inputs, checks=row.checks, row=row.values)
+
+
 def _of_rows(composition: Composition, *more: str) -> Composition:
     return composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
 
@@ -177,10 +181,10 @@ class RowRunner:
         # With no store, then or now, nothing that was answered is kept.
         if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
             aeon = self._aeon_for(row)
-            return aeon.prepared_run(row.task, inputs=row.inputs).to_end(attendance, place)
+            return _prepare(aeon, row).to_end(attendance, place)
         digest = digest_of(cut_off / FILE)  # `running` has seen that it may be gone on with
         with self._open(row, f"resume={cut_off}", f"trust='{digest}'") as aeon:
-            return aeon.prepared_run(row.task, inputs=row.inputs).to_end(attendance, place)
+            return _prepare(aeon, row).to_end(attendance, place)
 
     def _open(self, row: Row, *more: str) -> Aeon:
         with self._opening:  # Hydra composes one configuration at a time

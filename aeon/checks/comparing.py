@@ -136,7 +136,10 @@ def _make_starts_with(settings: ComparingCheck) -> Condition:
 def _make_regex(settings: ComparingCheck) -> Condition:
     pattern = _read_text(settings.value)
     # Matched in bounded time, whatever the pattern.
-    validator = _compile({"type": "string", "pattern": pattern})
+    try:
+        validator = compile_schema({"type": "string", "pattern": pattern}, "value")
+    except SchemaFileError:
+        raise ValueError(f"{pattern!r} is no regular expression") from None
     return Condition(
         f"match the regular expression {pattern}",
         lambda answer: Match(validator.is_valid(answer)),

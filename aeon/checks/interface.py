@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from aeon.domain.checks import CheckOutcome, RubricCheck
-from aeon.domain.plan import Plan
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
 from aeon.domain.values import Value
 
@@ -49,11 +49,18 @@ class AnswerChecks(Protocol):
     def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:
         """Run all checks on an answer, or give what they found before."""
 
+    def run_on_sample(self, plan: Plan, step: PlanStep) -> tuple[CheckOutcome, ...]:
+        """Run the checks that look at a step on one of several answers to it."""
+
 
 class _NoChecks:
     rubrics: Mapping[str, RubricCheck] = {}
 
     def run(self, plan: Plan, answer: str, site: CallSite) -> tuple[CheckOutcome, ...]:  # noqa: ARG002
+        """Find nothing."""
+        return ()
+
+    def run_on_sample(self, plan: Plan, step: PlanStep) -> tuple[CheckOutcome, ...]:  # noqa: ARG002
         """Find nothing."""
         return ()
 

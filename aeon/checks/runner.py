@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from aeon.checks.interface import CheckBroken, CheckContext, CheckResult
 from aeon.checks.selection import Check, CheckAccess, CheckSet
 from aeon.domain.checks import CheckOutcome, CommandCheck, RubricCheck, is_negated
-from aeon.domain.graph import by_id, current_outputs
+from aeon.domain.graph import by_id, current_outputs, final_steps
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.request import CallSite, at_site
+from aeon.domain.request import CallSite, at_site, current_site
 from aeon.store.models import CallPath, StoreRequest
 from aeon.store.session import Session
 from aeon.tools.invoke import cut_text
@@ -54,14 +54,35 @@ class RunChecks:
         """Run all checks on an answer, side by side, or give what they found before; a check of a
         step waits until that step is complete. Raises StoreMiss, StoreFailed and StopRequested."""
         subjects = tuple(self._find_subjects(plan, answer))
+        outcomes = self._run_all(subjects, plan, site)
+        self._before |= {subject.check.name: subject.text for subject in subjects}
+        return outcomes
+
+    def run_on_sample(self, plan: Plan, step: PlanStep) -> tuple[CheckOutcome, ...]:
+        """Run the checks that look at a step on one of the answers to it; those of the answer, too,
+        where the plan ends with this step alone."""
+        text = step.step_output or ""
+        is_final = [final.step_id for final in final_steps(plan)] == [step.step_id]
+        steps = by_id(plan.steps)
+        subjects = []
+        for check in self.of.checks:
+            if check.step_id is None:
+                subjects += [_Subject(check, text)] if is_final else []
+                continue
+            looked_at = _follow(steps, check.step_id)
+            if looked_at is not None and looked_at.step_id == step.step_id:
+                subjects.append(_Subject(check, text, step.step_id))
+        return self._run_all(subjects, plan, current_site())
+
+    def _run_all(
+        self, subjects: Sequence[_Subject], plan: Plan, site: CallSite
+    ) -> tuple[CheckOutcome, ...]:
         outputs = current_outputs(plan.steps)
         works = [
             partial(self._answer, subject, self._describe_run(subject, outputs, site), site)
             for subject in subjects
         ]
-        outcomes = tuple(_run_side_by_side(works))
-        self._before |= {subject.check.name: subject.text for subject in subjects}
-        return outcomes
+        return tuple(_run_side_by_side(works))
 
     def _find_subjects(self, plan: Plan, answer: str) -> Iterator[_Subject]:
         steps = by_id(plan.steps)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import pydantic
 
 from aeon.checks.calling import call_function, call_tool, load_function, require_tool
 from aeon.checks.command import require_command, run_command
@@ -21,6 +24,8 @@ from aeon.domain.checks import (
     is_negated,
 )
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import Value
+from aeon.files.explain import explain
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
@@ -149,6 +154,22 @@ class CheckMaker:
             )
         require_tool(key, settings, self.registry)
         return lambda answer, _context, access: call_tool(access.invoker, settings, answer)
+
+
+class _OuterChecks(Value):
+    checks: dict[str, OuterCheck]
+
+
+def read_outer_checks(given: Mapping[str, Any]) -> dict[str, OuterCheck]:
+    """The checks of a row of a dataset. Raises ValueError that names the first mistake."""
+    if not given:
+        return {}
+    document = {"checks": given}
+    try:
+        return _OuterChecks.model_validate(document).checks
+    except pydantic.ValidationError as error:
+        mistake = next(explain(error, document, _OuterChecks))
+        raise ValueError(mistake.sentence()) from None
 
 
 def _make_comparison(key: str, settings: ComparingCheck) -> Work:

@@ -69,13 +69,14 @@ class BatchColumns(Value):
     overrides: str = "overrides"
     target: str = "target"
     metadata: str = "metadata"
+    checks: str = "checks"
     inputs: dict[str, str] = Field(default_factory=dict)
 
     def named(self) -> set[str]:
         """The columns that a person named."""
         own = {
             getattr(self, name)
-            for name in ("id", "task", "overrides", "target", "metadata")
+            for name in ("id", "task", "overrides", "target", "metadata", "checks")
             if getattr(self, name) != name
         }
         return own | set(self.inputs.values())

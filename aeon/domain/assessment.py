@@ -138,6 +138,17 @@ class ConvergenceSettings(ConvergenceThresholds):
                 )
         return criteria
 
+    @field_validator("checks")
+    @classmethod
+    def _usable_names(cls, checks: dict[str, CheckSettings]) -> dict[str, CheckSettings]:
+        for name in checks:
+            if not name.strip() or is_own_code(name):
+                raise ValueError(
+                    f"check {name!r} has the name of a reason code of Aeon's own, or none: "
+                    "choose another"
+                )
+        return checks
+
 
 class EvaluationSettings(Value):
     """`evaluation`: what is asked of the judge; None: as the mode has it, which is on in `auto`."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from aeon.domain.values import StartsCode, Value
 
@@ -106,6 +107,11 @@ class CommandCheck(CheckBase):
     timeout_seconds: float = Field(default=60, gt=0, le=86_400)
     max_output_characters: int = Field(default=4_000, ge=200)
 
+    @field_validator("value", "files", mode="before")
+    @classmethod
+    def _from_one_word(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
 
 class ToolCheck(CheckBase):
     """Calls the registered tool `value` with the answer as its argument `argument`, and reads what it
@@ -117,9 +123,48 @@ class ToolCheck(CheckBase):
     threshold: float | None = None
 
 
+def _list_types(*models: type[CheckBase]) -> list[str]:
+    return [name for model in models for name in get_args(model.model_fields["type"].annotation)]
+
+
+_STARTING_NOTHING = _list_types(ComparingCheck, RubricCheck)
+_STARTING_CODE = _list_types(PythonCheck, CommandCheck, ToolCheck)
+
+
+def _require_type(given: Any, known: Sequence[str]) -> Any:
+    if isinstance(given, CheckBase) or not isinstance(given, dict):
+        return given
+    kind = given.get("type")
+    if kind in known:
+        return given
+    if kind is None:
+        raise ValueError("a check needs a `type`, such as contains")
+    if kind in _STARTING_CODE:
+        raise ValueError(
+            f"a check of type {kind} starts code: put it into the configuration, as "
+            "convergence.checks.NAME, and name it here by {}"
+        )
+    near = get_close_matches(str(kind), known, n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    plain = [name for name in known if not name.startswith("not-")]
+    raise ValueError(
+        f"there is no type {str(kind)!r} of check; {meant}there are {', '.join(plain)}, and not- "
+        "before each"
+    )
+
+
+def _require_any_type(given: Any) -> Any:
+    return _require_type(given, [*_STARTING_NOTHING, *_STARTING_CODE])
+
+
+def _require_outer_type(given: Any) -> Any:
+    return given if given == {} else _require_type(given, _STARTING_NOTHING)
+
+
 CheckSettings = Annotated[
     ComparingCheck | RubricCheck | PythonCheck | CommandCheck | ToolCheck,
     Field(discriminator="type"),
+    BeforeValidator(_require_any_type),
 ]
 """`convergence.checks.NAME`."""
 
@@ -133,7 +178,10 @@ class NamedCheck(Value):
     """`{}` in a plan file or a row of a dataset: the configured check of this name."""
 
 
-OuterCheck = Annotated[ComparingCheck | RubricCheck, Field(discriminator="type")] | NamedCheck
+OuterCheck = Annotated[
+    Annotated[ComparingCheck | RubricCheck, Field(discriminator="type")] | NamedCheck,
+    BeforeValidator(_require_outer_type),
+]
 """A check of a plan file or a row of a dataset: one that starts nothing, or the name of a configured
 one."""
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from aeon.batch.dataset import Arm, Dataset, Row, digest
 from aeon.batch.summary import Line
@@ -56,7 +57,10 @@ def _measure_row(
 
 def digest_row(row: Row) -> str:
     """A digest of what a row asks for and expects."""
-    return digest(json.dumps([row.task, sorted(row.inputs.items()), row.target])).hex()
+    asked: list[Any] = [row.task, sorted(row.inputs.items()), row.target]
+    if row.checks:
+        asked.append({name: one.model_dump(mode="json") for name, one in row.checks.items()})
+    return digest(json.dumps(asked)).hex()
 
 
 def _grade_line(arm: str, repeat: int, row: Row, line: Line | None) -> GradedAnswer:

@@ -22,7 +22,7 @@ from aeon.execution.threads import Workers, as_done
 from aeon.schema.equality import canonical, is_same
 
 Announce = Callable[[CallSite, str], None]
-Check = Callable[[Plan, str, CallSite], Sequence[CheckOutcome]]
+CheckSample = Callable[[Plan, PlanStep], Sequence[CheckOutcome]]
 _CYCLES_OF_A_COMPARISON = 2  # both orders
 _SHOWN = {"name", "passed", "feedback"}
 
@@ -65,7 +65,7 @@ class Sampler:
         settings: ExecutionSettings,
         *,
         comparer: Comparer | None = None,
-        check: Check | None = None,
+        check: CheckSample | None = None,
     ) -> None:
         self._settings = settings
         self._comparer = comparer
@@ -137,7 +137,7 @@ class Sampler:
                 announce(site, call)
             with at_site(site):
                 worked = ask()
-                sample = Sample(site.sample, worked, self._run_checks(worked, plan, site))
+                sample = Sample(site.sample, worked, self._run_checks(worked, plan))
             if self._is_found(sample):
                 is_found.set()
             return sample
@@ -154,10 +154,10 @@ class Sampler:
         workers.close()
         return sorted(drawn, key=lambda sample: sample.number), failure
 
-    def _run_checks(self, worked: Worked, plan: Plan, site: CallSite) -> tuple[CheckOutcome, ...]:
+    def _run_checks(self, worked: Worked, plan: Plan) -> tuple[CheckOutcome, ...]:
         if self._check is None or worked.step.status != "complete":
             return ()
-        return tuple(self._check(plan, worked.result.step_output or "", site))
+        return tuple(self._check(plan, worked.step))
 
     def _is_found(self, sample: Sample) -> bool:
         return (

@@ -189,6 +189,7 @@ class Loop:
         this.complete = True
         if not find_pending_steps(plan):
             if any(step.status != "complete" for step in plan.steps):
+                self._evaluation.check(this)
                 return "step_failed"
             return self._check_answer(this)
         if not self._run.affordable():

@@ -8,7 +8,7 @@ from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import ServerFailed
 from aeon.domain.history import Outcome, StepResult
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.request import CallSite, LLMRequest
+from aeon.domain.request import LLMRequest
 from aeon.execution.outcome import Worked
 from aeon.execution.samples import Sample, choose_by_checks, choose_by_vote
 from aeon.execution.settings import ExecutionSettings
@@ -103,8 +103,8 @@ def test_where_all_fail_the_run_fails_as_with_one() -> None:
 def test_nothing_more_is_asked_once_the_checks_pass() -> None:
     model = ScriptedModel(direct=numbered)
 
-    def check(_: Plan, answer: str, __: CallSite) -> list[CheckOutcome]:
-        return [found("is_second", passed=answer == "answer 1")]
+    def check(_: Plan, step: PlanStep) -> list[CheckOutcome]:
+        return [found("is_second", passed=step.step_output == "answer 1")]
 
     outcome = single(model, samples=8, select="check", max_parallel=1, check=check)
     assert outcome.answer == "answer 1"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from aeon.domain import events
+from aeon.domain.errors import Truncated
 from aeon.domain.history import Outcome
+from aeon.domain.request import LLMRequest
+from aeon.execution.settings import ExecutionSettings
 from tests.checks.builders import run_checks
 from tests.kernel.build import run
 from tests.support.scripted_model import (
@@ -135,3 +138,24 @@ def test_a_rubric_is_a_criterion_of_the_judges():
     assert found.convergence.reason_codes == ("kind",)
     assert [(check.name, check.passed) for check in found.checks] == [("kind", False)]
     assert checked(model, {"kind": {**rubric, "required": False}}, ttl=8).converged
+
+
+def test_checks_look_at_what_a_failed_step_has_left():
+    broken = ScriptedModel(plan=plan("a", "b"), step=[clear("Berlin"), Truncated("cut off")])
+    outcome = checked(broken, BERLIN, mode="core", base_ttl=25)
+    assert outcome.termination_reason == "step_failed"
+    assert [check.passed for check in outcome.checks] == [True]
+
+
+def test_of_several_samples_the_first_that_passes_the_checks_is_taken():
+    def answer(request: LLMRequest) -> dict[str, Any]:
+        return {"working": None, "answer": ("Paris", "Berlin", "Rome")[request.sample]}
+
+    checks = run_checks(BERLIN)
+    settings = ExecutionSettings(samples=3, select="check", max_parallel=1)
+    model = ScriptedModel(direct=answer)
+    more = {"execution": settings, "check": checks.run_on_sample, "checks": checks}
+    outcome = run(model, mode="single", base_ttl=25, **more)
+    assert outcome.termination_reason == "completed"
+    assert outcome.answer == "Berlin"
+    assert len(model.requests) == 2
