@@ -184,6 +184,11 @@ def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> No
             f"mode=single asks for the answer in one call, and plan_file={settings.plan_file} is a plan",
             hint="Leave plan_file out, or take mode=core or mode=adaptive.",
         )
+    if settings.answer.baseline:
+        raise ConfigError(
+            "answer.baseline=true compares a run with one direct call, and mode=single is that call",
+            hint="Leave it out, or take another mode.",
+        )
     if names := registry.names():
         raise ConfigError(
             f"mode=single asks for the answer in one call, without tools, and there are tools: {', '.join(names[:8])}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from time import perf_counter
 
 from aeon.app import wiring
 from aeon.app.attendance import Attendance
+from aeon.app.baseline import find_free_folder, make_direct_process, report_baseline
 from aeon.app.components import offer_memory
 from aeon.app.parent import has_ended_well
 from aeon.app.record import Identity, make_origin, make_result
@@ -21,7 +22,7 @@ from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan
-from aeon.domain.result import RunResult, Timings
+from aeon.domain.result import BaselineReport, RunResult, Timings
 from aeon.execution.event_stream import EventStream
 from aeon.files.secret_forms import mask
 from aeon.files.text import IN_RUN, create_like_folder
@@ -122,10 +123,26 @@ class Run(Identity):
             seconds_by_phase=dict(self._ledger.seconds_by_phase),
         )
         result = make_result(self, outcome, self._ledger, session, timings, place.of_multirun)
+        if self._settings.answer.baseline and result.exit_status in (0, 3):
+            baseline = self.measure_baseline(result, attendance, place.directory)
+            result = result.model_copy(update={"baseline": baseline})
         if place.directory is not None:
             artefacts.write(result, place.directory)
             self._write_report(place.directory, result, attendance.warn)
         return result
+
+    def measure_baseline(
+        self, result: RunResult, attendance: Attendance, directory: Path | None
+    ) -> BaselineReport:
+        """Make one direct call to the run's task, in a folder of its own below `directory`, and have
+        the answer of `result` compared with its answer. Raises ArtefactError and StoreFailed."""
+        shared = make_direct_process(self.shared)
+        work = replace(self.work, plan=None, rival=result.answer)
+        folder = find_free_folder(directory) if directory else None
+        direct = Run(shared, work).to_end(
+            Attendance(control=attendance.control, warn=attendance.warn), RunPlace(directory=folder)
+        )
+        return report_baseline(result, direct, folder)
 
     def _write_report(
         self, directory: Path, result: RunResult, warn: Callable[[str], None]

@@ -14,7 +14,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpirationResponse
+from aeon.domain.assessment import (
+    SCORE_CODES,
+    ComparedWithEarlier,
+    ConvergenceScores,
+    TTLExpirationResponse,
+)
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion, StepState
@@ -159,6 +164,22 @@ class Overrun(Value):
     used: float
 
 
+class BaselineReport(Value):
+    """One direct call to the task by the worker of a run. `outcome` says how the run's answer
+    compares with its `answer`, `times` how many times its tokens the run took (None where one of
+    them is not known). Tokens and cost, which are no part of the run's, are those of the direct call
+    alone; `folder` is its own in the run's directory."""
+
+    outcome: ComparedWithEarlier
+    explanations: tuple[str, ...] = ()
+    answer: str
+    checks: tuple[CheckOutcome, ...] = ()
+    tokens: int
+    cost: float | None = None
+    times: float | None = None
+    folder: str | None = None
+
+
 class RunResult(Value):
     """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores`
     are those of the latest pass that a model assessed, `assessed_pass`; `reason_codes` and
@@ -167,7 +188,8 @@ class RunResult(Value):
     since a model's answer could not be used, `unusable_calls` the names of all calls with such
     answers: resumed, a run that did not end well asks for these again; `overrun` is None unless the
     cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also judged
-    it. `checks` are what the checks found on this answer."""
+    it. `checks` are what the checks found on this answer. `baseline` is None where no
+    direct call was made for comparison."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str
@@ -198,6 +220,7 @@ class RunResult(Value):
     unusable_steps: tuple[str, ...] = ()
     unusable_calls: tuple[str, ...] = ()
     self_judged: bool = False
+    baseline: BaselineReport | None = None
     timings: Timings
     versions: dict[str, str]
     provider: ProviderReport

@@ -53,11 +53,13 @@ class AnswerSettings(Value):
     `schema_file`, written `answer.schema`, holds; filled in when the settings are validated. With
     `judge`, an answer of a mode without assessments is assessed once. `source`, written
     `answer.from`, is the pass that the answer is from; None: the best where checks or a gate judge
-    it, else the latest."""
+    it, else the latest. With `baseline`, one direct call is made at the end, and the answer
+    compared with its answer."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     schema_file: Path | None = Field(default=None, alias="schema")
     json_schema: dict[str, Any] | None = None
     judge: OfRow[bool] = False
+    baseline: OfRow[bool] = False
     source: OfRow[Literal["latest", "best"] | None] = Field(default=None, alias="from")

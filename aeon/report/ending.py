@@ -15,7 +15,7 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
-from aeon.domain.result import RunResult, Saved, UsageReport
+from aeon.domain.result import BaselineReport, RunResult, Saved, UsageReport
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.partial import PartialResult
 from aeon.report.words import (
@@ -49,6 +49,7 @@ _REASONS = {
     "stalled": "no step was ready and nothing changed",
     "plateau": "the last passes gained nothing",
 }
+_COMPARED = {"better": "better than", "as_good": "as good as", "worse": "worse than"}
 _CAPS = {
     "max_tokens": "{} tokens",
     "max_cost": "{} on cost",
@@ -93,7 +94,17 @@ def headline(result: RunResult) -> str:
     clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.self_judged:
         clauses.append("judged by the model that did the work")
+    if result.baseline:
+        clauses.append(describe_baseline(result.baseline))
     return f"{'; '.join(clauses)}."
+
+
+def describe_baseline(baseline: BaselineReport) -> str:
+    """How the answer compares with that of one direct call, and at what price."""
+    if baseline.outcome == "unknown":
+        return "could not be compared with one direct call"
+    price = f", at {baseline.times:.3g} times the tokens" if baseline.times else ""
+    return f"{_COMPARED[baseline.outcome]} one direct call{price}"
 
 
 def verdict(result: RunResult) -> str:

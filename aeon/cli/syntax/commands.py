@@ -157,6 +157,22 @@ def declare_inspect(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.inspect:inspect"
 
 
+def declare_baseline(parser: CommandParser) -> None:
+    """Compare a run's answer with one direct call.
+
+    The task is put to the run's worker once more, without a plan or a review, and the run's grader
+    compares the two answers, in both orders, without being told which is which. Three calls. The
+    result and the page of the run then say which answer is better, and at how many times the
+    tokens; answer.baseline=true does the same at the end of a run.
+
+      aeon baseline outputs/2026-07-01/09-30-00
+      aeon baseline outputs/2026-07-01/09-30-00 roles.grader.model=NAME
+    """
+    parser.add("RUN", "a run's directory", type=Path)
+    parser.add_overrides(and_bare_words=False)
+    parser.function = "aeon.cli.commands.baseline:baseline"
+
+
 def declare_runs(parser: CommandParser) -> None:
     """List the runs under a folder, newest first.
 
@@ -422,6 +438,7 @@ COMMANDS: dict[str, Declare] = {
     "doctor": declare_doctor,
     "verify": declare_verify,
     "inspect": declare_inspect,
+    "baseline": declare_baseline,
     "runs": declare_runs,
     "runs prune": declare_prune,
     "compare": declare_compare,

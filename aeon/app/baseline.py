@@ -1,0 +1,79 @@
+"""One direct call to the task of a run, to hold the run's answer against."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from aeon.app.process import Process
+from aeon.config.settings import Settings
+from aeon.domain.errors import ConfigError
+from aeon.domain.result import BaselineReport, RunResult
+from aeon.execution.settings import ExecutionSettings
+from aeon.memory.settings import MemorySettings
+from aeon.tools.registry import ToolRegistry
+
+FOLDER = "baseline"
+"""The folder of the direct call, in the run's directory; with a number where there is one already."""
+_DIRECT_CYCLES = 3  # the call, and a comparison in both orders
+
+
+def make_direct_process(shared: Process) -> Process:
+    """What a run shares, for one direct call by its worker and a comparison by its grader."""
+    settings = shared.settings
+    execution = ExecutionSettings(max_parallel=settings.execution.max_parallel)
+    memory = MemorySettings(
+        entries=settings.memory.entries, max_characters=settings.memory.max_characters
+    )
+    changes = {
+        "mode": settings.mode.model_copy(update={"kind": "single"}),
+        "ttl": settings.ttl.model_copy(update={"base": _DIRECT_CYCLES}),
+        "limits": settings.limits.model_copy(update={"max_passes": None}),
+        "answer": settings.answer.model_copy(update={"baseline": False, "judge": False}),
+        "execution": execution,
+        "memory": memory,
+        "plan_file": None,
+    }
+    job = replace(
+        shared.job,
+        chosen=shared.job.chosen.model_copy(update=changes),
+        settings=settings.model_copy(update=changes),
+    )
+    return replace(shared, job=job, parent=None, registry=ToolRegistry(), workflow=None)
+
+
+def find_free_folder(directory: Path) -> Path:
+    """The first folder for a direct call that is not there yet."""
+    folder = directory / FOLDER
+    number = 2
+    while folder.exists():
+        folder = directory / f"{FOLDER}-{number}"
+        number += 1
+    return folder
+
+
+def report_baseline(result: RunResult, direct: RunResult, place: Path | None) -> BaselineReport:
+    """How the answer of a run compares with that of one direct call, and what each took."""
+    results = direct.history.passes[-1].evaluation_results
+    compared = results.comparison
+    spent = direct.usage.by_call.get("direct")
+    tokens = spent.total_tokens if spent else 0
+    run_tokens = result.usage.total.total_tokens
+    return BaselineReport(
+        outcome=compared.outcome if compared else "unknown",
+        explanations=compared.explanations if compared else (),
+        answer=direct.answer,
+        checks=direct.checks,
+        tokens=tokens,
+        cost=spent.cost if spent else None,
+        times=run_tokens / tokens if tokens and run_tokens else None,
+        folder=place.name if place else None,
+    )
+
+
+def require_answer(result: RunResult, settings: Settings) -> None:
+    """Raise ConfigError for a run that has nothing to compare with a direct call."""
+    if not result.answer.strip():
+        raise ConfigError("this run has no answer to compare", hint="Run it to its end first.")
+    if settings.mode.kind == "single":
+        raise ConfigError("this run is one direct call itself: there is nothing to compare it with")
