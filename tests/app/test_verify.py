@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.app.verify import TASKS
+from aeon.app.trials.verify import TASKS
 
 SUM, RIVERS, LIST, JSON, TABLE = TASKS
 CAPITALS = '{"Japan": "Tokyo", "France": "Paris"}'

@@ -6,11 +6,11 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 
-from aeon.app import doctor as examination
 from aeon.app import process, rehearsal
-from aeon.app.doctor import RoleCheck
 from aeon.app.job import resolve_job
-from aeon.app.verify import LEGEND, MODES, TASKS, Verified, run_tasks
+from aeon.app.trials import doctor as examination
+from aeon.app.trials.doctor import RoleCheck
+from aeon.app.trials.verify import LEGEND, MODES, TASKS, Verified, run_tasks
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.progress.view import SCORES
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED

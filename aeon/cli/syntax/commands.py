@@ -170,7 +170,7 @@ def declare_baseline(parser: CommandParser) -> None:
     """
     parser.add("RUN", "a run's directory", type=Path)
     parser.add_overrides(and_bare_words=False)
-    parser.function = "aeon.cli.commands.baseline:baseline"
+    parser.function = "aeon.cli.commands.compare:baseline"
 
 
 def declare_runs(parser: CommandParser) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aeon.app.verify import TASKS
+from aeon.app.trials.verify import TASKS
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
 from tests.support.fences import texts_in
