@@ -53,8 +53,9 @@ def require_command(key: str, settings: CommandCheck) -> None:
     names = [path.name for path in settings.files]
     reserved = {settings.file, CONTEXT_FILE}
     for number, path in enumerate(settings.files):
-        if not path.expanduser().exists():
-            raise ConfigError(f"{key}: files: {path} does not exist")
+        if not path.expanduser().is_file():
+            what = "is a folder: name its files" if path.expanduser().is_dir() else "does not exist"
+            raise ConfigError(f"{key}: files: {path} {what}")
         if path.name in reserved or path.name in names[:number]:
             raise ConfigError(f"{key}: files: two files would have the name {path.name}")
 
@@ -104,11 +105,8 @@ def _fill_folder(folder: Path, settings: CommandCheck, answer: str, context: Che
     for path in settings.files:
         source = path.expanduser()
         target = folder / path.name
-        if source.is_dir():
-            shutil.copytree(source, target)
-        else:
-            target.write_bytes(read_named(source))
-            target.chmod(source.stat().st_mode & 0o777 | 0o600)
+        target.write_bytes(read_named(source))
+        target.chmod(source.stat().st_mode & 0o777 | 0o600)
     text = find_code(answer) if settings.extract == "code" else answer
     (folder / settings.file).write_text(text, encoding="utf-8", errors="replace")
     (folder / CONTEXT_FILE).write_text(context.model_dump_json(indent=1), encoding="utf-8")

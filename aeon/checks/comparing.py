@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from aeon.checks.interface import CheckBroken, CheckResult
@@ -194,7 +195,8 @@ def _make_levenshtein(settings: ComparingCheck) -> Condition:
     most = DEFAULT_EDITS if settings.threshold is None else int(settings.threshold)
 
     def compare_edits(answer: str) -> Match:
-        if (2 * most + 1) * len(answer) > _MOST_CELLS and abs(len(answer) - len(text)) <= most:
+        width = min(2 * most + 1, len(text))
+        if width * len(answer) > _MOST_CELLS and abs(len(answer) - len(text)) <= most:
             raise CheckBroken("the answer is too long to count so many edits")
         edits = count_edits(answer, text, most)
         return Match(edits <= most, found="" if edits > most else f"{edits} edits apart.")
@@ -225,13 +227,15 @@ def count_edits(one: str, other: str, most: int) -> int:
 def _make_similar_number(settings: ComparingCheck) -> Condition:
     value = _read_number(settings.value)
     most = settings.threshold or 0.0
+    expected = Decimal(str(value))
+    allowed = Decimal(str(most))
 
     def compare_number(answer: str) -> Match:
         numbers = _NUMBER.findall(answer)
         if not numbers:
             return Match(False, found="There is no number in it.")
-        last = float(numbers[-1].replace(",", ""))
-        holds = math.isclose(last, value, rel_tol=1e-9, abs_tol=most)
+        last = Decimal(numbers[-1].replace(",", ""))
+        holds = abs(last - expected) <= allowed
         return Match(holds, found=f"It ends with {numbers[-1]}.")
 
     within = f", or at most {most:g} away from it" if most else ""
