@@ -1,0 +1,175 @@
+"""Checks in configured runs: tried before the first call, stored, run once, named by plan files and rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon import Aeon
+from aeon.domain.checks import NamedCheck
+from aeon.domain.errors import ConfigError
+from aeon.domain.result import RunResult
+from tests.support.scripted_model import ScriptedModel, clear
+
+COUNTER = """
+from pathlib import Path
+
+
+def look(answer, context):
+    log = Path(__file__).with_name("log")
+    log.write_text(log.read_text() + "x" if log.exists() else "x")
+    return "" if "milk" in answer else f"no milk for {context.task}"
+"""
+
+
+class Counted:
+    """A check that counts how often it is run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = f"counting_{folder.name.replace('-', '_')}"
+        self._log = folder / "log"
+        (folder / f"{self.name}.py").write_text(COUNTER, encoding="utf-8")
+
+    @property
+    def override(self) -> str:
+        return f"convergence.checks.milk={{type: python, value: '{self.name}:look'}}"
+
+    @property
+    def count(self) -> int:
+        return len(self._log.read_text()) if self._log.exists() else 0
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    return Counted(tmp_path)
+
+
+def carry_out(model: ScriptedModel, *overrides: str, **more: Any) -> RunResult:
+    with Aeon.from_config(list(overrides), adapter=model, environ={}) as aeon:
+        return aeon.run("make tea", **more)
+
+
+def test_what_checks_found_is_in_the_result(counted: Counted) -> None:
+    result = carry_out(ScriptedModel(), counted.override, "limits.max_passes=1")
+    (found,) = result.checks
+    assert (found.name, found.passed, found.feedback) == ("milk", False, "no milk for make tea")
+    assert result.reason_codes == ("milk",)
+    assert not result.converged
+
+
+def test_a_resumed_run_and_a_replay_run_no_check_again(counted: Counted, tmp_path: Path) -> None:
+    model = ScriptedModel()
+    run = tmp_path / "run"
+    first = carry_out(model, counted.override, "limits.max_passes=1", directory=run)
+    assert counted.count == 1
+    with Aeon.from_config([f"resume={run}", "trust=true"], adapter=model, environ={}) as aeon:
+        again = aeon.run(directory=tmp_path / "again")
+    replay = ["store.mode=replay", f"store.path={run}", "trust=true"]
+    with Aeon.from_config(replay, environ={}) as aeon:
+        replayed = aeon.run()
+    assert counted.count == 1
+    assert first.checks == again.checks == replayed.checks
+
+
+def test_a_replay_needs_no_module(counted: Counted, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    first = carry_out(ScriptedModel(), counted.override, "limits.max_passes=1", directory=run)
+    (tmp_path / f"{counted.name}.py").unlink()
+    sys.modules.pop(counted.name)
+    with Aeon.from_config(
+        ["store.mode=replay", f"store.path={run}", "trust=true"], environ={}
+    ) as aeon:
+        assert aeon.run().checks == first.checks
+
+
+def test_a_check_with_other_settings_is_run_again(counted: Counted, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    model = ScriptedModel()
+    carry_out(model, counted.override, "limits.max_passes=1", directory=run)
+    overrides = [f"resume={run}", "trust=true", "convergence.checks.milk.required=false"]
+    with Aeon.from_config(overrides, adapter=model, environ={}) as aeon:
+        assert aeon.run(directory=tmp_path / "again").converged
+    assert counted.count == 2
+
+
+@pytest.mark.parametrize(
+    ("check", "problem"),
+    [
+        ("{type: python, value: 'no_such_module:look'}", "No module named 'no_such_module'"),
+        ("{type: regex, value: '('}", "is no regular expression"),
+        ("{type: command, value: [no-such-program]}", "there is no program 'no-such-program'"),
+        ("{type: tool, value: no_such_tool}", "'no_such_tool' not found"),
+        ("{type: contain, value: x}", "did you mean contains"),
+        ("{type: equals, value: x, files: [y]}", "unknown key"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_the_first_call(check: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as refused:
+        Aeon.from_config([f"convergence.checks.mine={check}"], environ={})
+    assert "convergence.checks.mine" in refused.value.message
+
+
+def test_a_rubric_needs_a_judge() -> None:
+    rubric = "convergence.checks.kind={type: llm-rubric, value: It is kind.}"
+    with pytest.raises(ConfigError, match="asks the judge, and this mode has none"):
+        Aeon.from_config(["mode=core", rubric], environ={})
+    Aeon.from_config(["mode=single", "answer.judge=true", rubric], environ={}).close()
+
+
+@pytest.mark.parametrize("name", ["complete", "blocking_issue", "hallucination_detected"])
+def test_a_check_has_no_reason_code_of_aeons_own(name: str) -> None:
+    with pytest.raises(ConfigError, match="a reason code of Aeon's own"):
+        Aeon.from_config([f"convergence.checks.{name}={{type: is-json}}"], environ={})
+
+
+def plan_file(folder: Path, checks: dict[str, Any]) -> Path:
+    steps = [
+        {"id": "draft", "description": "Draft it.", "agent": "llm", "checks": checks},
+        {"id": "final", "description": "Write it.", "agent": "llm", "depends_on": ["draft"]},
+    ]
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"goal": "tea", "steps": steps}), encoding="utf-8")
+    return path
+
+
+def test_a_steps_checks_look_at_its_output_and_may_be_configured_ones(
+    counted: Counted, tmp_path: Path
+) -> None:
+    plan = plan_file(tmp_path, {"milk": {}, "hot": {"type": "contains", "value": "hot"}})
+    model = ScriptedModel(step=[clear("hot milk"), clear("done")])
+    result = carry_out(model, counted.override, f"plan_file={plan}", "mode=core")
+    assert result.termination_reason == "completed"
+    assert [(one.name, one.step_id, one.passed) for one in result.checks] == [
+        ("draft.milk", "draft", True),
+        ("draft.hot", "draft", True),
+    ]
+
+
+def test_a_step_that_names_no_configured_check_is_refused(tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"milk": {}})
+    with pytest.raises(ConfigError, match=r"step draft: checks\.milk: no check of this name"):
+        Aeon.from_config([f"plan_file={plan}"], environ={})
+
+
+def test_a_row_has_its_own_checks_in_place_of_the_configured_ones(counted: Counted) -> None:
+    overrides = [
+        "mode=single",
+        counted.override,
+        "convergence.checks.never={type: equals, value: no}",
+    ]
+    model = ScriptedModel(direct={"working": None, "answer": "milk"})
+    with Aeon.from_config(overrides, adapter=model, environ={}) as aeon:
+        run = aeon.prepared_run("make tea", checks={"milk": NamedCheck()}, row={"id": "r"})
+        result = run.to_end(_unattended())
+    assert [(one.name, one.passed) for one in result.checks] == [("milk", True)]
+
+
+def _unattended() -> Any:
+    from aeon.app.attendance import Attendance
+
+    return Attendance()
