@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pydantic
@@ -26,6 +29,7 @@ from aeon.domain.checks import (
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Value
 from aeon.files.explain import explain
+from aeon.files.pinned import read_named
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
@@ -46,12 +50,14 @@ Work = Callable[[str, CheckContext, CheckAccess], CheckResult]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check made ready. `step_id`: it looks at the output of that step, not at the answer."""
+    """A check made ready. `step_id`: it looks at the output of that step, not at the answer. `code`
+    is a digest of what it calls, empty in a replay, and for a check that calls nothing."""
 
     name: str
     settings: CheckSettings
     work: Work
     step_id: str | None = None
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +140,12 @@ class CheckMaker:
                 f"{key}: type {settings.type}: the judge is asked about the answer alone",
                 hint=f"Put it under {KEY}, or under `convergence.criteria`.",
             )
-        work = _refuse if self.is_replay else self._make_work(key, settings)
-        return Check(name, settings, work, step_id)
+        if self.is_replay:
+            return Check(name, settings, _refuse, step_id)
+        if not isinstance(settings, ComparingCheck) and not settings.value:
+            raise ConfigError(f"{key}: type {settings.type}: needs a value")
+        work = self._make_work(key, settings)
+        return Check(name, settings, work, step_id, digest_code(settings))
 
     def _make_work(
         self, key: str, settings: ComparingCheck | PythonCheck | CommandCheck | ToolCheck
@@ -154,6 +164,21 @@ class CheckMaker:
             )
         require_tool(key, settings, self.registry)
         return lambda answer, _context, access: call_tool(access.invoker, settings, answer)
+
+
+def digest_code(settings: CheckSettings) -> str:
+    """A digest of what a check calls: of its name, and of the files that say what it does; empty for
+    one that calls nothing."""
+    if isinstance(settings, ComparingCheck | RubricCheck):
+        return ""
+    parts = [repr(settings.value).encode()]
+    if isinstance(settings, CommandCheck):
+        parts += [read_named(path.expanduser()) for path in settings.files]
+    if isinstance(settings, PythonCheck):
+        module = sys.modules.get(settings.value.partition(":")[0])
+        source = getattr(module, "__file__", None)
+        parts += [read_named(Path(source))] if source else []
+    return sha256(b"\0".join(parts)).hexdigest()
 
 
 class _OuterChecks(Value):

@@ -3,7 +3,7 @@ starts code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,20 +27,46 @@ _ANY_NAME = "NAME"  # stands for the names that a person chooses, in a mapping
 
 def mark_at(key: str) -> FromOthers:
     """Whether the settings field at a key may come from others."""
+    return _mark_in(key.split("."), {})
+
+
+def _mark_in(names: Sequence[str], recorded: Mapping[str, Any]) -> FromOthers:
+    """The mark of the field at these names; of several types of one thing that of the `recorded`
+    type."""
     from aeon.config.settings import Settings  # slow to load, and few overrides need it
 
-    names = key.split(".")
     if names[0] in _NO_SETTINGS:
         return _NO_SETTINGS[names[0]]
     models: list[type[BaseModel]] = [Settings]
     mark = _HELD
+    given: Any = recorded
+    is_chosen = False  # by a person, as the next name is below a mapping
     for name in names:
+        given = given.get(name) if isinstance(given, Mapping) else None
+        if is_chosen:
+            is_chosen = False
+            models = _select_models(models, given)
+            continue
         fields = [field for model in models for field in _fields_named(model, name)]
         # Several kinds of one group may have a key; where they differ, it is held back.
         marks = {_mark_of(field, mark) for field in fields} or {mark}
         mark = marks.pop() if len(marks) == 1 else _HELD
-        models = [model for field in fields for model, _ in models_in(field.annotation)]
+        found = [each for field in fields for each in models_in(field.annotation)]
+        models = [model for model, _ in found]
+        is_chosen = any(is_named for _, is_named in found)
     return mark
+
+
+def _select_models(models: list[type[BaseModel]], given: Any) -> list[type[BaseModel]]:
+    """The models of the type that a value gives; all of them where it gives none."""
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    of_type = [model for model in models if kind in _list_types(model)]
+    return of_type or models
+
+
+def _list_types(model: type[BaseModel]) -> tuple[Any, ...]:
+    field = model.model_fields.get("type")
+    return get_args(field.annotation) if field else ()
 
 
 def take_from_others(
@@ -54,7 +80,7 @@ def take_from_others(
     taken: dict[str, Any] = {}
     held: list[str] = []
     for key, value in leaves(recorded):
-        rule = mark_at(".".join(key)).rule
+        rule = _mark_in(key, recorded).rule
         if rule == "taken":
             put(taken, key, value)
         elif rule == "held" and value not in (*nothing, defaults.get(key)):

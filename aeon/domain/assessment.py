@@ -4,12 +4,12 @@ and how it compares with another answer."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from aeon.domain.checks import CheckSettings
-from aeon.domain.values import FromOthers, OfRow, Value
+from aeon.domain.values import OfRow, Value
 
 IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
 
@@ -116,7 +116,7 @@ class ConvergenceSettings(ConvergenceThresholds):
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
-    checks: Annotated[dict[str, CheckSettings], FromOthers("held")] = Field(default_factory=dict)
+    checks: dict[str, CheckSettings] = Field(default_factory=dict)
     max_unavailable: int = Field(default=2, ge=1)
     when: OfRow[Literal["any", "plan_done"]] = "any"
     patience: OfRow[int | None] = Field(default=None, ge=1)

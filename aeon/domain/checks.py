@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
-from aeon.domain.values import StartsCode, Value
+from aeon.domain.values import StartsCode, Unneeded, Value
 
 ToolErrorKind = Literal[
     "unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"
@@ -87,21 +87,23 @@ class RubricCheck(CheckBase):
 
 class PythonCheck(CheckBase):
     """Calls the function that `value` names, `module:function`, with the answer and a CheckContext.
-    A number that it returns passes from `threshold`; without one, above 0."""
+    A number that it returns passes from `threshold`; without one, above 0. Without a value, as a
+    cassette has it, it can be replayed alone."""
 
     type: Literal["python", "not-python"]
-    value: StartsCode[str]
+    value: Unneeded[StartsCode[str]] = ""
     threshold: float | None = None
     timeout_seconds: float = Field(default=60, gt=0, le=86_400)
 
 
 class CommandCheck(CheckBase):
     """Runs the program `value` in a scratch folder with copies of `files` and the answer as `file`;
-    exit status 0 passes. With `extract` the file holds the answer's first code block alone."""
+    exit status 0 passes. With `extract` the file holds the answer's first code block alone. Without a
+    value, as a cassette has it, it can be replayed alone."""
 
     type: Literal["command", "not-command"]
-    value: StartsCode[tuple[str, ...]] = Field(min_length=1)
-    files: StartsCode[tuple[Path, ...]] = ()
+    value: Unneeded[StartsCode[tuple[str, ...]]] = ()
+    files: Unneeded[StartsCode[tuple[Path, ...]]] = ()
     file: str = Field(default="answer.md", pattern=r"^[^/\\\x00]+$")
     extract: Literal["code"] | None = None
     timeout_seconds: float = Field(default=60, gt=0, le=86_400)
@@ -115,10 +117,10 @@ class CommandCheck(CheckBase):
 
 class ToolCheck(CheckBase):
     """Calls the registered tool `value` with the answer as its argument `argument`, and reads what it
-    returns as that of a function."""
+    returns as that of a function. Without a value, as a cassette has it, it can be replayed alone."""
 
     type: Literal["tool", "not-tool"]
-    value: StartsCode[str]
+    value: Unneeded[StartsCode[str]] = ""
     argument: str = "answer"
     threshold: float | None = None
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aeon import Aeon
+from aeon.cli.commands.cassette import export
 from aeon.domain.checks import NamedCheck
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
@@ -85,6 +87,40 @@ def test_a_replay_needs_no_module(counted: Counted, tmp_path: Path) -> None:
         ["store.mode=replay", f"store.path={run}", "trust=true"], environ={}
     ) as aeon:
         assert aeon.run().checks == first.checks
+
+
+def test_a_cassette_is_replayed_with_its_checks_and_starts_nothing(
+    counted: Counted, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    settings = [counted.override, "convergence.checks.hot={type: contains, value: hot}"]
+    first = carry_out(ScriptedModel(), *settings, "limits.max_passes=1", directory=run)
+    cassette = tmp_path / "run.aeon"
+    given = {"answered_by": None, "note": None, "force": False}
+    export(Namespace(run=run, out=cassette, **given))
+    replay = ["store.mode=replay", f"store.path={cassette}"]
+    with Aeon.from_config(replay, environ={}) as aeon:
+        assert aeon.settings.convergence.checks["milk"].value == ""
+        assert aeon.run().checks == first.checks
+    assert counted.count == 1
+
+
+def test_a_check_without_what_it_calls_is_refused_but_in_a_replay() -> None:
+    with pytest.raises(ConfigError, match=r"checks\.mine: type python: needs a value"):
+        Aeon.from_config(["convergence.checks.mine={type: python}"], environ={})
+
+
+def test_a_resumed_run_runs_a_check_again_that_does_something_else_now(
+    counted: Counted, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    model = ScriptedModel()
+    carry_out(model, counted.override, "limits.max_passes=1", directory=run)
+    module = tmp_path / f"{counted.name}.py"
+    module.write_text(COUNTER + "\n# mended\n", encoding="utf-8")
+    with Aeon.from_config([f"resume={run}", "trust=true"], adapter=model, environ={}) as aeon:
+        aeon.run(directory=tmp_path / "again")
+    assert counted.count == 2
 
 
 def test_a_check_with_other_settings_is_run_again(counted: Counted, tmp_path: Path) -> None:
