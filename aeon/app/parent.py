@@ -150,15 +150,19 @@ def list_changes(job: Job, parent: Parent, digests: Mapping[str, str]) -> Iterat
         for name in ("prompts", "schemas")
         if origin.hashes.get(name, digests[name]) != digests[name]
     ]
-    before, now = origin.components, job.settings.components.describe()
+    yield from _list_changed_components(job, parent)
+    for what in changed:
+        yield f"{what} changed since {parent.path}: what that changes is asked again"
+
+
+def _list_changed_components(job: Job, parent: Parent) -> Iterator[str]:
+    before, now = parent.origin.components, job.settings.components.describe()
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
             yield (
                 f"components.{name} is {now.get(name, _PACKAGED)}, and was {before.get(name, _PACKAGED)} "
                 f"in {parent.path}: what that changes is asked again"
             )
-    for what in changed:
-        yield f"{what} changed since {parent.path}: what that changes is asked again"
 
 
 def _list_changed_keys(job: Job, parent: Parent, recorded: RecordedSettings) -> Iterator[str]:

@@ -28,7 +28,7 @@ LEFT_BY_RUNS = (
 )
 LEFT_BY_MULTIRUNS = (
     "multirun.yaml",
-    "multirun.seal",
+    "multirun.json",
     "summary.csv",
     "compare.html",
     "compare.csv",

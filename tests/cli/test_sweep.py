@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -225,6 +226,41 @@ def test_a_multirun_that_was_killed_goes_on_and_no_answered_call_is_made_again(
     assert (
         asked <= len(server.requests) <= whole + 2 * 8
     )  # what was in flight: of each of two jobs, at most a batch
+
+
+OPTION = """# @package limits
+max_passes: {}
+"""
+
+
+def test_the_jobs_that_are_left_have_the_settings_that_the_multirun_was_started_with(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    option = tmp_path / "conf" / "limits" / "mine.yaml"
+    option.parent.mkdir(parents=True)
+    option.write_text(OPTION.format(1), encoding="utf-8")
+    given = (*SWEEP[:4], "provider=simulated", "limits=mine", "mode=core,adaptive")
+    assert aeon("--config-dir", "conf", *given).status == 3
+    shutil.rmtree(next(tmp_path.glob("sweep/1-*")))
+    option.write_text(OPTION.format(2), encoding="utf-8")
+    assert aeon("sweep.resume=sweep").status == 3
+    again = results(tmp_path)[1]["configuration"]
+    assert (again["limits"]["max_passes"], again["mode"]["kind"]) == (1, "adaptive")
+
+
+def test_a_multirun_whose_jobs_would_be_others_is_not_gone_on_with(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    options = tmp_path / "conf" / "limits"
+    options.mkdir(parents=True)
+    for name in ("few", "more"):
+        (options / f"{name}.yaml").write_text(OPTION.format(1), encoding="utf-8")
+    given = (*SWEEP[:4], "provider=simulated", "limits=glob([few,more,most])")
+    assert aeon("--config-dir", "conf", *given).status == 3
+    (options / "most.yaml").write_text(OPTION.format(2), encoding="utf-8")
+    ended = aeon("sweep.resume=sweep")
+    assert ended.status == 2
+    assert "its jobs would be others" in ended.err
 
 
 def test_a_multirun_that_another_process_carries_out_is_left_to_it(

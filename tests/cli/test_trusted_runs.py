@@ -203,10 +203,11 @@ def test_a_multirun_of_somebody_else_is_not_gone_on_with(
     refused = aeon("sweep.resume=sweep")
     assert (refused.status, NOT_YOURS in refused.err) == (2, True)
     assert aeon("sweep.resume=sweep", "trust=true").status in (0, 3)
-    text = (tmp_path / "sweep" / "multirun.yaml").read_text(encoding="utf-8")
+    text = (tmp_path / "sweep" / "multirun.json").read_text(encoding="utf-8")
     assert aeon("sweep.resume=sweep").status in (0, 3)
     hostile = text.replace("ttl.base=9,10", "ttl.base=9,11")
-    (tmp_path / "sweep" / "multirun.yaml").write_text(hostile, encoding="utf-8")
+    assert hostile != text
+    (tmp_path / "sweep" / "multirun.json").write_text(hostile, encoding="utf-8")
     assert aeon("sweep.resume=sweep").status == 2
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,16 +24,17 @@ from aeon.cli.job.multirun import (
 from aeon.cli.job.prepare import prepare_job
 from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_names import JOB_DIGITS
-from aeon.cli.job.sweep_resume import SEAL, find_done, seal_multirun
+from aeon.cli.job.sweep_resume import FILE, find_done, record_jobs, write_multirun
 from aeon.cli.terminal.status import INTERRUPTED, run_guarded, status_of_all
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.composed import Composed
+from aeon.config.compose.hydra_private import name_overrides
 from aeon.config.compose.launcher import SweptJob, start_threads
 from aeon.config.compose.literal import Composition, RecordedSettings, key_of, quote
 from aeon.config.load import settings_from
-from aeon.config.settings import SweepSettings
+from aeon.config.settings import Settings, SweepSettings
 from aeon.domain.errors import ConfigError
 from aeon.files.pinned import Pinned, list_pinned, pin
 from aeon.files.text import hold
@@ -59,7 +60,10 @@ def run_several(given: Composition, whole: Composed) -> int:
     os.environ[JOB_DIGITS] = str(_count_digits(planned))
     if sys.stderr.isatty():
         say(f"Checking {count_noun(len(planned), 'job')} ...")
-    added = whole.added | _check(given, planned, settings.sweep)
+    swept = [_select_swept(job, constant) for job in planned]
+    _require_same_jobs(given, swept)
+    checked = list(_check(given, planned, settings.sweep))
+    added = whole.added.union(*(job.added for job, _ in checked))
     directory = (settings.sweep.resume or claim_sweep_directory(whole)).expanduser().absolute()
     overrides = config_compose.add_unknown_keys(given.overrides, added)
     place = f"hydra.sweep.dir={quote(str(directory))}"
@@ -72,7 +76,8 @@ def run_several(given: Composition, whole: Composed) -> int:
             sweep.done, sweep.before = find_done(directory)
         if planned and len(sweep.done) == len(planned):
             say("Every job is done: nothing is run.")
-        seal_multirun(directory, of)
+        jobs = record_jobs(swept, (chosen for _, chosen in checked))
+        write_multirun(directory, of, jobs)
         _carry_out(sweep, mark, of, in_threads=whole.is_in_threads)
         return _tell(sweep, directory, planned)
 
@@ -90,7 +95,7 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -
     except (KeyboardInterrupt, ConfigError) as error:
         if not (has_begun := mark.stat().st_size or compare_jobs(mark.parent).runs):
             mark.unlink()
-            (mark.parent / SEAL).unlink(missing_ok=True)
+            (mark.parent / FILE).unlink(missing_ok=True)
         if not has_begun or isinstance(error, ConfigError):
             raise
         sweep.control.request_stop()
@@ -149,19 +154,31 @@ def _refuse(
             raise ConfigError(f"sweep.{name}: {problem}", hint=hint)
 
 
+def _select_swept(overrides: Sequence[str], constant: Sequence[str]) -> list[str]:
+    """The overrides that only one job has."""
+    return [text for text in name_overrides(overrides) if key_of(text) not in constant]
+
+
+def _require_same_jobs(given: Composition, swept: Sequence[Sequence[str]]) -> None:
+    """Raise ConfigError when the jobs of a multirun that goes on would be others than they were."""
+    if given.jobs and [list(overrides) for overrides, _ in given.jobs] != swept:
+        problem = f"{given.jobs[0][1].named}: its jobs would be others than they were"
+        hint = "An option that it sweeps over was added or removed: undo that, or start another multirun."
+        raise ConfigError(problem, hint=hint)
+
+
 def _check(
     given: Composition, planned: Sequence[Sequence[str]], sweep: SweepSettings
-) -> frozenset[str]:
-    """Check each planned job as far as it can be without a call; the keys that the configuration
-    did not have."""
-    added = frozenset[str]()
-    for overrides in planned:
-        job = config_compose.compose(given.with_overrides(overrides))
-        aeon, _ = prepare_job(settings_from(job))
+) -> Iterator[tuple[Composed, Settings]]:
+    """Check each planned job as far as it can be without a call; its configuration and settings."""
+    for number, overrides in enumerate(planned):
+        recorded = given.find_recorded(number)
+        job = config_compose.compose(given.with_overrides(overrides).with_recorded(recorded))
+        chosen = settings_from(job)
+        aeon, _ = prepare_job(chosen)
         aeon.close()
         check_prices(price_book(aeon.settings.provider), sweep.max_cost, of="sweep")
-        added |= job.added
-    return added
+        yield job, chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,55 +1,102 @@
-"""Going on with a multirun: its own configuration again, which of its jobs are done, and the
-answers of the others."""
+"""Going on with a multirun: its jobs with the settings that were recorded of them, which of them
+are done, and the answers of the others."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from omegaconf import DictConfig, OmegaConf
+import pydantic
 
 from aeon.cli.job.multirun import compare_jobs, has_ended
-from aeon.config.compose.composed import read_composition_of
-from aeon.config.compose.literal import Composition, key_of, quote
-from aeon.config.own_runs import is_own, make_seal, read_trust, require_own
+from aeon.config import recording
+from aeon.config.compose.literal import Composition, RecordedSettings, key_of, quote
+from aeon.config.compose.recorded import record
+from aeon.config.origin import seal_again
+from aeon.config.own_runs import is_own, read_trust, require_own
 from aeon.config.recording import directory_of
-from aeon.config.settings import hash_of_json
+from aeon.config.settings import Settings, hash_of_json
 from aeon.domain.errors import ConfigError
-from aeon.files.fast_yaml import read_yaml
+from aeon.domain.values import Value
+from aeon.files.explain import first_mistake
+from aeon.files.text import encode_json, read_regular_file
 from aeon.report.compare.rows import BEFORE
 from aeon.report.words import one_line
 
 _ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace", "trust")
 _OF_HYDRA = r"mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys"
 _NOT_AGAIN = re.compile(rf"(hydra\.({_OF_HYDRA})|sweep\.resume)=|hydra[/.]launcher")
-_NO_JOBS = "Nothing had begun there, or its sweeper has a way of its own to go on, as Optuna with a storage."
-SEAL = "multirun.seal"
-"""The file that holds the seal of what the multirun is composed of."""
+_HINT = (
+    "It is the directory of a multirun, with its multirun.json; a run is resumed with resume=DIR."
+)
+_MOST_BYTES = 256 * 2**20
+FILE = "multirun.json"
+"""The file that says what a multirun is made of."""
+
+
+class RecordedJob(Value):
+    """A job of a multirun: the overrides that only it has, the groups of its settings that are not as those of the
+    first job, and the keys that held a secret."""
+
+    overrides: tuple[str, ...]
+    settings: dict[str, Any]
+    missing: tuple[str, ...] = ()
+
+
+class RecordedMultirun(Value):
+    """What a multirun is made of: what was typed, and its jobs, none where a sweeper draws them as it goes."""
+
+    format: Literal["aeon.multirun/2"] = "aeon.multirun/2"
+    overrides: tuple[str, ...]
+    config_dir: str | None
+    config_name: str
+    working_directory: str
+    jobs: tuple[RecordedJob, ...]
+    seal: str | None = None
 
 
 def compose_again(today: Composition) -> Composition:
-    """What the multirun that `sweep.resume=DIR` names was composed from, with today's settings of
-    how it is carried out. Raises ConfigError for a DIR that is no multirun's, and for overrides
-    that would change its jobs."""
+    """What the multirun that `sweep.resume=DIR` names was composed from, with the settings of its
+    jobs and today's of how it is carried out. Raises ConfigError for a DIR that is no multirun's,
+    and for overrides that would change its jobs."""
     named = [text for text in today.overrides if key_of(text) == "sweep.resume"]
     rest = [text for text in today.overrides if key_of(text) != "sweep.resume"]
     directory = directory_of(named[-1]) or Path.cwd()
     _hold_to_allowed(rest)
-    recorded = _read(directory)
-    before = _list_overrides(recorded)
-    of = read_composition_of(recorded.hydra)
-    runtime: Any = OmegaConf.to_container(recorded.hydra.runtime, resolve=False)
-    _require_own(directory, before, of, str(runtime["cwd"]), today)
-    if recorded.hydra.runtime.cwd != str(Path.cwd()):
+    recorded = _read_own(directory, rest)
+    if recorded.working_directory != str(Path.cwd()):
         problem = f"sweep.resume={directory}: it was started in another working directory"
-        raise ConfigError(problem, hint=f"cd {recorded.hydra.runtime.cwd}")
-    given = {key_of(text) for text in rest}
-    kept = [text for text in before if key_of(text) not in given and not _is_of_start(text)]
+        raise ConfigError(problem, hint=f"cd {recorded.working_directory}")
+    given = frozenset(map(key_of, rest))
     place = f"sweep.resume={quote(str(directory))}"
-    return of.with_overrides((*kept, *rest, place, "hydra.mode=MULTIRUN"))
+    of = Composition(
+        overrides=(*_list_again(recorded, given), *rest, place, "hydra.mode=MULTIRUN"),
+        config_dir=Path(recorded.config_dir) if recorded.config_dir else None,
+        config_name=recorded.config_name,
+    )
+    return recording.composition(of).with_jobs(_list_jobs(recorded, directory, given))
+
+
+def _list_again(recorded: RecordedMultirun, given: frozenset[str]) -> Iterator[str]:
+    """What was typed then and is not given anew, but for what belongs to one start alone."""
+    for text in recorded.overrides:
+        if key_of(text) not in given and not _NOT_AGAIN.match(text.lstrip("+~")):
+            yield text
+
+
+def _list_jobs(
+    recorded: RecordedMultirun, directory: Path, given: frozenset[str]
+) -> Iterator[tuple[tuple[str, ...], RecordedSettings]]:
+    for job in recorded.jobs:
+        settings = RecordedSettings(
+            named=f"sweep.resume={directory}",
+            settings={**recorded.jobs[0].settings, **job.settings},
+            missing=job.missing,
+            today=given,
+        )
+        yield job.overrides, settings
 
 
 def _hold_to_allowed(overrides: Iterable[str]) -> None:
@@ -59,68 +106,55 @@ def _hold_to_allowed(overrides: Iterable[str]) -> None:
             raise ConfigError(f"{text}: a multirun goes on as it was configured", hint=hint)
 
 
-def _list_overrides(recorded: DictConfig) -> list[str]:
-    """The overrides that a multirun was given, as they were typed."""
-    overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
-    return [*overrides["hydra"], *overrides["task"]]
+def record_jobs(
+    planned: Iterable[Sequence[str]], settings: Iterable[Settings]
+) -> tuple[RecordedJob, ...]:
+    """The jobs of a multirun, each with its own overrides and its settings."""
+    jobs: list[RecordedJob] = []
+    first: dict[str, Any] = {}
+    for overrides, chosen in zip(planned, settings, strict=True):
+        values, missing = record(chosen)
+        differing = {name: part for name, part in values.items() if first.get(name) != part}
+        jobs.append(RecordedJob(overrides=tuple(overrides), settings=differing, missing=missing))
+        first = first or values
+    return tuple(jobs)
 
 
-def _is_of_start(override: str) -> bool:
-    """Whether an override belongs to one start of a multirun alone."""
-    return _NOT_AGAIN.match(override.lstrip("+~")) is not None
+def write_multirun(directory: Path, of: Composition, jobs: tuple[RecordedJob, ...]) -> None:
+    """Write what a multirun is made of, sealed as the person's own; without a seal, going on with it
+    asks whose it is."""
+    multirun = RecordedMultirun(
+        overrides=of.overrides,
+        config_dir=str(of.config_dir) if of.config_dir else None,
+        config_name=of.config_name,
+        working_directory=str(Path.cwd()),
+        jobs=jobs,
+    )
+    (directory / FILE).write_bytes(seal_again(encode_json(multirun.model_dump(mode="json"))))
 
 
-def seal_multirun(directory: Path, of: Composition) -> None:
-    """Mark a multirun as the person's own, as it is composed; without a mark, going on with it asks
-    whose it is."""
-    seal = make_seal(_document(of.overrides, of, str(Path.cwd())))
-    with suppress(OSError):
-        (directory / SEAL).write_text(seal or "", encoding="ascii")
-
-
-def _require_own(
-    directory: Path, given: Sequence[str], of: Composition, cwd: str, today: Composition
-) -> None:
-    document = _document(given, of, cwd)
-    seal = ""
-    with suppress(OSError, ValueError):
-        seal = (directory / SEAL).read_text(encoding="ascii")
-    trust, env = read_trust(today.overrides)
+def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:
+    """What a multirun is made of, once it is sure that the person made it or trusts it. Raises ConfigError."""
+    named = f"sweep.resume={directory}"
+    try:
+        content = read_regular_file(directory / FILE, _MOST_BYTES)
+        multirun = RecordedMultirun.model_validate_json(content)
+    except OSError as error:
+        why = error.strerror or error
+        raise ConfigError(f"{named}: this is no multirun's directory ({why})", hint=_HINT) from None
+    except pydantic.ValidationError as error:
+        raise ConfigError(f"{named}: {FILE}: {first_mistake(error)}", hint=_HINT) from None
+    document = multirun.model_dump(mode="json")
+    trust, env = read_trust(today)
     require_own(
-        f"sweep.resume={directory}",
+        named,
         hash_of_json(document),
-        own=is_own(document, seal),
+        own=is_own(document, multirun.seal),
         trust=trust,
         env=env,
-        shown="\n".join(f"  {one_line(text)}" for text in given),
+        shown="\n".join(f"  {one_line(text)}" for text in multirun.overrides),
     )
-
-
-def _document(overrides: Iterable[str], of: Composition, working_directory: str) -> dict[str, Any]:
-    """What a multirun is composed of."""
-    return {
-        "format": "aeon.multirun/1",
-        "overrides": sorted(overrides),
-        "config_dir": str(of.config_dir) if of.config_dir else None,
-        "config_name": of.config_name,
-        "working_directory": working_directory,
-    }
-
-
-def _read(directory: Path) -> DictConfig:
-    hint = "It is the directory of a multirun, with its multirun.yaml; a run is resumed with resume=DIR."
-    try:
-        recorded = OmegaConf.create(read_yaml(directory / "multirun.yaml") or {})
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"sweep.resume={directory}: this is no multirun's directory ({why})", hint=hint
-        ) from None
-    if "hydra" not in recorded:
-        raise ConfigError(
-            f"sweep.resume={directory}: it does not say what its jobs were", hint=_NO_JOBS
-        )
-    return recorded
+    return multirun
 
 
 def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:

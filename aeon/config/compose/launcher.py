@@ -98,14 +98,14 @@ class _InThreads:
     its number."""
 
     carry_out: Callable[[Iterable[SweptJob]], Mapping[int, float | None]]
-    recorded: RecordedSettings | None
+    given: Composition
 
 
 def start_threads(
     of: Composition, carry_out: Callable[[Iterable[SweptJob]], Mapping[int, float | None]]
 ) -> None:
     """Hand a multirun over to Hydra, whose jobs `carry_out` runs in this process. Raises ConfigError."""
-    task: Any = _InThreads(carry_out, of.recorded)
+    task: Any = _InThreads(carry_out, of)
     hydra_private.start_multirun(of, task, Threads)
 
 
@@ -132,7 +132,8 @@ class Threads(Launcher):
 
     def _compose(self, number: int, overrides: list[str]) -> SweptJob:
         job = self._context.config_loader.load_sweep_config(self._config, overrides)
-        of = read_composition_of(job.hydra).with_recorded(self._task.recorded)
+        recorded = self._task.given.find_recorded(number)
+        of = read_composition_of(job.hydra).with_recorded(recorded)
         if of.recorded is not None or job.provider.get("fallbacks"):
             job = complete(job, of)
         with read_write(job.hydra), open_dict(job.hydra):

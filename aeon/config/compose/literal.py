@@ -66,14 +66,20 @@ def is_literal(key: str) -> bool:
 class RecordedSettings:
     """The settings of a run that is resumed or replayed, as data. `named` is the override that names the run, `missing`
     are keys that were set and are not recorded, `unknown` those that this version does not have and that are left out.
-    `provider` is the kind that the provider was settled to, and its name.
+    `provider` is the kind that the provider was settled to, and its name. `today` are the keys of the overrides that
+    come after these settings, None for all of them.
     """
 
     named: str
     settings: Mapping[str, Any]
     missing: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    provider: tuple[str, str | None]
+    provider: tuple[str, str | None] = ("", None)
+    today: frozenset[str] | None = None
+
+    def is_before(self, key: str) -> bool:
+        """Whether an override of this key comes after these settings."""
+        return self.today is None or key in self.today
 
     def is_provider(self, given: Mapping[str, Any]) -> bool:
         """Whether a provider's settings are of the one that was recorded: what was set for another one, its address
@@ -88,16 +94,26 @@ class RecordedSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
     """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a primary file; and
-    the settings of a run, which the overrides come after."""
+    the settings of a run, which the overrides come after. `jobs` are those of a multirun that goes on: the overrides
+    that only each of them has, and its settings."""
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
     config_name: str = "config"
     recorded: RecordedSettings | None = None
+    jobs: tuple[tuple[tuple[str, ...], RecordedSettings], ...] = ()
 
     def with_overrides(self, overrides: Iterable[str]) -> Composition:
         """The same with other overrides."""
         return replace(self, overrides=tuple(overrides))
+
+    def with_jobs(self, jobs: Iterable[tuple[tuple[str, ...], RecordedSettings]]) -> Composition:
+        """The same with the jobs of a multirun that goes on."""
+        return replace(self, jobs=tuple(jobs))
+
+    def find_recorded(self, number: int) -> RecordedSettings | None:
+        """The settings that the job of this number is on, if there are any."""
+        return self.jobs[number][1] if self.jobs else self.recorded
 
     def with_files(self, config_dir: Path | None, config_name: str) -> Composition:
         """The same with another folder and another primary file."""

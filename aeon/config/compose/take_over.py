@@ -29,11 +29,11 @@ def take_over(
     today counts for its whole group, and for what it changes elsewhere: what differs from the configuration that
     `compose_without` gives for the other overrides. Raises ConfigError for what is to be given again."""
     today = _plain(cfg)
-    choices = [one for one in overrides if _is_choice(one, groups)]
-    others = [one for one in overrides if one not in choices]
+    given = [one for one in overrides if recorded.is_before(one.key_or_group)]
+    choices = [one for one in given if _is_choice(one, groups)]
     changed: set[Key] = set()
     if choices:
-        lines = [one.input_line or "" for one in others]
+        lines = [one.input_line or "" for one in overrides if one not in choices]
         changed = _find_differing(_plain(compose_without(lines)), today)
     replaced = {one.key_or_group for one in choices}
     # What an option changes in other groups counts by the key, but for another provider: it is another server.
@@ -42,17 +42,16 @@ def take_over(
     if _PROVIDER in replaced and recorded.is_provider(today[_PROVIDER]):
         replaced.remove(_PROVIDER)
         changed = _take_same_provider(merged.setdefault(_PROVIDER, {}), today[_PROVIDER], changed)
-    for key in changed | _find_given(others):
-        _take_today(merged, key, today)
+    _take_all_today(merged, changed | _find_given(given, choices), today)
     _require_missing(recorded, merged, today, replaced)
     with open_dict(cfg):
         cfg.update({name: part for name, part in merged.items() if name not in replaced})
     return cfg
 
 
-def _find_given(overrides: Iterable[Override]) -> set[Key]:
+def _find_given(overrides: Iterable[Override], choices: Collection[Override]) -> set[Key]:
     """The keys that overrides of values set, and those that are filled from the files that these name."""
-    ours = (one for one in overrides if not one.is_hydra_override())
+    ours = (one for one in overrides if one not in choices and not one.is_hydra_override())
     given = {key for one in ours for key in _list_keys(one)}
     return given | {filled for key, filled in FILLED_FROM.items() if key in given}
 
@@ -82,6 +81,11 @@ def _list_keys(override: Override) -> Iterator[Key]:
         yield from (key for key, _ in leaves(value, above))
     else:
         yield above
+
+
+def _take_all_today(merged: dict[str, Any], keys: Iterable[Key], today: dict[str, Any]) -> None:
+    for key in keys:
+        _take_today(merged, key, today)
 
 
 def _take_today(merged: dict[str, Any], key: Key, today: dict[str, Any]) -> None:
