@@ -200,6 +200,19 @@ class ComponentFailed(Unexpected):
     has."""
 
 
+def list_causes(error: BaseException | None) -> list[BaseException]:
+    """An error and all that led to it, nearest first. An error that is raised again may lead back to
+    itself."""
+    found: list[BaseException] = []
+    open_errors = [error]
+    while open_errors:
+        each = open_errors.pop(0)
+        if each is not None and not any(each is known for known in found):
+            found.append(each)
+            open_errors += (each.__cause__, each.__context__)
+    return found
+
+
 def go_on_without(error: AeonError) -> None:
     """Raise an error that every other call would meet, too: there is no going on without this one's
     answer."""

@@ -8,7 +8,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from aeon.domain.errors import AeonError, Unexpected
+from aeon.domain.errors import AeonError, Unexpected, list_causes
 
 _logger = logging.getLogger(__name__)
 _DEFECT = "This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where."
@@ -45,12 +45,11 @@ def explain_defect(failure: BaseException) -> AeonError:
 def find_shortage(error: BaseException | None) -> Shortage | None:
     """The shortage that caused an exception, directly or through its chain of causes; None if none
     did."""
-    while error is not None:
-        if isinstance(error, Shortage):
-            return error
-        if found := _describe(error):
+    for each in list_causes(error):
+        if isinstance(each, Shortage):
+            return each
+        if found := _describe(each):
             return Shortage(found[0], hint=found[1])
-        error = error.__cause__ or error.__context__
     return None
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from aeon.cli.terminal.streams import hide_keys, say
-from aeon.domain.errors import AeonError, ConfigError
+from aeon.domain.errors import AeonError, ConfigError, list_causes
 from aeon.files.shortage import find_shortage
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ def _explain(error: BaseException) -> str:
 
 def _is_interruption(error: BaseException | None) -> bool:
     """Whether it is a Ctrl-C, or what a library has made of one, as OmegaConf does."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None
+    return any(isinstance(each, KeyboardInterrupt) for each in list_causes(error))
 
 
 @contextmanager

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 from openai import APIConnectionError, APITimeoutError, OpenAIError
 
-from aeon.domain.errors import AuthenticationFailed, ConnectionFailed, LLMError, RequestRefused
+from aeon.domain.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    LLMError,
+    RequestRefused,
+    list_causes,
+)
 from aeon.domain.values import is_loopback_name, show_address
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import not_an_api
@@ -88,7 +93,7 @@ def _broke_off(endpoint: Endpoint, reason: str) -> ConnectionFailed:
 
 def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed:
     """Nothing was sent. A failure of TLS is not tried again."""
-    causes = tuple(_causes_of(error))
+    causes = list_causes(error)
     is_tls = any(isinstance(cause, ssl.SSLError) for cause in causes)
     detail = endpoint.clean(str(error)) or "it took too long"
     failed = f"no connection to {endpoint.address}"
@@ -124,9 +129,3 @@ def find_proxy(address: str) -> str | None:
     if not proxy or is_loopback_name(host) or proxy_bypass(host):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _causes_of(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

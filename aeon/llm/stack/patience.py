@@ -119,8 +119,10 @@ class Patient:
         seconds = None
         if self._is_passing(error, wait, state):
             seconds = state.cool_down(error, len(wait.failed), max(left, 0.0))
+        if seconds is None and len(wait.failed) == 1:
+            raise error
         if seconds is None:
-            raise _with_all_usage(wait.failed) from error
+            raise in_other_words(wait.failed, error.message) from error
         if left <= 0 or seconds > left:
             raise self._end_waiting(wait, state) from error
         return seconds
@@ -191,7 +193,3 @@ class Patient:
 def _seconds_waited(wait: _Wait, state: EndpointState) -> float:
     since = wait.since if state.failing_since is None else min(wait.since, state.failing_since)
     return state.now() - since
-
-
-def _with_all_usage(failed: Sequence[LLMError]) -> LLMError:
-    return failed[0] if len(failed) == 1 else in_other_words(failed, failed[-1].message)

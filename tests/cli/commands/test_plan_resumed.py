@@ -16,7 +16,7 @@ import pytest
 from aeon.plan.workflow.load import load_workflow
 from tests.cli.conftest import RunAeon
 from tests.integration.faults import FAULTS, Recorder, healthy
-from tests.support.openai_server import OpenAIServer, Received
+from tests.support.openai_server import Failure, OpenAIServer, Received
 from tests.support.simulated_server import content_of, simulated
 
 QUICK = ("provider.retry.initial_seconds=0", "provider.retry.jitter_seconds=0")
@@ -104,6 +104,17 @@ def test_a_plan_asks_again_what_came_to_nothing_and_nothing_that_was_usable(
     assert load_workflow(tmp_path / "mine.yaml").content.steps
     assert not now.answered & before.answered
     assert now.names[call]
+
+
+@pytest.mark.parametrize("call", ["task_profile", "plan", "semantic_validation", "refinement"])
+def test_a_key_that_is_refused_while_a_plan_is_made_ends_it_with_the_words_of_the_server(
+    aeon: RunAeon, server: OpenAIServer, given: tuple[str, ...], call: str
+) -> None:
+    server.script[call] = Failure(401, body={"error": {"message": "no such key"}})
+    ended = aeon(*given, *QUICK)
+    assert ended.status == 1
+    assert "no such key" in ended.err
+    assert "python -m aeon plan resume=" in ended.err
 
 
 def test_before_there_is_a_plan_the_way_on_is_said(

@@ -148,9 +148,10 @@ def test_without_patience_the_attempts_are_all() -> None:
 @pytest.mark.parametrize("failure", [AuthenticationFailed("401"), RequestRefused("400")])
 def test_what_does_not_pass_is_not_waited_for(failure: LLMError) -> None:
     stack = Stack(failure)
-    with pytest.raises(type(failure)):
+    with pytest.raises(type(failure)) as raised:
         stack.patient.complete(request())
     assert len(stack.server.asked) == 1
+    assert raised.value.__cause__ is not raised.value
 
 
 def test_a_server_that_nobody_ever_reached_is_not_waited_for_by_a_run() -> None:
