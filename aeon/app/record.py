@@ -41,6 +41,7 @@ from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.ledger import Ledger
+from aeon.report.bought import find_bought
 from aeon.store.opening import describe_place, locate_shared_store, store_in
 from aeon.store.session import Session
 from aeon.tools.registry import ToolRegistry
@@ -159,7 +160,6 @@ def make_result(
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
     shared, state = run.shared, outcome.state
     reason = outcome.termination_reason
-    assessment = state.assessment
     assessed = latest_assessed(state.passes)
     usage = ledger.usage()
     return RunResult(
@@ -175,8 +175,8 @@ def make_result(
         scores=_find_scores(assessed),
         assessed_pass=assessed.pass_number if assessed else None,
         checks=outcome.checks,
-        reason_codes=assessment.reason_codes if assessment else (),
-        explanation=assessment.explanation if assessment else "",
+        reason_codes=state.assessment.reason_codes if state.assessment else (),
+        explanation=state.assessment.explanation if state.assessment else "",
         best_pass=outcome.best_pass,
         passes=outcome.history.overall_statistics.total_passes,
         ttl=_report_ttl(state),
@@ -190,6 +190,7 @@ def make_result(
         steps_left=_steps_left(state.plan),
         unusable_steps=_unusable_steps(state.plan, session),
         unusable_calls=tuple(sorted(session.unusable_calls)),
+        bought=find_bought(outcome.history, outcome.answer, ledger.usage_up_to, usage.total),
         self_judged=not shared.synthetic and _is_self_judged(ledger.models()),
         timings=timings,
         versions=versions(),

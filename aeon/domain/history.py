@@ -156,6 +156,7 @@ class ExecutionPass(Value):
     ttl_remaining: int = Field(ge=0)
     ttl_used: int = Field(default=0, ge=0)
     answer: str = ""
+    answer_complete: bool = False
     complete: bool = False
     timing_information: Timing
 

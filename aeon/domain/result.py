@@ -164,6 +164,33 @@ class Overrun(Value):
     used: float
 
 
+class AnswerPoint(Value):
+    """The answer as it stood after a pass: what was found about it (`checks` as `2 of 3`), and the
+    tokens, the cost and the seconds up to the end of its evaluation."""
+
+    pass_number: int
+    checks: str | None = None
+    scores: dict[str, float] = Field(default_factory=dict)
+    tokens: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+
+
+class PassesBought(Value):
+    """What came of a run's passes: its `first` whole answer and the `last`, which it gives; how many
+    passes came after the first, and their share of all tokens, in [0, 1]; the share of words that
+    `changed`; how often a later answer was compared with one before it, by outcome; and the judged
+    pass after which nothing was gained."""
+
+    first: AnswerPoint
+    last: AnswerPoint
+    later_passes: int
+    later_share: float
+    changed: float
+    comparisons: dict[ComparedWithEarlier, int] = Field(default_factory=dict)
+    last_gain: int | None = None
+
+
 class BaselineReport(Value):
     """One direct call to the task by the worker of a run. `outcome` says how the run's answer
     compares with its `answer`, `times` how many times its tokens the run took (None where one of
@@ -188,8 +215,8 @@ class RunResult(Value):
     since a model's answer could not be used, `unusable_calls` the names of all calls with such
     answers: resumed, a run that did not end well asks for these again; `overrun` is None unless the
     cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also judged
-    it. `checks` are what the checks found on this answer. `baseline` is None where no
-    direct call was made for comparison."""
+    it. `checks` are what the checks found on this answer. `bought` is None where no pass had a
+    whole answer, `baseline` where no direct call was made for comparison."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str
@@ -220,6 +247,7 @@ class RunResult(Value):
     unusable_steps: tuple[str, ...] = ()
     unusable_calls: tuple[str, ...] = ()
     self_judged: bool = False
+    bought: PassesBought | None = None
     baseline: BaselineReport | None = None
     timings: Timings
     versions: dict[str, str]

@@ -52,6 +52,7 @@ class OpenPass:
     comparison: AnswerComparison | None = None
     refinement: RefinementRecord | None = None
     answer: str = ""
+    answer_complete: bool = False
     complete: bool = False
     watch: Stopwatch = field(default_factory=Stopwatch)
 
@@ -85,6 +86,7 @@ class OpenPass:
             ttl_remaining=before.ttl_remaining,
             ttl_used=after.ttl_used - before.ttl_used,
             answer=self.answer,
+            answer_complete=self.answer_complete,
             complete=self.complete,
             timing_information=self.watch.read(),
         )

@@ -22,7 +22,7 @@ from aeon.domain import events
 from aeon.domain.assessment import UNAVAILABLE, ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, find_failed_codes
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
-from aeon.domain.graph import answer_text, current_outputs
+from aeon.domain.graph import answer_text, current_outputs, is_answer_complete
 from aeon.domain.history import EvaluationResults
 from aeon.domain.profile import TaskProfile
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
@@ -162,6 +162,7 @@ class Evaluation:
     def check(self, this: OpenPass) -> tuple[CheckOutcome, ...]:
         """What the checks find on the answer as it stands; it costs no cycle."""
         run = self.run
+        this.answer_complete = is_answer_complete(run.plan)
         if self.checks is NO_CHECKS:
             return ()
         site = run.charge(0)

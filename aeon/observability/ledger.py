@@ -22,6 +22,8 @@ from aeon.domain.result import TokenUsage, UsageReport
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
 
+_AFTER_EVALUATION = ("REFINE", "PROFILE")
+
 
 class Booked(NamedTuple):
     """What a request used, without its prompt and its answer: all prompts of a run together grow
@@ -32,6 +34,7 @@ class Booked(NamedTuple):
     model: str
     endpoint: str
     pass_number: int
+    phase: str
     seconds: float
     usage: Usage
     cost: float | None
@@ -93,6 +96,7 @@ class Ledger:
                 model=event.model,
                 endpoint=event.endpoint,
                 pass_number=event.site.pass_number,
+                phase=event.site.phase,
                 seconds=event.seconds,
                 usage=event.usage,
                 cost=cost,
@@ -112,6 +116,18 @@ class Ledger:
             by_pass=self._group(attrgetter("pass_number")),
             unpriced=tuple(sorted(self._unpriced)),
             unreported=tuple(sorted(self._unreported)),
+        )
+
+    def usage_up_to(self, pass_number: int) -> TokenUsage:
+        """Tokens, requests and cost up to the end of a pass's evaluation: what came after it in that
+        pass is for the next one."""
+        return _total(
+            [
+                booked
+                for booked in self._requests
+                if booked.pass_number < pass_number
+                or (booked.pass_number == pass_number and booked.phase not in _AFTER_EVALUATION)
+            ]
         )
 
     def _group(self, key: Callable[[Booked], Any]) -> dict[Any, TokenUsage]:

@@ -18,6 +18,7 @@ from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.files.jsonl import read_lines
 from aeon.files.secret_forms import find_masked_names, mask_variables
 from aeon.observability.cycle_log import with_whole_plans
+from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.finding import Finding
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import describe_spent, headline
@@ -101,6 +102,7 @@ def _describe(record: Record, *, as_json: bool) -> str:
         facts |= {"findings": [asdict(finding) for finding in findings], "next": ways}
         return json.dumps({**facts, "patterns": patterns.model_dump(mode="json")}, indent=2)
     lines = [one_line(result.task), f"{headline(result)} {describe_spent(result)}"]
+    lines += filter(None, [describe_bought(result.bought)])
     for finding in findings:
         lines += _describe_finding(finding)
     lines += [f"{purpose}: {command}" for purpose, command in ways]

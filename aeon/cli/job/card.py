@@ -16,6 +16,7 @@ from aeon.cli.progress.view import SCORES
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import ANSWER
 from aeon.report import ending
+from aeon.report.bought import describe_bought
 from aeon.report.words import STATES, format_clock, is_utf, relative_to_here, round_down, to_ascii
 
 _SIGNS = {
@@ -76,6 +77,8 @@ def _facts(result: RunResult) -> Table:
             Text.assemble((f"{round_down(score):.2f}", style), (f" (threshold {bar:.2f})", "dim")),
         )
     rows += [("spent", ending.describe_spent(result))]
+    if result.bought and result.bought.later_passes:
+        rows.append(("bought", describe_bought(result.bought)))
     rows += [point for point in ending.open_points(result) if point[0] not in SCORES]
     for name, text in rows:
         table.add_row(f"  {name}", Text(text, _STYLES.get(name, "")))

@@ -3,27 +3,18 @@ was better."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from html import escape
 
 from markupsafe import Markup
 
 from aeon.domain.result import RunResult
 from aeon.execution.settings import UNJUDGED_MODES
+from aeon.report.page.diff import LONGEST, Part, compare_texts, count_changed_words
 from aeon.report.patterns import Patterns
 from aeon.report.scores import NOTICEABLE
-from aeon.report.words import count_noun, round_down, shorten
-
-_LONGEST = 200_000
-"""Characters of two texts together that are compared; comparing takes time by the square of what
-differs."""
-_MOST_WORDS = 1_500
-"""Words of a changed stretch that are compared one by one; a longer one is shown as what went and
-what came."""
-_AROUND = 2  # unchanged lines that are shown before and after a change
+from aeon.report.words import round_down, shorten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +58,7 @@ def view_answers(result: RunResult) -> list[AnswerView]:
             same = seen[one.answer]
             views.append(AnswerView(number=number, is_final=is_final, text=Markup(), same_as=same))
         elif before is None:
-            whole = Markup(escape(shorten(one.answer, _LONGEST)))
+            whole = Markup(escape(shorten(one.answer, LONGEST)))
             views.append(AnswerView(number=number, is_final=is_final, text=whole))
         else:
             views.append(_compare(number, one.answer, before, is_final=is_final))
@@ -79,8 +70,7 @@ def view_answers(result: RunResult) -> list[AnswerView]:
 def _compare(number: int, text: str, before: tuple[int, str], *, is_final: bool) -> AnswerView:
     since, earlier = before
     parts = list(compare_texts(earlier, text))
-    removed = sum(len(words.split()) for tag, words in parts if tag == "del")
-    added = sum(len(words.split()) for tag, words in parts if tag == "ins")
+    removed, added = count_changed_words(parts)
     return AnswerView(
         number=number,
         is_final=is_final,
@@ -89,55 +79,6 @@ def _compare(number: int, text: str, before: tuple[int, str], *, is_final: bool)
         added=added,
         removed=removed,
     )
-
-
-Part = tuple[str, str]
-"""A stretch of text with what became of it: `del`, `ins`, `same`, or `gap` for one that is left
-out."""
-
-
-def compare_texts(before: str, after: str) -> Iterator[Part]:
-    """What changed from one text to another: by lines, and within changed lines by words. Unchanged
-    lines that are far from a change are left out; texts that are too long to be compared are given
-    as what went and what came."""
-    if len(before) + len(after) > _LONGEST:
-        yield "del", shorten(before, _LONGEST // 2)
-        yield "ins", shorten(after, _LONGEST // 2)
-        return
-    old = before.splitlines(keepends=True)
-    new = after.splitlines(keepends=True)
-    for kind, i, j, k, m in SequenceMatcher(a=old, b=new).get_opcodes():
-        if kind == "equal":
-            yield from _fold(new[k:m], at_start=k == 0, at_end=m == len(new))
-        else:
-            yield from _compare_words("".join(old[i:j]), "".join(new[k:m]))
-
-
-def _fold(lines: Sequence[str], *, at_start: bool, at_end: bool) -> Iterator[Part]:
-    head = 0 if at_start else _AROUND
-    tail = 0 if at_end else _AROUND
-    left_out = len(lines) - head - tail
-    if left_out <= 1:
-        yield "same", "".join(lines)
-        return
-    yield "same", "".join(lines[:head])
-    yield "gap", f"{count_noun(left_out, 'line')} unchanged"
-    yield "same", "".join(lines[len(lines) - tail :])
-
-
-def _compare_words(before: str, after: str) -> Iterator[Part]:
-    old = re.findall(r"\S+\s*|\s+", before)
-    new = re.findall(r"\S+\s*|\s+", after)
-    if not old or not new or len(old) + len(new) > _MOST_WORDS:
-        yield "del", before
-        yield "ins", after
-        return
-    for kind, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            yield "same", "".join(new[k:m])
-        else:
-            yield "del", "".join(old[i:j])
-            yield "ins", "".join(new[k:m])
 
 
 def _mark(parts: Sequence[Part]) -> Markup:

@@ -12,6 +12,7 @@ from aeon.domain.assessment import LOW_SCORE_CODES, SCORE_CODES, ConvergenceAsse
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
+from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import REPORT, headline, is_replay, scores, tone
 from aeon.report.given import list_changed_settings
@@ -97,6 +98,7 @@ def draw_report(record: Record) -> bytes:
         passes=views,
         last=render_part("pass", one=last, **helpers),
         answers=answers,
+        bought=describe_bought(result.bought),
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
         waited=share_waited(critical, items),
         kinds=dict.fromkeys(

@@ -1,0 +1,128 @@
+"""What the passes of a run bought: its first whole answer beside the one that it gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from aeon.domain.assessment import ComparedWithEarlier
+from aeon.domain.checks import count_passed
+from aeon.domain.history import ExecutionHistory, ExecutionPass
+from aeon.domain.outcome import count_passes_without_gain, find_judged
+from aeon.domain.result import AnswerPoint, PassesBought, TokenUsage
+from aeon.report.page.diff import measure_change
+from aeon.report.scores import read_scores
+from aeon.report.words import count_noun, round_down
+
+UsageUpTo = Callable[[int], TokenUsage]
+
+
+def find_bought(
+    history: ExecutionHistory, answer: str, usage_up_to: UsageUpTo, total: TokenUsage
+) -> PassesBought | None:
+    """The first whole answer of a run and the one that it gives, each with what it had cost by the
+    end of its evaluation (`usage_up_to` a pass); None where passes made no whole answer."""
+    whole = [one for one in history.passes if one.answer_complete and one.answer.strip()]
+    given = [one for one in whole if one.answer == answer]
+    if not given:
+        return None
+    first, last = (
+        _describe_point(history, one, usage_up_to(one.pass_number)) for one in (whole[0], given[-1])
+    )
+    later = history.passes[first.pass_number + 1 :]
+    later_tokens = total.total_tokens - first.tokens if later else 0
+    return PassesBought(
+        first=first,
+        last=last,
+        later_passes=len(later),
+        later_share=later_tokens / max(1, total.total_tokens),
+        changed=measure_change(whole[0].answer, answer),
+        comparisons=_count_comparisons(later),
+        last_gain=_find_last_gain(history),
+    )
+
+
+def _count_comparisons(passes: Sequence[ExecutionPass]) -> Counter[ComparedWithEarlier]:
+    compared = (one.evaluation_results.comparison for one in passes)
+    return Counter(one.outcome for one in compared if one is not None)
+
+
+def _describe_point(
+    history: ExecutionHistory, one: ExecutionPass, usage: TokenUsage
+) -> AnswerPoint:
+    checks = one.evaluation_results.checks
+    return AnswerPoint(
+        pass_number=one.pass_number,
+        checks=count_passed(checks) if checks else None,
+        scores=_read_scores(one),
+        tokens=usage.total_tokens,
+        cost=usage.cost,
+        seconds=_measure_seconds(history, one),
+    )
+
+
+def _read_scores(one: ExecutionPass) -> dict[str, float]:
+    assessment = one.evaluation_results.convergence
+    return read_scores(assessment) if assessment else {}
+
+
+def _measure_seconds(history: ExecutionHistory, one: ExecutionPass) -> float:
+    """From the beginning of the run to the end of the pass's evaluation."""
+    ends = [phase.end_time for phase in one.phases if phase.phase == "EVALUATE" and phase.end_time]
+    end = ends[-1] if ends else one.timing_information.end_time
+    began = history.passes[0].timing_information.start_time
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(began)).total_seconds()
+
+
+def _find_last_gain(history: ExecutionHistory) -> int | None:
+    """The judged pass after which nothing was gained; None where none was judged."""
+    configured = history.configuration.get("convergence_criteria") or {}
+    count = count_passes_without_gain(history.passes, configured.get("min_gain") or 0.0)
+    judged = find_judged(history.passes)
+    return judged[-1 - count].passed.pass_number if judged else None
+
+
+def describe_bought(bought: PassesBought | None) -> str:
+    """One sentence on what the passes after the first whole answer took, and what came of them;
+    empty without a whole answer."""
+    if bought is None:
+        return ""
+    first = bought.first.pass_number
+    if not bought.later_passes:
+        return f"The first whole answer, of pass {first}, was the last."
+    end = first + bought.later_passes
+    passes = f"Pass {end}" if bought.later_passes == 1 else f"Passes {first + 1} to {end}"
+    clauses = [f"{passes} took {bought.later_share:.0%} of the tokens", *_describe_change(bought)]
+    clauses += [
+        f"{count_noun(number, 'comparison')} found it {_COMPARED[outcome]}"
+        for outcome, number in bought.comparisons.items()
+        if outcome in _COMPARED
+    ]
+    if bought.last_gain is not None and bought.last_gain < end:
+        clauses.append(f"nothing was gained after pass {bought.last_gain}")
+    return f"{'; '.join(clauses)}."
+
+
+def _describe_change(bought: PassesBought) -> list[str]:
+    first = bought.first
+    last = bought.last
+    if first.pass_number == last.pass_number:
+        return [f"the answer is still that of pass {first.pass_number}"]
+    if not bought.changed:
+        return ["the answer stayed", *_describe_difference(first, last)]
+    return [f"the answer changed by {bought.changed:.0%}", *_describe_difference(first, last)]
+
+
+_COMPARED = {"better": "better", "as_good": "as good", "worse": "worse, and it was set back"}
+
+
+def _describe_difference(first: AnswerPoint, last: AnswerPoint) -> list[str]:
+    clauses = []
+    if first.checks and last.checks:
+        clauses.append(f"checks {first.checks}, then {last.checks}")
+    if first.scores and last.scores:
+        before = round_down(min(first.scores.values()))
+        after = round_down(min(last.scores.values()))
+        clauses.append(f"least score {before:.2f}, then {after:.2f}")
+    return clauses

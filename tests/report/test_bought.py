@@ -1,0 +1,117 @@
+"""What the passes bought, in one honest sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aeon import Aeon
+from aeon.domain.result import AnswerPoint, PassesBought
+from aeon.report.bought import describe_bought
+from aeon.report.page.diff import measure_change
+from tests.kernel.test_patience import changing
+from tests.support.scripted_model import ScriptedModel, clear, plan, planned
+
+
+def point(pass_number: int, checks: str | None = None, score: float | None = None) -> AnswerPoint:
+    scores = {} if score is None else {"completeness": score, "coherence": 1.0}
+    return AnswerPoint(pass_number=pass_number, checks=checks, scores=scores)
+
+
+def bought(first: AnswerPoint, last: AnswerPoint, **fields: Any) -> PassesBought:
+    given = {"later_passes": 3, "later_share": 0.61, "changed": 0.14, "last_gain": 4}
+    return PassesBought(first=first, last=last, **{**given, **fields})
+
+
+@pytest.mark.parametrize(
+    ("of", "sentence"),
+    [
+        (
+            bought(point(1), point(1), later_passes=0, later_share=0.0, changed=0.0, last_gain=1),
+            "The first whole answer, of pass 1, was the last.",
+        ),
+        (
+            bought(point(1, "2 of 3", 0.8), point(4, "3 of 3", 0.95)),
+            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
+            "checks 2 of 3, then 3 of 3; least score 0.80, then 0.95.",
+        ),
+        (
+            bought(point(1), point(2), later_passes=1, changed=0.0, last_gain=2),
+            "Pass 2 took 61% of the tokens; the answer stayed.",
+        ),
+        (
+            bought(point(1), point(1), last_gain=1, comparisons={"worse": 2}),
+            "Passes 2 to 4 took 61% of the tokens; the answer is still that of pass 1; "
+            "2 comparisons found it worse, and it was set back; nothing was gained after pass 1.",
+        ),
+        (
+            bought(point(1), point(3), comparisons={"better": 1, "unknown": 1}, last_gain=3),
+            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%; "
+            "1 comparison found it better; nothing was gained after pass 3.",
+        ),
+        (
+            bought(point(1, "2 of 3"), point(4, score=0.9), last_gain=None),
+            "Passes 2 to 4 took 61% of the tokens; the answer changed by 14%.",
+        ),
+    ],
+)
+def test_the_sentence_names_what_was_measured_and_nothing_else(
+    of: PassesBought, sentence: str
+) -> None:
+    assert describe_bought(of) == sentence
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"),
+    [
+        ("a b c d", "a b c d", 0.0),
+        ("a b c d", "a b c e", 0.25),
+        ("a b", "c d", 1.0),
+        ("", "a", 1.0),
+    ],
+)
+def test_the_change_of_an_answer_is_the_share_of_words_that_went_or_came(
+    before: str, after: str, share: float
+) -> None:
+    assert measure_change(before, after) == share
+
+
+def run(model: ScriptedModel, *overrides: str) -> Any:
+    with Aeon.from_config(overrides, adapter=model, environ={}) as aeon:
+        return aeon.run("make tea")
+
+
+def test_a_result_has_the_first_whole_answer_beside_the_last() -> None:
+    result = run(changing(0.5, 1.0))
+    first, last = result.bought.first, result.bought.last
+    assert (first.pass_number, last.pass_number) == (1, 2)
+    assert first.scores["completeness"] == 0.5
+    assert last.scores["completeness"] == 1.0
+    assert result.bought.later_passes == 1
+    assert result.bought.changed == 0.5
+    assert first.seconds <= last.seconds
+    assert result.bought.last_gain == 2
+
+
+def test_the_refinement_of_a_pass_is_paid_for_the_next_one() -> None:
+    result = run(changing(0.5, 1.0))
+    refinement_and_its_review = 2 * 15
+    until_then = result.usage.by_pass[0].total_tokens + result.usage.by_pass[1].total_tokens
+    assert result.bought.first.tokens == until_then - refinement_and_its_review
+    assert result.bought.last.tokens == result.usage.total.total_tokens
+    share = 1 - result.bought.first.tokens / result.usage.total.total_tokens
+    assert result.bought.later_share == pytest.approx(share)
+
+
+def test_passes_before_the_first_whole_answer_are_its_cost() -> None:
+    chain = plan("a", planned("b", "a"))
+    model = ScriptedModel(plan=chain, step=clear("done"))
+    result = run(model, "convergence.when=plan_done")
+    assert result.bought.first.pass_number == 2
+    assert result.bought.later_passes == 0
+
+
+def test_an_answer_that_is_not_whole_has_bought_nothing_yet() -> None:
+    chain = plan("a", planned("b", "a"))
+    assert run(ScriptedModel(plan=chain, step=clear("done"))).bought is None
