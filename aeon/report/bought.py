@@ -11,7 +11,7 @@ from aeon.domain.checks import count_passed
 from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.outcome import count_passes_without_gain, find_judged
 from aeon.domain.result import AnswerPoint, PassesBought, TokenUsage
-from aeon.report.page.diff import measure_change
+from aeon.report.diff import measure_change
 from aeon.report.scores import read_scores
 from aeon.report.words import count_noun, round_down
 

@@ -3,12 +3,13 @@ judge gave."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from pydantic import Field
 
-from aeon.domain.history import ExecutionHistory
+from aeon.domain.history import ExecutionHistory, ExecutionPass
+from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.values import Value
 from aeon.report import scores, spending
@@ -166,3 +167,27 @@ def _tokens_between(number: int, following: int, calls: Sequence[Call]) -> int:
         return number < call.pass_number <= following
 
     return sum(call.usage.total_tokens for call in calls if belongs(call))
+
+
+COMPARED = (
+    "description",
+    "dependencies",
+    "tool",
+    "arguments",
+    "handoff_to_next",
+    "provides",
+    "status",
+    "replaced_by",
+)
+"""The fields of a step in which two passes are compared."""
+
+
+def steps_carried_out(record: ExecutionPass) -> Iterator[PlanStep]:
+    """The steps that a pass began with, as they were at its end, before its refinement changed
+    them."""
+    ended = {step.step_id: step for step in record.steps}
+    for change in record.refinement.changes if record.refinement else ():
+        if change.before is not None:
+            ended[change.step_id] = change.before
+    for step in record.plan_state.steps if record.plan_state else record.steps:
+        yield ended.get(step.step_id, step)

@@ -9,7 +9,7 @@ import pytest
 from aeon import Aeon
 from aeon.domain.result import AnswerPoint, PassesBought
 from aeon.report.bought import describe_bought
-from aeon.report.page.diff import measure_change
+from aeon.report.diff import measure_change
 from tests.kernel.test_patience import changing
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from aeon.domain.result import RunResult
 from aeon.execution.settings import UNJUDGED_MODES
-from aeon.report.page.diff import LONGEST, Part, compare_texts, count_changed_words
+from aeon.report.diff import LONGEST, Part, compare_texts, count_changed_words
 from aeon.report.patterns import Patterns
 from aeon.report.scores import NOTICEABLE
 from aeon.report.words import round_down, shorten

@@ -18,7 +18,7 @@ from aeon.domain.refinement import RefinementAction, RefinementRecord, StepChang
 from aeon.domain.report import ValidationIssue
 from aeon.report.items import Item
 from aeon.report.page.graph import draw_plan
-from aeon.report.steps import COMPARED, steps_carried_out
+from aeon.report.patterns import COMPARED, steps_carried_out
 from aeon.report.words import shorten
 
 _LONGEST = 2_000

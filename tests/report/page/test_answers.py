@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from aeon.report.diff import compare_texts
 from aeon.report.page.answers import find_better_pass, find_final_pass, view_answers
-from aeon.report.page.diff import compare_texts
 from tests.report.diagnosis.builders import a_pass, a_run, assessed
 
 
