@@ -57,13 +57,7 @@ SHARED: frozenset[str] = frozenset()
 """Names that several classes have, of which all but one are to be renamed: a name may leave this set, none may join it."""
 
 
-WORDY = frozenset(
-    {
-        "LentEndpoints",
-        "LentMeter",
-        "LentMinute",
-    }
-)
+WORDY = frozenset({})
 """Names with a word of WORDS_WITHOUT_AN_ACTOR that are to be renamed: a name may leave this set, none may join it."""
 
 

@@ -24,8 +24,7 @@ from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan
 from aeon.domain.result import BaselineReport, RunResult, Timings
 from aeon.execution.event_stream import EventStream
-from aeon.files.secret_forms import mask
-from aeon.files.text import IN_RUN, create_like_folder
+from aeon.files.text import IN_RUN
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
@@ -95,13 +94,7 @@ class Run(Identity):
             claim(folder)
             create_store(folder, self._settings.store)
             # Last, since it marks what can be resumed.
-            path = str(folder / origins.FILE)
-            data = origins.write_sealed(origin)
-            with open(path, "wb", opener=create_like_folder) as file:
-                # A resumed run needs it as it is, with what other files mask.
-                if mask(data) != data:
-                    Path(path).chmod(0o600)
-                file.write(data)
+            origins.write_sealed(folder / origins.FILE, origin)
 
         artefacts.create_directory(directory, fill, private=self._settings.env == "prod")
         self._begun_in = directory

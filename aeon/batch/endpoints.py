@@ -114,6 +114,9 @@ class CappedMeter(Meter):
         try:
             super().start(self._caps)
         except LimitReached as end:
-            reached = end.message.replace("limits.", f"{self._group}.")
+            reached = self._describe(end)
             self._stop(reached)
             raise StopRequested(reached) from None
+
+    def _describe(self, end: LimitReached) -> str:
+        return end.message.replace("limits.", f"{self._group}.")

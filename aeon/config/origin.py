@@ -17,7 +17,8 @@ from aeon.config.own_runs import SEAL, is_own, make_seal
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Address, Value
 from aeon.files.explain import first_mistake
-from aeon.files.text import encode_json, read_regular_file
+from aeon.files.secret_forms import mask
+from aeon.files.text import create_like_folder, encode_json, read_regular_file
 
 FORMAT: Literal["aeon.run/2"] = "aeon.run/2"
 EARLIER = "aeon.run/1"
@@ -113,9 +114,15 @@ def is_own_run(directory: Path) -> bool:
     return isinstance(document, dict) and is_own(document, document.get(SEAL))
 
 
-def write_sealed(origin: Origin) -> bytes:
-    """The content of `run.json`, sealed as the person's own if they have a folder of state."""
-    return seal_again(encode_json(origin.model_dump(mode="json")))
+def write_sealed(path: Path, recorded: Value) -> None:
+    """Write where a run or a multirun comes from, sealed as the person's own if they have a folder of state. Raises
+    OSError."""
+    content = seal_again(encode_json(recorded.model_dump(mode="json")))
+    with open(path, "wb", opener=create_like_folder) as file:
+        # Going on needs it as it is, with what other files mask.
+        if mask(content) != content:
+            path.chmod(0o600)
+        file.write(content)
 
 
 def seal_again(content: bytes) -> bytes:

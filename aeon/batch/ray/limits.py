@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from aeon.batch.endpoints import SharedEndpoints
-from aeon.domain.errors import LimitReached, StopRequested
+from aeon.batch.endpoints import CappedMeter, SharedEndpoints
+from aeon.domain.errors import LimitReached
 from aeon.domain.request import LLMAdapter
 from aeon.llm.settings import ProviderSettings
 from aeon.llm.stack.build import Endpoints
@@ -78,34 +78,34 @@ class Limits:
         return 0, seconds
 
 
-class LentMeter(Meter):
-    """The meter of one worker, which asks for more when what it was lent is spent. `ask` calls a
-    method of `Limits` by its name; `stop` is told which cap is reached."""
+class WorkerMeter(CappedMeter):
+    """The meter of one worker, which asks for more when what it may spend is spent. `ask` calls a
+    method of `Limits` by its name; `stop` is given the cap that is reached."""
 
     def __init__(self, worker: str, ask: Callable[..., Any], stop: Callable[[str], None]) -> None:
-        super().__init__()
-        self._worker, self._ask, self._stop, self._asking = worker, ask, stop, threading.Lock()
-        self._lent = LimitSettings.model_construct(max_llm_calls=0, max_cost=None)
+        super().__init__(LimitSettings.model_construct(max_llm_calls=0, max_cost=None), stop)
+        self._worker = worker
+        self._ask = ask
+        self._asking = threading.Lock()
 
-    def start(self, limits: LimitSettings) -> None:  # noqa: ARG002
+    def start(self, limits: LimitSettings) -> None:
         """Count one more call under way. Raises StopRequested when nothing more may be spent."""
         with self._asking:
             try:
-                super().start(self._lent)
+                return Meter.start(self, self._caps)
             except LimitReached:
                 spent = {"max_llm_calls": self.spent.calls, "max_cost": self.spent.cost or 0.0}
-                self._lent = self._ask("lend", self._worker, **spent)
-                try:
-                    super().start(self._lent)
-                except LimitReached as end:
-                    is_known = self.spent.cost is not None or end.limit != "max_cost"
-                    said = "is reached" if is_known else end.message.partition(": ")[2]
-                    reached = f"batch.{end.limit}: {said}"
-                    self._stop(reached)
-                    raise StopRequested(reached) from None
+                self._caps = self._ask("lend", self._worker, **spent)
+            return super().start(limits)
+
+    def _describe(self, end: LimitReached) -> str:
+        # Its numbers are those of the share that this worker has.
+        is_known = self.spent.cost is not None or end.limit != "max_cost"
+        problem = "is reached" if is_known else end.message.partition(": ")[2]
+        return f"batch.{end.limit}: {problem}"
 
 
-class LentMinute(PerMinute):
+class WorkerMinute(PerMinute):
     """The units of a minute that one worker was lent; it asks for more when they are used, or too
     old."""
 
@@ -147,7 +147,7 @@ class LentMinute(PerMinute):
         counted.units = used
 
 
-class LentEndpoints(SharedEndpoints):
+class WorkerEndpoints(SharedEndpoints):
     """The endpoints of one worker, whose minutes are lent."""
 
     def __init__(
@@ -157,7 +157,7 @@ class LentEndpoints(SharedEndpoints):
         stop: Callable[[str], None],
         patience: Patience | None = None,
     ) -> None:
-        super().__init__(LentMeter(worker, ask, stop), patience)
+        super().__init__(WorkerMeter(worker, ask, stop), patience)
         self._ask, self._lent = partial(ask, worker=worker), set[str]()
 
     def open(
@@ -173,4 +173,4 @@ class LentEndpoints(SharedEndpoints):
         return made
 
     def _lend(self, server: str, unit: str, limit: int) -> PerMinute:
-        return LentMinute(f"{unit} {server}", limit, self._ask)
+        return WorkerMinute(f"{unit} {server}", limit, self._ask)

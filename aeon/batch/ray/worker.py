@@ -16,7 +16,7 @@ import aeon
 from aeon.batch.dataset import Row
 from aeon.batch.passing import passing_folder
 from aeon.batch.ray.answers import write_entry
-from aeon.batch.ray.limits import LentEndpoints
+from aeon.batch.ray.limits import WorkerEndpoints
 from aeon.batch.records import Running
 from aeon.batch.run import Ended, RowRunner, open_aeon
 from aeon.batch.runner import patience_of
@@ -63,7 +63,7 @@ class Worker:
     def __init__(self, job: BatchJob, answers: Any, limits: Any) -> None:
         self._job, self._answers, self._limits, self._control = job, answers, limits, RunControl()
         patience = patience_of(job.settings, self._fail)
-        self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end, patience)
+        self._endpoints = WorkerEndpoints(uuid4().hex, self._ask, self._end, patience)
         self._pool = ThreadPoolExecutor(job.settings.parallel, thread_name_prefix="aeon-row")
         # What comes here the node of the batch has looked at.
         self._passing = ExitStack()

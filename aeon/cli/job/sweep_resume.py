@@ -14,14 +14,14 @@ from aeon.cli.job.multirun import compare_jobs, has_ended
 from aeon.config import recording
 from aeon.config.compose.literal import Composition, RecordedSettings, key_of, quote
 from aeon.config.compose.recorded import record
-from aeon.config.origin import seal_again
+from aeon.config.origin import write_sealed
 from aeon.config.own_runs import is_own, read_trust, require_own
 from aeon.config.recording import directory_of
 from aeon.config.settings import Settings, hash_of_json
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Value
 from aeon.files.explain import first_mistake
-from aeon.files.text import encode_json, read_regular_file
+from aeon.files.text import read_regular_file
 from aeon.report.compare.rows import BEFORE
 from aeon.report.words import one_line
 
@@ -130,7 +130,7 @@ def write_multirun(directory: Path, of: Composition, jobs: tuple[RecordedJob, ..
         working_directory=str(Path.cwd()),
         jobs=jobs,
     )
-    (directory / FILE).write_bytes(seal_again(encode_json(multirun.model_dump(mode="json"))))
+    write_sealed(directory / FILE, multirun)
 
 
 def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aeon.batch.ray.limits import LentMeter, LentMinute, Limits
+from aeon.batch.ray.limits import Limits, WorkerMeter, WorkerMinute
 from aeon.domain.errors import StopRequested
 from aeon.domain.request import Usage
 from aeon.llm.stack.limits import LimitSettings
@@ -29,7 +29,7 @@ def caps(calls: int | None = None, cost: float | None = None) -> LimitSettings:
     return LimitSettings(max_llm_calls=calls, max_cost=cost)
 
 
-def spend_all(meters: list[LentMeter], cost: float | None = 0.0) -> int:
+def spend_all(meters: list[WorkerMeter], cost: float | None = 0.0) -> int:
     """The calls that workers make in turn until none may make another."""
     calls, going = 0, list(meters)
     while going:
@@ -47,14 +47,14 @@ def spend_all(meters: list[LentMeter], cost: float | None = 0.0) -> int:
 @pytest.mark.parametrize("workers", [1, 3, 40])
 def test_all_workers_together_make_exactly_as_many_calls_as_they_may(workers: int) -> None:
     limits, told = Limits(caps(calls=100)), list[str]()
-    meters = [LentMeter(str(number), asking(limits), told.append) for number in range(workers)]
+    meters = [WorkerMeter(str(number), asking(limits), told.append) for number in range(workers)]
     assert spend_all(meters) == 100
     assert set(told) == {"batch.max_llm_calls: is reached"}
 
 
 def test_all_workers_together_spend_no_more_than_a_call_each_above_the_cap() -> None:
     limits = Limits(caps(cost=1.0))
-    meters = [LentMeter(str(number), asking(limits), limits.end) for number in range(4)]
+    meters = [WorkerMeter(str(number), asking(limits), limits.end) for number in range(4)]
     spent = spend_all(meters, cost=0.03) * 0.03
     assert 1.0 <= spent <= 1.0 + 4 * 0.03
     assert limits.end() == "batch.max_cost: is reached"
@@ -62,7 +62,7 @@ def test_all_workers_together_spend_no_more_than_a_call_each_above_the_cap() -> 
 
 def test_what_cannot_be_known_stops_a_batch_with_a_cap_on_its_cost() -> None:
     limits = Limits(caps(cost=1.0))
-    meter = LentMeter("a", asking(limits), limits.end)
+    meter = WorkerMeter("a", asking(limits), limits.end)
     assert spend_all([meter], cost=None) == 1
     assert limits.end().startswith("batch.max_cost: how much is used cannot be known")
 
@@ -75,7 +75,7 @@ def test_without_caps_a_worker_asks_once() -> None:
         asked.append(method)
         return getattr(limits, method)(*given, **named)
 
-    meter = LentMeter("a", ask, limits.end)
+    meter = WorkerMeter("a", ask, limits.end)
     for _ in range(100):
         meter.start(LimitSettings())
     assert asked == ["lend"]
@@ -95,7 +95,7 @@ def test_in_no_minute_are_more_requests_sent_than_the_limit_and_few_of_them_ask(
         return getattr(limits, method)(*given, **named)
 
     minutes = [
-        LentMinute("requests", limit, partial(ask, worker=str(n)), clock) for n in range(workers)
+        WorkerMinute("requests", limit, partial(ask, worker=str(n)), clock) for n in range(workers)
     ]
     while clock.now < 200:
         for _ in range(a_second // 10):
@@ -126,7 +126,7 @@ def test_a_worker_counts_what_its_calls_really_used() -> None:
         return more, 0.0
 
     clock = Clock()
-    minute = LentMinute("tokens", 1000, ask, clock)
+    minute = WorkerMinute("tokens", 1000, ask, clock)
     assert minute.seconds_until(400) == 0.0
     minute.correct(minute.count(400), 150)
     clock.now += 3.0
