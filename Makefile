@@ -5,6 +5,7 @@
 # make test-browser     the pages in Chromium, which it installs on Debian where there is none
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make test-cluster     sweeps and batches with Ray and other launchers, which it installs
+# make test-inspect     logs and solvers of Inspect, which it installs
 # make test-lowest      the quick tests with the lowest versions of dependencies that pyproject.toml allows
 # make test-wheel       a built wheel in an empty environment: the version, the demo and a simulated run
 # make test-pythons     the quick tests with each Python from 3.11 to 3.14 that is installed
@@ -19,7 +20,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-slow test-browser chromium test-local test-cluster test-lowest test-wheel test-pythons \
+.PHONY: help demo run test test-slow test-browser chromium test-local test-cluster test-inspect test-lowest test-wheel test-pythons \
 	coverage test-hydra-next bench lint complexity site clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
@@ -56,8 +57,8 @@ run: $(VENV)/installed
 # Tests against MCP servers written for Node are skipped where there is no npm to install them.
 NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.json,%/node_modules,$(wildcard tests/mcp/package.json)))
 
-# `make test-local`, `make test-browser` and `make test-cluster` run the others. One process for each logical core.
-PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/local --ignore=tests/browser --ignore=tests/cluster -n logical --dist worksteal
+# `make test-local`, `test-browser`, `test-cluster` and `test-inspect` run the others. One process for each logical core.
+PYTEST := $(BIN)/python -m pytest $(addprefix --ignore=tests/,llm/local browser cluster inspect) -n logical --dist worksteal
 
 test: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(PYTEST) -m "not slow" $(args)
@@ -78,6 +79,10 @@ test-local: $(VENV)/installed-local
 
 test-cluster: $(VENV)/installed-cluster
 	$(BIN)/python -m pytest tests/cluster $(args)
+
+# What Inspect warns of itself is no failure.
+test-inspect: $(VENV)/installed-inspect
+	$(BIN)/python -m pytest -W default tests/inspect $(args)
 
 coverage: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered $(args)
@@ -181,6 +186,11 @@ $(VENV)/installed-local: export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF
 $(VENV)/installed-local: pyproject.toml constraints.txt $(VENV)/installed-dev
 	@echo "Compiling llama-cpp-python into $(VENV), which takes minutes ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local-test]'
+	@touch $@
+
+$(VENV)/installed-inspect: pyproject.toml constraints.txt $(VENV)/installed-dev
+	@echo "Installing Inspect into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[inspect-test]'
 	@touch $@
 
 $(VENV)/installed-cluster: pyproject.toml constraints.txt $(VENV)/installed-dev

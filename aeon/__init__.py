@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aeon.app.aeon import Aeon
+    from aeon.app.inspect.solver import inspect_solver
     from aeon.domain.errors import (
         AeonError,
         ArtefactError,
@@ -46,7 +47,7 @@ __all__ += [
     "load_record",
     "read_history",
 ]
-__all__ += ["tool"]
+__all__ += ["inspect_solver", "tool"]
 
 _HOMES = {
     "Aeon": "aeon.app.aeon",
@@ -54,6 +55,7 @@ _HOMES = {
     "Record": "aeon.report.record",
     "RunResult": "aeon.domain.result",
     "Tool": "aeon.tools.registry",
+    "inspect_solver": "aeon.app.inspect.solver",
     "load": "aeon.observability.artefacts",
     "load_record": "aeon.report.record",
     "read_history": "aeon.observability.artefacts",

@@ -30,7 +30,10 @@ def wilson_interval(share: float, of: float) -> Interval:
     weight = z * z / of
     centre = (share + weight / 2) / (1 + weight)
     spread = z * math.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
-    return Interval(max(0.0, centre - spread), min(1.0, centre + spread))
+    # Exact at both ends, where the two are equal but for their last bits.
+    low = centre - spread if share > 0 else 0.0
+    high = centre + spread if share < 1 else 1.0
+    return Interval(low, high)
 
 
 def rate_interval(passed: Sequence[int], repeat: int) -> Interval:

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 Row = dict[str, Any]
 State = TypeVar("State")
 PATH = Path(__file__).parents[2] / "examples" / "eval" / "tasks.jsonl"
-BRIEF = {"brief": {"type": "word-count", "value": {"max": 80}}}
-"""Of an answer that is asked for alone; it says nothing of the target."""
+BRIEF = {"brief": {"type": "word-count", "value": {"max": 80}, "weight": 0}}
+"""Of an answer that is asked for alone; it says nothing of the target, and counts for no score."""
 
 
 def only(found: Iterable[Any]) -> Any:

@@ -318,6 +318,9 @@ def declare_eval(parser: CommandParser) -> None:
     parser.add("[baseline=FILE]", "an earlier eval.json, than which it may not be worse", type=Path)
     parser.add("[bless=true|false]", "write the baseline, from what this measurement comes to")
     parser.add("[allow_simulated=true|false]", "measure the simulated provider, to try this out")
+    parser.add(
+        "[format=inspect]", "write logs of Inspect, too: DIR/inspect/ARM.eval", known=("inspect",)
+    )
     parser.add("[shard=i/n]", "only every n-th answer from the i-th on", default="1/1")
     parser.add_overrides()
     parser.function = "aeon.cli.commands.evaluation.eval:evaluate"

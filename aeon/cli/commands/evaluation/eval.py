@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from aeon.app.aeon import Aeon
 from aeon.batch.batch import Batch
-from aeon.batch.dataset import Arm, Dataset, Row
+from aeon.batch.dataset import Arm, Dataset
 from aeon.batch.forecast import Forecast, add_forecasts, forecast_rows
 from aeon.batch.half_price import remove_journal, with_journal
 from aeon.batch.passing import passing_folder
 from aeon.batch.results import read_places
 from aeon.batch.run import RowRunner, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
+from aeon.batch.summary import Line
 from aeon.cli.commands.batch import (
     GivenRows,
     dataset_file,
@@ -55,17 +56,101 @@ ROWS, SAMPLES = "rows.jsonl", "samples.json"
 
 
 @dataclass(frozen=True, slots=True)
-class _Arms:
-    """The arms of a measurement, each with the Aeon that runs it; `judged` is the one that threshold
-    and baseline are about."""
+class _ArmRuns:
+    """A measurement on its way: what was typed, its arms, each with the Aeon that runs it, its rows,
+    and what runs them. `judged` is the arm that threshold and baseline are about."""
 
+    words: Namespace
     opened: Sequence[tuple[Arm, Aeon]]
     judged: str
+    dataset: Dataset
+    given: GivenRows
+    runner: RowRunner
+    control: GroupControl
 
     @property
     def arms(self) -> list[Arm]:
         """The arms."""
         return [arm for arm, _ in self.opened]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the measurement."""
+        folder: Path = self.words.out.expanduser()
+        return folder
+
+    def read_lines(self) -> Iterator[Line]:
+        """The lines of the results."""
+        return (line for _, line in read_places(self.folder / ROWS))
+
+    def measure(self) -> Measurement:
+        """What the answers come to that there are."""
+        words = self.words
+        lines = self.read_lines()
+        return measure(self.dataset, self.arms, words.repeat, lines, self.judged, words.threshold)
+
+    def run_rows(self) -> str:
+        """Have each arm answer the rows that it has not; with `equal=tokens` again, with other
+        numbers of samples, until all have spent the same. Returns how far that was reached."""
+        if self.words.equal is None:
+            self._run_once()
+            return ""
+        answers = self.dataset.count * self.words.repeat
+        samples = {arm.name: ArmSamples.of(aeon.settings, answers) for arm, aeon in self.opened}
+        equalizer = Equalizer(self.folder / SAMPLES, samples)
+        self._run_once(equalizer)
+        for _ in range(MOST_ROUNDS):
+            measurement = self.measure()
+            if self.control.stop_requested or measurement.not_measured:
+                break
+            if not equalizer.plan(measurement):
+                break
+            self._run_once(equalizer, before=measurement)
+        if not self.control.stop_requested:
+            running = self.runner.running
+            running.drop_done(ArmRows.of(self.dataset, self.arms, self.words.repeat).rows())
+            running.close()
+        return describe_equality(self.measure(), equalizer.samples)
+
+    def _run_once(
+        self, equalizer: Equalizer | None = None, before: Measurement | None = None
+    ) -> None:
+        """Run the rows that are not done. After the measurement `before`, those that are to take
+        other numbers of samples, too."""
+        runner = self.runner
+        samples = equalizer.samples if equalizer else {}
+        rows = ArmRows.of(self.dataset, self.arms, self.words.repeat, samples)
+        runner.of = rows.count
+        batch = runner.aeon.settings.batch
+        if before is not None:
+            batch = batch.model_copy(update={"changed": "again"})
+        running = open_batch(
+            self.given, runner, rows, self.control, batch, keeps_runs=equalizer is not None
+        )
+        with closing(running):
+            if equalizer is not None:
+                # Only now: until here the results are those of the samples before.
+                equalizer.save()
+            calls = lambda: runner.endpoints.meter.spent.calls  # noqa: E731
+            if before is not None:
+                forecast = forecast_equality(before, samples, running.count())
+            else:
+                forecast = self._forecast(running)
+            run_attended(running, runner.aeon.settings, forecast, calls, lambda *_: None)
+
+    def _forecast(self, running: Batch) -> Forecast:
+        left = Counter(row.arm.name for row in running.rows() if row.arm is not None)
+        parts = {
+            arm.name: forecast_rows(aeon, self.dataset, left[arm.name])
+            for arm, aeon in self.opened
+            if left[arm.name]
+        }
+        total = add_forecasts(parts)
+        if self.words.equal is None or total.least_cost is None:
+            return total
+        # Each arm will spend as much as the dearest.
+        dearest = max((part.least_cost or 0.0 for part in parts.values()), default=0.0)
+        return total._replace(least_cost=len(parts) * dearest)
 
 
 def evaluate(words: Namespace) -> int:
@@ -91,98 +176,20 @@ def evaluate(words: Namespace) -> int:
         path = dataset_file(words.dataset, passing / "dataset.jsonl")
         dataset = open_given_dataset(path, given, aeon)
         runner = open_runner(aeon, composition, dataset, endpoints, place)
-        arms = _open_arms(words, settings, runner)
-        _require_measure(dataset)
-        baseline = _read_baseline(words, arms, dataset)
-        equality = _run_rows(words, arms, dataset, given, runner, control)
-        measurement = _measure(words, arms, dataset, baseline, equality)
-    _show(measurement, words.out.expanduser())
+        opened = open_arms(settings.arms, runner)
+        judged = _find_judged(words, opened)
+        _require_measure(dataset, [aeon for _, aeon in opened])
+        baseline = _read_baseline(words, judged, dataset)
+        evaluation = _ArmRuns(words, opened, judged, dataset, given, runner, control)
+        equality = evaluation.run_rows()
+        measurement = evaluation.measure().model_copy(update={"equality": equality})
+        if baseline is not None:
+            compared = compare_with_baseline(measurement, baseline, words.baseline.name)
+            measurement = measurement.model_copy(update={"baseline": compared})
+        _show(evaluation, measurement)
     if not control.stop_requested and not measurement.not_measured:
         remove_journal(place)
     return _finish(measurement, words, control)
-
-
-def _run_rows(
-    words: Namespace,
-    arms: _Arms,
-    dataset: Dataset,
-    given: GivenRows,
-    runner: RowRunner,
-    control: GroupControl,
-) -> str:
-    """Have each arm answer the rows that it has not; with `equal=tokens` again, with other numbers
-    of samples, until all have spent the same. Returns how far that was reached."""
-    if words.equal is None:
-        _run_once(words, arms, dataset, given, runner, control)
-        return ""
-    equalizer = _open_equalizer(words, arms, dataset)
-    run_once = partial(_run_once, words, arms, dataset, given, runner, control, equalizer)
-    run_once()
-    for _ in range(MOST_ROUNDS):
-        measurement = _measure(words, arms, dataset, None)
-        if control.stop_requested or measurement.not_measured:
-            break
-        if not equalizer.plan(measurement):
-            break
-        run_once(before=measurement)
-    measurement = _measure(words, arms, dataset, None)
-    if not control.stop_requested:
-        runner.running.drop_done(ArmRows.of(dataset, arms.arms, words.repeat).rows())
-        runner.running.close()
-    return describe_equality(measurement, equalizer.samples)
-
-
-def _open_equalizer(words: Namespace, arms: _Arms, dataset: Dataset) -> Equalizer:
-    answers = dataset.count * words.repeat
-    samples = {arm.name: ArmSamples.of(aeon.settings, answers) for arm, aeon in arms.opened}
-    return Equalizer(words.out.expanduser() / SAMPLES, samples)
-
-
-def _run_once(
-    words: Namespace,
-    arms: _Arms,
-    dataset: Dataset,
-    given: GivenRows,
-    runner: RowRunner,
-    control: GroupControl,
-    equalizer: Equalizer | None = None,
-    before: Measurement | None = None,
-) -> None:
-    """Run the rows that are not done. After the measurement `before`, those that are to take other
-    numbers of samples, too."""
-    samples = equalizer.samples if equalizer else {}
-    rows = ArmRows.of(dataset, arms.arms, words.repeat, samples)
-    runner.of = rows.count
-    settings = runner.aeon.settings
-    batch = settings.batch.model_copy(update={"changed": "again"}) if before else settings.batch
-    running = open_batch(given, runner, rows, control, batch, keeps_runs=equalizer is not None)
-    with closing(running):
-        if equalizer is not None:
-            # Only now: until here the results are those of the samples before.
-            equalizer.save()
-        calls = lambda: runner.endpoints.meter.spent.calls  # noqa: E731
-        if before is not None:
-            forecast = forecast_equality(before, samples, running.count())
-        else:
-            forecast = _forecast(arms, dataset, running, is_equal=equalizer is not None)
-        run_attended(running, settings, forecast, calls, lambda *_: None)
-
-
-def _measure(
-    words: Namespace,
-    arms: _Arms,
-    dataset: Dataset,
-    baseline: Measurement | None,
-    equality: str = "",
-) -> Measurement:
-    """What the answers come to, and against the baseline, if there is one."""
-    lines = (line for _, line in read_places(words.out.expanduser() / ROWS))
-    measurement = measure(dataset, arms.arms, words.repeat, lines, arms.judged, words.threshold)
-    measurement = measurement.model_copy(update={"equality": equality})
-    if baseline is None:
-        return measurement
-    compared = compare_with_baseline(measurement, baseline, words.baseline.name)
-    return measurement.model_copy(update={"baseline": compared})
 
 
 def _check(words: Namespace, settings: Settings) -> None:
@@ -194,6 +201,10 @@ def _check(words: Namespace, settings: Settings) -> None:
             "store=cache: arms and repeats share no answers, so that the cost of each is its own",
             hint="Leave it out: the same command goes on without paying again.",
         )
+    if words.format == "inspect":
+        from aeon.evaluation.inspect_log import require_inspect
+
+        require_inspect()
     if words.bless == "true" and words.baseline is None:
         raise ConfigError("bless=true: which file?", hint="Name it with baseline=FILE.")
 
@@ -209,8 +220,9 @@ def _make_folder(folder: Path) -> Path:
     return folder
 
 
-def _open_arms(words: Namespace, settings: Settings, runner: RowRunner) -> _Arms:
-    opened = open_arms(settings.arms, runner)
+def _find_judged(words: Namespace, opened: Sequence[tuple[Arm, Aeon]]) -> str:
+    """The arm that is judged. Raises ConfigError for one that is none, and for a provider without a
+    model unless that is what is wanted."""
     names = [arm.name for arm, _ in opened]
     if words.arm and words.arm not in names:
         raise ConfigError(f"arm={words.arm}: there is no such arm, but {', '.join(names)}")
@@ -220,57 +232,44 @@ def _open_arms(words: Namespace, settings: Settings, runner: RowRunner) -> _Arms
             f"provider=simulated: of {', '.join(synthetic)} no model is called, so that nothing is measured",
             hint="Choose a provider; allow_simulated=true is for trying this out.",
         )
-    return _Arms(opened, words.arm or names[-1])
+    return words.arm or names[-1]
 
 
-def _require_measure(dataset: Dataset) -> None:
+def _require_measure(dataset: Dataset, arms: Sequence[Aeon]) -> None:
     """Raise ConfigError where nothing says which answers are right."""
-    if any(row.target for row in dataset.rows()):
+    has_checks = all(aeon.settings.convergence.checks for aeon in arms)
+    if has_checks or any(row.target or row.checks for row in dataset.rows()):
         return
     raise ConfigError(
-        f"dataset={dataset.path}: no row has a target, so that nothing is measured",
-        hint="A row's column target (or expected_output) is the answer that is expected.",
+        f"dataset={dataset.path}: no row has a target or checks, so that nothing is measured",
+        hint="A row's column target (or expected_output) is the answer that is expected; checks, in "
+        "a column or as convergence.checks.NAME=..., look at the answer.",
     )
 
 
-def _read_baseline(words: Namespace, arms: _Arms, dataset: Dataset) -> Measurement | None:
+def _read_baseline(words: Namespace, judged: str, dataset: Dataset) -> Measurement | None:
     if words.baseline is None or words.bless == "true":
         return None
-    return read_baseline(words.baseline.expanduser(), arms.judged, dataset, words.repeat)
+    return read_baseline(words.baseline.expanduser(), judged, dataset, words.repeat)
 
 
-def _forecast(arms: _Arms, dataset: Dataset, running: Batch, *, is_equal: bool) -> Forecast:
-    left = _count_left(running)
-    parts = {
-        arm.name: forecast_rows(aeon, dataset, left[arm.name])
-        for arm, aeon in arms.opened
-        if left.get(arm.name)
-    }
-    total = add_forecasts(parts)
-    if not is_equal or total.least_cost is None:
-        return total
-    # Each arm will spend as much as the dearest.
-    dearest = max((part.least_cost or 0.0 for part in parts.values()), default=0.0)
-    return total._replace(least_cost=len(parts) * dearest)
-
-
-def _count_left(running: Batch) -> Mapping[str, int]:
-    """How many answers of each arm are still to be given."""
-    left: dict[str, int] = {}
-    for row in running.rows():
-        name = _name_arm(row)
-        left[name] = left.get(name, 0) + 1
-    return left
-
-
-def _name_arm(row: Row) -> str:
-    return row.arm.name if row.arm else ""
-
-
-def _show(measurement: Measurement, folder: Path) -> None:
-    page = write_files(measurement, folder)
+def _show(evaluation: _ArmRuns, measurement: Measurement) -> None:
+    page = write_files(measurement, evaluation.folder)
     put(write_text(measurement))
     say(f"Page: {relative_to_here(page)}")
+    if evaluation.words.format == "inspect":
+        from aeon.evaluation.inspect_log import write_logs  # with inspect_ai, which is slow to load
+
+        lines = {line["id"]: line for line in evaluation.read_lines()}
+        models = {arm.name: _name_model(aeon.settings) for arm, aeon in evaluation.opened}
+        results = evaluation.folder / ROWS
+        for log in write_logs(measurement, evaluation.dataset, lines, models, results):
+            say(f"Log of Inspect: {relative_to_here(log)}")
+
+
+def _name_model(settings: Settings) -> str:
+    model = getattr(settings.provider, "model", None)
+    return f"{settings.provider.kind}/{model}" if model else settings.provider.kind
 
 
 def _finish(measurement: Measurement, words: Namespace, control: GroupControl) -> int:
