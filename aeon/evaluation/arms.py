@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -54,11 +54,13 @@ class AnswerName(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ArmRows(Dataset):
     """Each row of a dataset for each arm and repeat, those of one row after each other, so that a
-    measurement that is stopped has compared the rows that it has run."""
+    measurement that is stopped has compared the rows that it has run. `samples` are those of arms
+    that are not as their settings say."""
 
     arms: tuple[Arm, ...]
     repeat: int
     samples: Mapping[str, ArmSamples]
+    shard: tuple[int, int]
 
     @classmethod
     def of(
@@ -66,25 +68,31 @@ class ArmRows(Dataset):
         dataset: Dataset,
         arms: Sequence[Arm],
         repeat: int,
+        *,
         samples: Mapping[str, ArmSamples] | None = None,
+        shard: tuple[int, int] = (1, 1),
     ) -> ArmRows:
-        """The rows of a dataset that was opened, with the `samples` of arms that are not as their
-        settings say."""
+        """The rows of a dataset that was opened, or of a shard of it."""
         count = dataset.count * len(arms) * repeat
         given = dataset.path, dataset.columns, dataset.common, count, dataset.state
-        return cls(*given, tuple(arms), repeat, samples or {})
+        return cls(*given, tuple(arms), repeat, samples or {}, shard)
 
     def rows(self) -> Iterator[Row]:
-        """See `Dataset`."""
-        number = 0
-        for row in Dataset.rows(self):
+        """See `Dataset`. A row has the same number in every shard."""
+        for row in list_shard(Dataset.rows(self), self.shard):
             for repeat in range(1, self.repeat + 1):
-                for arm in self.arms:
+                answer = (row.number - 1) * self.repeat + repeat - 1
+                for place, arm in enumerate(self.arms, start=1):
                     if arm.name in self.samples:
-                        arm = self.samples[arm.name].configure(arm, number // len(self.arms))
-                    number += 1
+                        arm = self.samples[arm.name].configure(arm, answer)
                     name = AnswerName(arm.name, repeat, row.id).id
-                    yield replace(row, number=number, id=name, arm=arm)
+                    yield replace(row, number=answer * len(self.arms) + place, id=name, arm=arm)
+
+
+def list_shard(rows: Iterable[Row], shard: tuple[int, int]) -> Iterator[Row]:
+    """Of the rows of a dataset every n-th from the i-th on, for a shard (i, n)."""
+    first, every = shard
+    return (row for row in rows if (row.number - first) % every == 0)
 
 
 def open_arms(given: Mapping[str, Sequence[str]], runner: RowRunner) -> list[tuple[Arm, Aeon]]:

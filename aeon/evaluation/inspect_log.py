@@ -104,9 +104,10 @@ def _make_log(
 def _list_answers(
     measurement: Measurement, arm: ArmSummary, dataset: Dataset
 ) -> Iterator[tuple[Row, GradedAnswer]]:
-    for row, measured in zip(dataset.rows(), measurement.rows, strict=True):
-        for answer in measured.of_arm(arm.name):
-            yield row, answer
+    measured = {row.id: row for row in measurement.rows}
+    for row in dataset.rows():
+        if row.id in measured:
+            yield from ((row, answer) for answer in measured[row.id].of_arm(arm.name))
 
 
 def _make_results(arm: ArmSummary) -> Any:

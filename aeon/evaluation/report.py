@@ -56,7 +56,7 @@ def _describe_row(row: MeasuredRow, evaluation: Measurement) -> str:
     if any(row.count(arm.name, "not_measured") for arm in evaluation.arms):
         return "not measured"
     if len(set(counts)) == 1:
-        return "all passed" if counts[0] == evaluation.repeat else "none better"
+        return {evaluation.repeat: "all passed", 0: "none passed"}.get(counts[0], "as good")
     judged = row.count(evaluation.judged)
     others = [row.count(arm.name) for arm in evaluation.arms if arm.name != evaluation.judged]
     if judged > max(others):
@@ -64,7 +64,7 @@ def _describe_row(row: MeasuredRow, evaluation: Measurement) -> str:
     return "degraded" if judged < max(others) else "mixed"
 
 
-_ORDER = ("not measured", "degraded", "improved", "mixed", "none better", "all passed")
+_ORDER = ("not measured", "degraded", "improved", "mixed", "as good", "none passed", "all passed")
 
 
 def _rank(row: MeasuredRow, evaluation: Measurement) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from aeon.batch.dataset import Arm, Dataset, Row, digest
 from aeon.batch.summary import Line
 from aeon.evaluation import statistics
-from aeon.evaluation.arms import AnswerName
+from aeon.evaluation.arms import AnswerName, list_shard
 from aeon.evaluation.grading import grade
 from aeon.evaluation.models import ArmComparison, ArmSummary, GradedAnswer, MeasuredRow, Measurement
 from aeon.evaluation.sentences import describe_comparison
@@ -24,11 +24,13 @@ def measure(
     lines: Iterable[Line],
     judged: str = "",
     threshold: float | None = None,
+    shard: tuple[int, int] = (1, 1),
 ) -> Measurement:
-    """What the lines of the results come to, `judged` being the last arm unless it is named."""
+    """What the lines of the results come to, `judged` being the last arm unless it is named; of a
+    `shard` of the dataset its own rows alone."""
     found = {line["id"]: line for line in lines}
     samples = [(arm.name, number) for arm in arms for number in range(1, repeat + 1)]
-    rows = tuple(_measure_row(row, samples, found) for row in dataset.rows())
+    rows = tuple(_measure_row(row, samples, found) for row in list_shard(dataset.rows(), shard))
     judged = judged or arms[-1].name
     others = [arm.name for arm in arms if arm.name != judged]
     summaries = {arm.name: summarize_arm(arm, rows, repeat) for arm in arms}

@@ -321,7 +321,7 @@ def declare_eval(parser: CommandParser) -> None:
     parser.add(
         "[format=inspect]", "write logs of Inspect, too: DIR/inspect/ARM.eval", known=("inspect",)
     )
-    parser.add("[shard=i/n]", "only every n-th answer from the i-th on", default="1/1")
+    parser.add("[shard=i/n]", "only every n-th row from the i-th on", default="1/1")
     parser.add_overrides()
     parser.function = "aeon.cli.commands.evaluation.eval:evaluate"
 

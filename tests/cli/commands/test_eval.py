@@ -320,3 +320,52 @@ def test_a_killed_measurement_with_equal_tokens_goes_on_without_asking_again(
     single, full = measured(tmp_path)["arms"]
     assert single["tokens"] == full["tokens"]
     assert len(server.requests) - single["calls"] - full["calls"] <= 3 * parallel
+
+
+def test_shards_measure_their_own_rows_and_are_merged(tmp_path: Path, server: OpenAIServer) -> None:
+    dataset(tmp_path, 5)
+    for number, rows in ((1, ["r0", "r2", "r4"]), (2, ["r1", "r3"])):
+        words = [*provider(server), SINGLE, CORE, f"shard={number}/2", f"out=part{number}"]
+        assert main(["eval", "dataset=tasks.jsonl", *words]) == 0
+        evaluation = json.loads((tmp_path / f"part{number}" / "eval.json").read_text())
+        assert [row["id"] for row in evaluation["rows"]] == rows
+    requests = len(server.requests)
+    (tmp_path / "out").mkdir()
+    parts = ["part1/rows.jsonl", "part2/rows.jsonl"]
+    assert main(["batch", "merge", "out=out/rows.jsonl", *parts]) == 0
+    assert run(server, SINGLE, CORE) == 0
+    assert len(server.requests) == requests
+    assert [arm["passed"] for arm in measured(tmp_path)["arms"]] == [3, 5]
+
+
+def test_a_judge_that_is_down_leaves_answers_unmeasured(tmp_path: Path) -> None:
+    dataset(tmp_path, 2)
+    script = {
+        **simulated(),
+        "plan": plan("say"),
+        "step": lambda received: Completion(clear(str(number_of(received)))),
+        "convergence": Failure(400),
+    }
+    with OpenAIServer(script) as server:
+        rubric = "convergence.checks.kind={type: llm-rubric, value: it is kind}"
+        assert run(server, 'arms.full=["mode=adaptive"]', rubric) == 5
+    (arm,) = measured(tmp_path)["arms"]
+    assert (arm["passed"], arm["not_measured"]) == (0, 2)
+
+
+def test_checks_of_rows_and_of_the_configuration_are_graded(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    checks: list[dict[str, Any]] = [
+        {"brief": {"type": "word-count", "value": {"max": 1}}},
+        {"digits": {"type": "regex", "value": "^[0-9]+$"}, "named": {}},
+    ]
+    rows = [
+        {"id": f"r{n}", "task": f"say the number {n}", "checks": checks[n % 2]} for n in range(4)
+    ]
+    Path("tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    named = "convergence.checks.named={type: not-contains, value: idea, required: false}"
+    assert run(server, SINGLE, CORE, named) == 0
+    single, core = measured(tmp_path)["arms"]
+    assert (single["passed"], core["passed"]) == (2, 4)
+    assert (single["mean_score"], core["mean_score"]) == (0.5, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,7 @@ class _ArmRuns:
     words: Namespace
     opened: Sequence[tuple[Arm, Aeon]]
     judged: str
+    shard: tuple[int, int]
     dataset: Dataset
     given: GivenRows
     runner: RowRunner
@@ -87,7 +88,19 @@ class _ArmRuns:
         """What the answers come to that there are."""
         words = self.words
         lines = self.read_lines()
-        return measure(self.dataset, self.arms, words.repeat, lines, self.judged, words.threshold)
+        return measure(
+            self.dataset,
+            self.arms,
+            words.repeat,
+            lines,
+            self.judged,
+            words.threshold,
+            self.shard,
+        )
+
+    def _list_rows(self, samples: Mapping[str, ArmSamples] | None = None) -> ArmRows:
+        repeat = self.words.repeat
+        return ArmRows.of(self.dataset, self.arms, repeat, samples=samples, shard=self.shard)
 
     def run_rows(self) -> str:
         """Have each arm answer the rows that it has not; with `equal=tokens` again, with other
@@ -108,7 +121,7 @@ class _ArmRuns:
             self._run_once(equalizer, before=measurement)
         if not self.control.stop_requested:
             running = self.runner.running
-            running.drop_done(ArmRows.of(self.dataset, self.arms, self.words.repeat).rows())
+            running.drop_done(self._list_rows().rows())
             running.close()
         return describe_equality(self.measure(), equalizer.samples)
 
@@ -119,7 +132,7 @@ class _ArmRuns:
         other numbers of samples, too."""
         runner = self.runner
         samples = equalizer.samples if equalizer else {}
-        rows = ArmRows.of(self.dataset, self.arms, self.words.repeat, samples)
+        rows = self._list_rows(samples)
         runner.of = rows.count
         batch = runner.aeon.settings.batch
         if before is not None:
@@ -161,6 +174,7 @@ def evaluate(words: Namespace) -> int:
     composition = read_composition(words)
     settings = compose_settings(composition)
     keep_private(settings)
+    shard = read_shard(words.shard)
     _check(words, settings)
     place = _make_folder(words.out) / ROWS
     composition = with_journal(composition, settings, place)
@@ -172,7 +186,7 @@ def evaluate(words: Namespace) -> int:
     ):
         warn(*aeon.warnings)
         check_prices(price_book(aeon.settings.provider), settings.batch.max_cost, of="batch")
-        given = GivenRows(words.dataset, place, read_shard(words.shard))
+        given = GivenRows(words.dataset, place, (1, 1))
         path = dataset_file(words.dataset, passing / "dataset.jsonl")
         dataset = open_given_dataset(path, given, aeon)
         runner = open_runner(aeon, composition, dataset, endpoints, place)
@@ -180,7 +194,7 @@ def evaluate(words: Namespace) -> int:
         judged = _find_judged(words, opened)
         _require_measure(dataset, [aeon for _, aeon in opened])
         baseline = _read_baseline(words, judged, dataset)
-        evaluation = _ArmRuns(words, opened, judged, dataset, given, runner, control)
+        evaluation = _ArmRuns(words, opened, judged, shard, dataset, given, runner, control)
         equality = evaluation.run_rows()
         measurement = evaluation.measure().model_copy(update={"equality": equality})
         if baseline is not None:
@@ -205,6 +219,11 @@ def _check(words: Namespace, settings: Settings) -> None:
         from aeon.evaluation.inspect_log import require_inspect
 
         require_inspect()
+    if words.equal is not None and words.shard != "1/1":
+        raise ConfigError(
+            f"shard={words.shard}: equal=tokens has to know what all rows take",
+            hint="Leave one of them out.",
+        )
     if words.bless == "true" and words.baseline is None:
         raise ConfigError("bless=true: which file?", hint="Name it with baseline=FILE.")
 
