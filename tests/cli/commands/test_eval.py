@@ -201,6 +201,9 @@ def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
     [
         ([], "of single, adaptive no model is called, so that nothing is measured"),
         (["allow_simulated=true", "arm=x"], "arm=x: there is no such arm, but single, adaptive"),
+        (["arms.a=mode=single"], "arms.a=mode=single: an arm is a list of overrides"),
+        (["arms.a=[mode=single]"], "arms.a=[mode=single]: an arm is a list of overrides"),
+        (["arms.a=text"], "arms.a=text: an arm is a list of overrides, each a quoted text"),
         (['arms.a=["quick"]'], "arms.a: quick: this is no override"),
         (['arms.a=["mode=nothing"]'], "arms.a: "),
         (['arms.a=["store=cache"]'], "arms.a: an arm may not set store: arms share no answers"),
@@ -220,7 +223,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_asked(
     given = ["dataset=tasks.jsonl", "out=out", "provider=simulated"]
     assert main(["eval", *given, *words]) == 2
     assert message in capfd.readouterr().err
-    assert not (tmp_path / "out" / "rows.jsonl").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_dataset_without_targets_and_checks_is_refused(

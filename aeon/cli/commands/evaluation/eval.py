@@ -32,6 +32,8 @@ from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
 from aeon.cli.terminal.streams import put, say, warn
+from aeon.config.compose.compose import parse
+from aeon.config.compose.literal import key_of
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
@@ -171,12 +173,13 @@ def evaluate(words: Namespace) -> int:
     is below the threshold or worse than the baseline, 5 when something was not measured, 130 when
     interrupted. Raises ConfigError before anything is paid."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
+    _check_arms(words.overrides)
     composition = read_composition(words)
     settings = compose_settings(composition)
     keep_private(settings)
     shard = read_shard(words.shard)
     _check(words, settings)
-    place = _make_folder(words.out) / ROWS
+    place = words.out.expanduser() / ROWS
     composition = with_journal(composition, settings, place)
     control = GroupControl()
     with (
@@ -194,6 +197,7 @@ def evaluate(words: Namespace) -> int:
         judged = _find_judged(words, opened)
         _require_measure(dataset, [aeon for _, aeon in opened])
         baseline = _read_baseline(words, judged, dataset)
+        _make_folder(place.parent)
         evaluation = _ArmRuns(words, opened, judged, shard, dataset, given, runner, control)
         equality = evaluation.run_rows()
         measurement = evaluation.measure().model_copy(update={"equality": equality})
@@ -204,6 +208,23 @@ def evaluate(words: Namespace) -> int:
     if not control.stop_requested and not measurement.not_measured:
         remove_journal(place)
     return _finish(measurement, words, control)
+
+
+def _check_arms(overrides: Sequence[str]) -> None:
+    """Raise ConfigError for an arm on the command line that is no list."""
+    for text in overrides:
+        if not key_of(text).startswith("arms."):
+            continue
+        try:
+            is_list = isinstance(parse(text).value(), list)
+        except ConfigError:
+            is_list = False
+        if not is_list:
+            raise ConfigError(
+                f"{text}: an arm is a list of overrides, each a quoted text",
+                hint="For a shell all of it is quoted once more: "
+                """'arms.eight=["mode=single", "execution.samples=8"]'""",
+            )
 
 
 def _check(words: Namespace, settings: Settings) -> None:
@@ -228,15 +249,13 @@ def _check(words: Namespace, settings: Settings) -> None:
         raise ConfigError("bless=true: which file?", hint="Name it with baseline=FILE.")
 
 
-def _make_folder(folder: Path) -> Path:
-    folder = folder.expanduser()
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
             f"out={folder}: {error.strerror or error}", hint="Name a folder for the measurement."
         ) from None
-    return folder
 
 
 def _find_judged(words: Namespace, opened: Sequence[tuple[Arm, Aeon]]) -> str:
