@@ -213,7 +213,14 @@ def _report_ttl(state: RunState) -> TTLReport:
 
 def _hash_sources(run: Identity) -> Hashes:
     inputs = {name: sha256(text) for name, text in sorted(run.work.inputs.items())}
-    return Hashes(task=sha256(run.work.task), inputs=inputs, **run.shared.digests)
+    digests = run.shared.digests
+    return Hashes(
+        task=sha256(run.work.task),
+        inputs=inputs,
+        prompts=digests["prompts"],
+        schemas=digests["schemas"],
+        configuration=digests["configuration"],
+    )
 
 
 def find_overrun(

@@ -201,8 +201,15 @@ class RunRecorder:
             raise
         finally:
             if self._pass and phase != "PROFILE":
-                times = watch.read().model_dump(include={"start_time", "end_time"})
-                self._pass.phases.append(PhaseRecord(phase=phase, outcome=note.outcome, **times))
+                time = watch.read()
+                self._pass.phases.append(
+                    PhaseRecord(
+                        phase=phase,
+                        outcome=note.outcome,
+                        start_time=time.start_time,
+                        end_time=time.end_time,
+                    )
+                )
             self.stream.emit(
                 events.PhaseFinished(
                     stage=stage, phase=phase, pass_number=number, outcome=note.outcome

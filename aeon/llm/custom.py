@@ -114,9 +114,8 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
             )
         model = model if provider.model == NO_NAME else provider.model
     shared = provider.model_dump(include=set(SHARED))
-    return CustomProvider(
-        **shared, adapter=name, model=model if isinstance(model, str) and model else name
-    )
+    model = model if isinstance(model, str) and model else name
+    return CustomProvider.model_validate({**shared, "adapter": name, "model": model})
 
 
 def _check(named: str, found: object, expected: str) -> None:

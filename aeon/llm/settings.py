@@ -77,8 +77,12 @@ class _Provider(Value):
     @property
     def parameters(self) -> Parameters:
         """The generation parameters of calls that name none."""
-        own = {name: getattr(self, name, None) for name in ("temperature", "max_tokens", "effort")}
-        return Parameters(self.model, **own)
+        return Parameters(
+            self.model,
+            temperature=getattr(self, "temperature", None),
+            max_tokens=getattr(self, "max_tokens", None),
+            effort=getattr(self, "effort", None),
+        )
 
     @property
     def seconds_of_call(self) -> float:

@@ -79,17 +79,29 @@ def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
     if base is None:
         return PlanSnapshot(plan=plan)
     number, before = base
-    return PlanDifference(base=number, **dict(plan_change(before, plan)))
+    change = plan_change(before, plan)
+    return PlanDifference(
+        base=number,
+        order=change.order,
+        steps=change.steps,
+        goal=change.goal,
+        task=change.task,
+        questions=change.questions,
+        subplans=change.subplans,
+    )
 
 
 def plan_change(before: Plan, after: Plan) -> PlanChange:
     """What turns `before` into `after`. Shared steps cost nothing."""
-    heads = {
-        name: getattr(after, name)
-        for name in _HEADS
-        if getattr(after, name) != getattr(before, name)
-    }
-    return PlanChange(**heads, **dict(steps_difference(before.steps, after.steps)))
+    change = steps_difference(before.steps, after.steps)
+    return PlanChange(
+        order=change.order,
+        steps=change.steps,
+        goal=after.goal if after.goal != before.goal else None,
+        task=after.task if after.task != before.task else None,
+        questions=after.questions if after.questions != before.questions else None,
+        subplans=after.subplans if after.subplans != before.subplans else None,
+    )
 
 
 def _find_changed_fields(old: PlanStep | None, step: PlanStep) -> dict[str, Any]:

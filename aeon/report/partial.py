@@ -175,8 +175,13 @@ def _timings(events: Sequence[Line]) -> Timings:
 
 def _hashes(known: Mapping[str, str]) -> Hashes:
     """The hashes that are recorded when a run begins."""
-    names = ("prompts", "schemas", "configuration")
-    return Hashes(task="", inputs={}, **{name: known.get(name, "") for name in names})
+    return Hashes(
+        task="",
+        inputs={},
+        prompts=known.get("prompts", ""),
+        schemas=known.get("schemas", ""),
+        configuration=known.get("configuration", ""),
+    )
 
 
 def _each(events: Iterable[Line], name: str) -> Iterator[Any]:

@@ -76,6 +76,8 @@ def find_patterns(record: Record) -> Patterns:
         number: tuple(action.fragment for action in made.accepted)
         for number, made in _refinements(history)
     }
+    spent = spending.spend(record)
+    repairs_by_call, repairs_by_model = spending.repair_rates(record)
     return Patterns(
         assessed=assessed,
         thresholds=scores.thresholds_of(history),
@@ -89,8 +91,12 @@ def find_patterns(record: Record) -> Patterns:
         refinements=tuple(
             _gain(number, made, assessed, record.calls) for number, made in _refinements(history)
         ),
-        **spending.spend(record),
-        **spending.repair_rates(record),
+        by_pass=spent.by_pass,
+        by_phase=spent.by_phase,
+        by_step=spent.by_step,
+        by_call=spent.by_call,
+        repairs_by_call=repairs_by_call,
+        repairs_by_model=repairs_by_model,
         waits=spending.find_waits(record),
         prefix=spending.measure_prefixes(record.calls),
     )

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from typing import TypeVar
 
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.result import RunResult, TokenUsage
 from aeon.domain.values import Value
-from aeon.report.record import Call, Record
+from aeon.report.record import Call, Line, Record
 
 TOOL = "tool"
 """What stands among the names of calls for calls of tools."""
-_PLACES = ("pass", "phase", "step", "call")
-_COUNTS = ("requests", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+K = TypeVar("K")
 
 
 class Spending(Value):
@@ -67,78 +67,124 @@ class PrefixShare(Value):
     share: float | None = None
 
 
-def spend(record: Record) -> dict[str, dict[Any, Spending]]:
-    """`by_pass`, `by_phase`, `by_step` (most seconds first) and `by_call` (most tokens first, with
-    `tool` for tools). Without a journal only what the result has of passes and calls."""
+@dataclass(frozen=True, slots=True)
+class SpendingByPlace:
+    """What each place of a run took: steps by most seconds first, calls, with `tool` for tools, by
+    most tokens first."""
+
+    by_pass: dict[int, Spending] = field(default_factory=dict)
+    by_phase: dict[str, Spending] = field(default_factory=dict)
+    by_step: dict[str, Spending] = field(default_factory=dict)
+    by_call: dict[str, Spending] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Charge:
+    """What one request or one tool call took, and where it was made."""
+
+    pass_number: int
+    phase: str
+    step_id: str | None
+    call: str
+    spent: Spending
+
+
+def spend(record: Record) -> SpendingByPlace:
+    """Add up what each place took. Without a journal only what the result has of passes and
+    calls."""
     if not record.events:
         return _spend_of_result(record.result)
-    charged: dict[str, defaultdict[Any, list[Spending]]] = {
-        f"by_{name}": defaultdict(list) for name in _PLACES
-    }
-    for place, spent in _charges(record):
-        for by_key, key in zip(charged.values(), place, strict=True):
-            if key is not None:
-                by_key[key].append(spent)
-    found = {
-        name: {key: _add_up(each) for key, each in by_key.items()}
-        for name, by_key in charged.items()
-    }
-    steps = sorted(found["by_step"].items(), key=lambda item: -item[1].seconds)
-    calls = sorted(found["by_call"].items(), key=lambda item: -item[1].tokens)
-    return {**found, "by_step": dict(steps), "by_call": dict(calls)}
+    charges = [*map(_charge_request, record.calls), *map(_charge_tool, _tool_calls(record))]
+    by_step = _group(charges, lambda charge: charge.step_id)
+    by_call = _group(charges, lambda charge: charge.call)
+    return SpendingByPlace(
+        by_pass=_group(charges, lambda charge: charge.pass_number),
+        by_phase=_group(charges, lambda charge: charge.phase),
+        by_step=dict(sorted(by_step.items(), key=lambda item: -item[1].seconds)),
+        by_call=dict(sorted(by_call.items(), key=lambda item: -item[1].tokens)),
+    )
 
 
-def _spend_of_result(result: RunResult) -> dict[str, dict[Any, Spending]]:
+def _spend_of_result(result: RunResult) -> SpendingByPlace:
     usage = result.usage
     seconds = result.timings.seconds_by_call
-    return {
-        "by_pass": {number: _of_usage(used) for number, used in usage.by_pass.items()},
-        "by_call": {
+    return SpendingByPlace(
+        by_pass={number: _of_usage(used) for number, used in usage.by_pass.items()},
+        by_call={
             name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()
         },
-    }
+    )
 
 
-def _charges(record: Record) -> Iterator[tuple[tuple[Any, ...], Spending]]:
-    """What each request and each tool call took, with its pass, phase, step and call."""
-    for call in record.calls:
-        used = {name: getattr(call.usage, name) for name in _COUNTS}
-        place = (call.pass_number, call.phase, call.step_id, call.call)
-        yield place, Spending(seconds=call.seconds, cost=call.cost, **used)
-    for line in record.events:
-        if line["event"] == "tool_called":
-            site = line["site"]
-            place = (site["pass_number"], site["phase"], site["step_id"], TOOL)
-            seconds = float(line["result"].get("seconds") or 0.0)
-            yield place, Spending(tool_calls=1, seconds=seconds)
+def _charge_request(call: Call) -> _Charge:
+    usage = call.usage
+    spent = Spending(
+        requests=usage.requests,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        seconds=call.seconds,
+        cost=call.cost,
+    )
+    return _Charge(call.pass_number, call.phase, call.step_id, call.call, spent)
+
+
+def _tool_calls(record: Record) -> Iterator[Line]:
+    return (line for line in record.events if line["event"] == "tool_called")
+
+
+def _charge_tool(line: Line) -> _Charge:
+    site = line["site"]
+    spent = Spending(tool_calls=1, seconds=float(line["result"].get("seconds") or 0.0))
+    return _Charge(site["pass_number"], site["phase"], site["step_id"], TOOL, spent)
+
+
+def _group(charges: Iterable[_Charge], key_of: Callable[[_Charge], K | None]) -> dict[K, Spending]:
+    grouped: defaultdict[K, list[Spending]] = defaultdict(list)
+    for charge in charges:
+        if (key := key_of(charge)) is not None:
+            grouped[key].append(charge.spent)
+    return {key: _add_up(spent) for key, spent in grouped.items()}
 
 
 def _add_up(spent: Sequence[Spending]) -> Spending:
-    counts = {
-        name: sum(getattr(one, name) for one in spent)
-        for name in ("tool_calls", "seconds", *_COUNTS)
-    }
     costs = [one.cost for one in spent]
-    return Spending(**counts, cost=None if None in costs else sum(filter(None, costs)))
+    return Spending(
+        requests=sum(one.requests for one in spent),
+        tool_calls=sum(one.tool_calls for one in spent),
+        input_tokens=sum(one.input_tokens for one in spent),
+        output_tokens=sum(one.output_tokens for one in spent),
+        cached_tokens=sum(one.cached_tokens for one in spent),
+        cache_write_tokens=sum(one.cache_write_tokens for one in spent),
+        seconds=sum(one.seconds for one in spent),
+        cost=None if None in costs else sum(filter(None, costs)),
+    )
 
 
 def _of_usage(usage: TokenUsage, seconds: float = 0.0) -> Spending:
-    return Spending(seconds=seconds, **usage.model_dump(include={*_COUNTS, "cost"}))
+    return Spending(
+        requests=usage.requests,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        seconds=seconds,
+        cost=usage.cost,
+    )
 
 
-def repair_rates(record: Record) -> dict[str, dict[str, RepairRate]]:
-    """`repairs_by_call` and `repairs_by_model`, the highest rate first: of the calls whose answers
-    were repaired, and of the models that gave them. Without a journal every request counts as an
+def repair_rates(record: Record) -> tuple[dict[str, RepairRate], dict[str, RepairRate]]:
+    """How often answers were repaired, by call and by the model that gave them, the highest rate
+    first. Without a journal every request counts as an
     answer, and models are not known."""
     first = [call for call in record.calls if call.attempt == 0 and call.error is None]
     models = {(call.call, call.cycle): call.model for call in first}
     repairs = record.result.repairs
     by_call = [(one.call, one) for one in repairs]
     by_model = [(models.get((one.call, one.cycle), ""), one) for one in repairs]
-    return {
-        "repairs_by_call": _rates(_count_answers(record, first), by_call),
-        "repairs_by_model": _rates(Counter(call.model for call in first), by_model),
-    }
+    answers_by_model = Counter(call.model for call in first)
+    return _rates(_count_answers(record, first), by_call), _rates(answers_by_model, by_model)
 
 
 def _count_answers(record: Record, first: Sequence[Call]) -> Mapping[str, int]:

@@ -92,7 +92,10 @@ class ToolInvoker:
             outcome["error"] = cut_text(error, limit)[0]
         if outcome.get("cut"):
             outcome |= {"kept": limit, "own_limit": own_limit is not None}
-        return ToolResult(tool=name, arguments=given, seconds=time.monotonic() - started, **outcome)
+        seconds = time.monotonic() - started
+        return ToolResult.model_validate(
+            {**outcome, "tool": name, "arguments": given, "seconds": seconds}
+        )
 
     def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
         """Called when nothing stands in the way of a call any more, just before it."""

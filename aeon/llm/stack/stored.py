@@ -91,9 +91,13 @@ class Stored:
         given = {
             name: getattr(parameters, name) for name in ("temperature", "max_tokens", "effort")
         }
-        place = {
-            name: getattr(site, name) for name in ("pass_number", "phase", "step_id", "attempt")
-        }
+        path = CallPath(
+            call=request.call,
+            pass_number=site.pass_number,
+            phase=site.phase,
+            step_id=site.step_id,
+            attempt=site.attempt,
+        )
         body = {
             "model": parameters.model,
             "parameters": {name: value for name, value in given.items() if value is not None},
@@ -107,7 +111,7 @@ class Stored:
             "strict": request.strict,
             "schema": request.schema,
         }
-        return StoreRequest(kind="model", path=CallPath(call=request.call, **place), body=body)
+        return StoreRequest(kind="model", path=path, body=body)
 
     def _make_response(self, answer: dict[str, Any], request: LLMRequest) -> LLMResponse:
         try:
