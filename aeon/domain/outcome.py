@@ -65,9 +65,14 @@ def final_checks(
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
     """The best of the passes that were judged, by checks or by a model: most required checks
     passed, greatest weight of passed checks, most comparisons won, fewest failed codes, highest of
-    the lowest scores, latest. None where none was judged."""
+    the lowest scores, latest. None where none was judged, and in core and single mode, where a run
+    has one answer, and its passes none."""
     # The answer of a pass that was set back is that of an earlier one.
-    candidates = [one for one in find_judged(passes) if not one.is_set_back]
+    candidates = [
+        one
+        for one in find_judged(passes)
+        if not one.is_set_back and one.passed.taskprofile is not None
+    ]
     if not candidates:
         return None
     best = max(candidates, key=lambda one: one.rank).passed

@@ -91,3 +91,17 @@ def test_the_page_shows_each_sample_with_its_own_answer(tmp_path: Path) -> None:
     assert sorted(numbers) == [0, 1, 2, 3]
     for number, call in zip(numbers, calls, strict=True):
         assert f"sample {number}" in (call.text or "")
+
+
+@pytest.mark.parametrize("mode", ["single", "core"])
+@pytest.mark.parametrize("most", [100, 0])
+def test_checks_leave_the_answer_as_it_is(mode: str, most: int) -> None:
+    check = f"convergence.checks.brief={{type: word-count, value: {{max: {most}}}}}"
+    model = ScriptedModel()
+    with Aeon.from_config([f"mode={mode}", check], adapter=model, environ={}) as aeon:
+        result = aeon.run("make tea")
+    with Aeon.from_config([f"mode={mode}"], adapter=ScriptedModel(), environ={}) as aeon:
+        plain = aeon.run("make tea")
+    assert result.answer == plain.answer != ""
+    assert [one.passed for one in result.checks] == [most > 0]
+    assert result.best_pass is None

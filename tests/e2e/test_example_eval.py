@@ -1,0 +1,41 @@
+"""The forty tasks of examples/eval/, measured with the configuration that lies beside them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aeon.cli.main import main
+from tests.evaluation.example_tasks import PATH, rows
+from tests.evaluation.test_example_tasks import SOLUTIONS
+from tests.support.openai_server import Completion, OpenAIServer, Received
+
+ANSWERS = {
+    row["task"]: json.dumps(row["target"]) if "target" in row else row["id"] for row in rows()
+}
+
+
+def answer_rightly(received: Received) -> Completion:
+    """What a model that can do all of them answers, JSON and programs in code blocks."""
+    answer = next(answer for task, answer in ANSWERS.items() if task in received.user)
+    if answer.startswith("program-"):
+        answer = f"```python\n{SOLUTIONS[answer.removeprefix('program-')]}```"
+    elif answer.startswith('"'):
+        answer = json.loads(answer)
+    return Completion({"working": None, "answer": answer})
+
+
+@pytest.mark.slow
+def test_a_model_that_answers_rightly_passes_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "eval"
+    shutil.copytree(PATH.parent, folder)
+    monkeypatch.chdir(folder)
+    with OpenAIServer({"direct": answer_rightly}) as server:
+        words = ["dataset=tasks.jsonl", "out=out", "--config-dir", "conf", "convergence=tested"]
+        words += ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
+        assert main(["eval", *words, 'arms.one=["mode=single"]', "threshold=1"]) == 0
+    (arm,) = json.loads((folder / "out" / "eval.json").read_text())["arms"]
+    assert (arm["passed"], arm["answers"], arm["mean_score"]) == (40, 40, 1.0)
