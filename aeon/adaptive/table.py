@@ -16,7 +16,7 @@ def load_packaged_table(**changes: Any) -> TTLTable:
     return TTLTable.model_validate(complete_table(changes))
 
 
-def complete_table(given: Any) -> Any:
+def complete_table(given: object) -> Any:
     """A table as it was given, what it leaves out taken from the packaged one."""
     return {**_read_packaged_values(), **given} if isinstance(given, Mapping) else given
 

@@ -168,7 +168,7 @@ def _read(path: Path, columns: BatchColumns, common: Common) -> _Rows:
         yield _row(number, line, given, columns, common), given if isinstance(given, dict) else {}
 
 
-def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Common) -> Row:
+def _row(number: int, line: int, given: object, columns: BatchColumns, common: Common) -> Row:
     row_id = f"line-{line}"  # its number may be another's id
     try:
         if isinstance(given, ValueError):
@@ -203,26 +203,26 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
     return replace(row, target=target, metadata=metadata, checks=checks, values=given)
 
 
-def _read_target(value: Any, name: str) -> str:
+def _read_target(value: object, name: str) -> str:
     """The answer that is expected: a text as it is, any other value of JSON as JSON."""
     if value is None or isinstance(value, str):
         return require_unicode(value or "", name)
     return json.dumps(value, ensure_ascii=False)
 
 
-def _needs_no_quotes(value: Any) -> bool:
+def _needs_no_quotes(value: object) -> bool:
     """Whether an override's value can be written without quotes; a text with commas would then be
     several values."""
     return isinstance(value, str) and ("," not in value or value[:1] in ("[", "{", "'", '"'))
 
 
-def _identity(value: Any, name: str) -> str:
+def _identity(value: object, name: str) -> str:
     if isinstance(value, bool | dict | list):
         raise ValueError(f"{name}: must be a text or a number, not {type(value).__name__}")
     return require_unicode("" if value is None else str(value), name)
 
 
-def _mapping(value: Any, name: str) -> list[tuple[str, Any]]:
+def _mapping(value: object, name: str) -> list[tuple[str, Any]]:
     """The members of an object, which a cell of a table holds as JSON."""
     value = load_unique(value) if isinstance(value, str) and value.strip() else value
     if value is None or value == "":
@@ -232,7 +232,7 @@ def _mapping(value: Any, name: str) -> list[tuple[str, Any]]:
     return list(value.items())
 
 
-def _text(value: Any, name: str) -> str:
+def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name}: must be a text, not {type(value).__name__}")
     return value

@@ -64,7 +64,7 @@ def check_changes(settings: Settings, configured: Settings) -> None:
             _check_value(key, given, before)
 
 
-def _check_value(key: str, given: Any, before: dict[str, Any]) -> None:
+def _check_value(key: str, given: object, before: dict[str, Any]) -> None:
     rule = mark_at(key).row
     if rule == "any":
         return

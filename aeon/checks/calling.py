@@ -102,7 +102,7 @@ def call_tool(invoker: ToolInvoker, settings: ToolCheck, answer: str) -> CheckRe
     return read_result(result.output, settings.threshold)
 
 
-def read_result(returned: Any, threshold: float | None = None) -> CheckResult:
+def read_result(returned: object, threshold: float | None = None) -> CheckResult:
     """What a check returned as a result: a truth, a text (empty: passed), a number, or the fields of
     a CheckResult. Raises CheckBroken for anything else."""
     if isinstance(returned, CheckResult):

@@ -57,7 +57,7 @@ def compare(condition: Condition, answer: str, *, negated: bool) -> CheckResult:
     return CheckResult(passed=done.holds, score=done.score, feedback=feedback)
 
 
-def is_equal(answer: str, value: Any) -> bool:
+def is_equal(answer: str, value: object) -> bool:
     """Whether an answer equals a value: as text without the space around it, or as the JSON value
     that both are, so that 42 equals 42.0."""
     expected = value.strip() if isinstance(value, str) else value
@@ -75,12 +75,12 @@ def _read_json(text: str) -> tuple[Any] | None:
         return None
 
 
-def _canonical(value: Any) -> str:
+def _canonical(value: object) -> str:
     # In JSON true is no number, and 42.0 is the number 42.
     return json.dumps(_with_whole_numbers(value), sort_keys=True)
 
 
-def _with_whole_numbers(value: Any) -> Any:
+def _with_whole_numbers(value: object) -> Any:
     if isinstance(value, dict):
         return {name: _with_whole_numbers(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -257,25 +257,25 @@ _MAKERS: dict[str, Callable[[ComparingCheck], Condition]] = {
 }
 
 
-def _read_text(value: Any) -> str:
+def _read_text(value: object) -> str:
     if isinstance(value, bool | dict | list | None) or value == "":
         raise ValueError("the value must be a text")
     return str(value)
 
 
-def _read_texts(value: Any) -> Sequence[str]:
+def _read_texts(value: object) -> Sequence[str]:
     texts = value.split(",") if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts:
         raise ValueError("the value must be a list of texts")
     return [_read_text(text.strip() if isinstance(text, str) else text) for text in texts]
 
 
-def _read_number(value: Any) -> float:
+def _read_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("the value must be a number")
     return float(value)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -90,7 +90,7 @@ def _read_named_files(settings: Settings) -> Settings:
     )
 
 
-def _truths_as_numbers(given: Any, taken: Any, *names: str) -> Iterator[str]:
+def _truths_as_numbers(given: object, taken: object, *names: str) -> Iterator[str]:
     if isinstance(given, dict) and isinstance(taken, dict):
         for name in given:
             yield from _truths_as_numbers(given[name], taken.get(name), *names, str(name))
@@ -98,7 +98,7 @@ def _truths_as_numbers(given: Any, taken: Any, *names: str) -> Iterator[str]:
         yield ".".join(names)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return (
         OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
         if OmegaConf.is_config(value)

@@ -57,7 +57,7 @@ def _mark_in(names: Sequence[str], recorded: Mapping[str, Any]) -> FromOthers:
     return mark
 
 
-def _select_models(models: list[type[BaseModel]], given: Any) -> list[type[BaseModel]]:
+def _select_models(models: list[type[BaseModel]], given: object) -> list[type[BaseModel]]:
     """The models of the type that a value gives; all of them where it gives none."""
     kind = given.get("type") if isinstance(given, Mapping) else None
     of_type = [model for model in models if kind in _list_types(model)]

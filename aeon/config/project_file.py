@@ -117,7 +117,7 @@ def describe_project(project: Project) -> str:
     return f"Project {project.path}: {', '.join(parts) or 'nothing is set'} (--no-project leaves it out)"
 
 
-def _show_value(value: Any) -> str:
+def _show_value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True, default=str)
     return "".join(ch if ch.isprintable() else "?" for ch in text)
 

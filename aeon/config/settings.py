@@ -231,13 +231,13 @@ def engine_settings(settings: Settings) -> dict[str, Any]:
     }
 
 
-def hash_of_json(value: Any) -> str:
+def hash_of_json(value: object) -> str:
     """SHA-256, hex, of a value's canonical JSON."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _without_paths(value: Any) -> Any:
+def _without_paths(value: object) -> Any:
     if isinstance(value, dict):
         return {
             str(name): _without_paths(item)

@@ -30,7 +30,7 @@ class PairStatus(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_status(cls, given: Any) -> Any:
+    def _from_status(cls, given: object) -> Any:
         """A bare status: an engine of one's own knows no more of `consistency_status` than that it
         is a dict."""
         if isinstance(given, bool):

@@ -111,7 +111,7 @@ class CommandCheck(CheckBase):
 
     @field_validator("value", "files", mode="before")
     @classmethod
-    def _from_one_word(cls, given: Any) -> Any:
+    def _from_one_word(cls, given: object) -> Any:
         return (given,) if isinstance(given, str) else given
 
 
@@ -133,7 +133,7 @@ _STARTING_NOTHING = _list_types(ComparingCheck, RubricCheck)
 _STARTING_CODE = _list_types(PythonCheck, CommandCheck, ToolCheck)
 
 
-def _require_type(given: Any, known: Sequence[str]) -> Any:
+def _require_type(given: object, known: Sequence[str]) -> Any:
     if isinstance(given, CheckBase) or not isinstance(given, dict):
         return given
     kind = given.get("type")
@@ -155,11 +155,11 @@ def _require_type(given: Any, known: Sequence[str]) -> Any:
     )
 
 
-def _require_any_type(given: Any) -> Any:
+def _require_any_type(given: object) -> Any:
     return _require_type(given, [*_STARTING_NOTHING, *_STARTING_CODE])
 
 
-def _require_outer_type(given: Any) -> Any:
+def _require_outer_type(given: object) -> Any:
     return given if given == {} else _require_type(given, _STARTING_NOTHING)
 
 

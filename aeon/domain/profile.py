@@ -51,7 +51,7 @@ class TaskProfile(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _knows_every_field_and_level(cls, given: Any, info: ValidationInfo) -> Any:
+    def _knows_every_field_and_level(cls, given: object, info: ValidationInfo) -> Any:
         if not isinstance(given, dict) or info.context == OWN_LEVELS:
             return given
         if unknown := [name for name in given if name not in cls.model_fields]:

@@ -63,7 +63,7 @@ class SemanticValidationReport(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _derive(cls, data: Any) -> Any:
+    def _derive(cls, data: object) -> Any:
         if not isinstance(data, dict):
             return data
         issues = [ValidationIssue.model_validate(issue) for issue in data.get("issues", ())]

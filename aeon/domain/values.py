@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-def flatten(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
     """The values within mappings, each with its dotted key below `key`; an empty mapping is a value."""
     if not isinstance(value, dict) or not value:
         yield key, value
@@ -87,7 +87,7 @@ class OwnObject(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_reference(cls, given: Any) -> Any:
+    def _from_reference(cls, given: object) -> Any:
         return {"factory": given} if isinstance(given, str) else given
 
     @classmethod
@@ -174,12 +174,12 @@ def as_html(rows: Sequence[Row]) -> str:
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
-def _html_cell(value: Any) -> str:
+def _html_cell(value: object) -> str:
     side = "left" if isinstance(value, str) else "right"
     return f"<td style='text-align: {side}'><bdi>{escape(_cell(value))}</bdi></td>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     # Scores are rounded down, never up to a threshold that they do not reach.
     text = (
         ""

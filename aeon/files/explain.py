@@ -60,7 +60,7 @@ class Mistake(NamedTuple):
 
 def explain(
     error: pydantic.ValidationError,
-    value: Any,
+    value: object,
     model: type[pydantic.BaseModel],
     other_spellings: Mapping[str, str] | None = None,
 ) -> Iterator[Mistake]:
@@ -74,7 +74,7 @@ def explain(
 
 def _explain_one(
     details: ErrorDetails,
-    value: Any,
+    value: object,
     model: type[pydantic.BaseModel],
     other_spellings: Mapping[str, str],
 ) -> Mistake:
@@ -143,7 +143,7 @@ def _is_of_kind(model: type[pydantic.BaseModel], value: Mapping[str, Any]) -> bo
 
 
 def models_in(
-    annotation: Any, *, named: bool = False
+    annotation: object, *, named: bool = False
 ) -> Iterator[tuple[type[pydantic.BaseModel], bool]]:
     """The models that a field may hold, and whether it holds them by name."""
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):

@@ -42,7 +42,7 @@ def load_object(key: str, reference: str, kind: str, group: str = "") -> Any:
 
 def call_factory(
     named: str,
-    factory: Any,
+    factory: object,
     *arguments: Any,
     options: Mapping[str, Any] | None = None,
     hint: str = "",

@@ -184,7 +184,7 @@ def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[dict[str, A
             yield given
 
 
-def _without_nulls(value: Any) -> Any:
+def _without_nulls(value: object) -> Any:
     """A value without the members that only other rows of its column have."""
     if not isinstance(value, dict):
         return value
@@ -204,7 +204,7 @@ def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[Mapping[str
     text.detach()
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: object) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

@@ -31,7 +31,7 @@ def format_place(place: Place) -> str:
     return text
 
 
-def is_too_deep(value: Any) -> bool:
+def is_too_deep(value: object) -> bool:
     """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself
     is."""
     level = [value]
@@ -127,7 +127,7 @@ def require_unicode(text: str, name: str) -> str:
     return text
 
 
-def encode_json(value: Any, *, indent: int | None = None, compact: bool = False) -> bytes:
+def encode_json(value: object, *, indent: int | None = None, compact: bool = False) -> bytes:
     """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as
     its escape.
 

@@ -76,7 +76,7 @@ def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T
     many more."""
     accepted: list[Any] = []
 
-    def accepts(form: Any) -> bool:
+    def accepts(form: object) -> bool:
         if validator.is_valid(form):
             accepted.append(form)
         return bool(accepted)

@@ -98,7 +98,7 @@ def text_of(message: Mapping[str, Any], name: str = "") -> str:
     return content
 
 
-def _content_text(content: Any) -> str:
+def _content_text(content: object) -> str:
     if isinstance(content, dict):
         return json.dumps(content)
     if not isinstance(content, list):
@@ -120,7 +120,7 @@ def _list_functions(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [function for function in functions if isinstance(function, dict)]
 
 
-def _call_arguments(value: Any) -> Any:
+def _call_arguments(value: object) -> Any:
     """The arguments of a call that a model wrote down; None of what is no call."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -135,7 +135,7 @@ def _call_arguments(value: Any) -> Any:
     return None
 
 
-def _read_arguments(given: Any) -> Any:
+def _read_arguments(given: object) -> Any:
     try:
         return read_json(given) if isinstance(given, str) else given
     except ExtractError:

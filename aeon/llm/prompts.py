@@ -60,7 +60,7 @@ _OF_A_LOOP = frozenset({"first", "last", "index", "index0", "length"})
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-def fence(value: Any, label: str, **attributes: Any) -> str:
+def fence(value: object, label: str, **attributes: Any) -> str:
     """Data between tags that it cannot close, on lines of its own: `<label-CODE attr="..">` and
     `</label-CODE>`. CODE is twelve letters of the data's SHA-256, so that nobody who writes the
     data can name it, and equal data are equal text. None is empty text, other values but text JSON;
@@ -87,7 +87,7 @@ def _attribute(value: str) -> str:
     return escape(value).replace("\n", "&#10;").replace("\r", "&#13;")
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets
     and paths too."""
     return _ENCODER.encode(value)
@@ -106,7 +106,7 @@ def to_json_lines(value: Any) -> str:
     return f"[\n{items}\n]" if items else "[]"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if is_dataclass(value) and not isinstance(value, type):
@@ -131,7 +131,7 @@ _FORMAT = {
 }
 
 
-def _check_operation(operator: str, left: Any, right: Any) -> None:
+def _check_operation(operator: str, left: object, right: object) -> None:
     """Raise ValueError or TooMuchWork for an operation that would take too long, or too much
     memory."""
     sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
@@ -166,7 +166,7 @@ def _check_widths(text: str) -> None:
         raise ValueError("a width in a format is a number of at most three digits")
 
 
-def _list_filled(values: Any) -> Iterable[Any]:
+def _list_filled(values: object) -> Iterable[Any]:
     """What `text % values` puts into the places of a text."""
     if isinstance(values, Mapping):
         return values.values()
@@ -185,7 +185,7 @@ def _format(text: str, *values: Any, **named: Any) -> str:
     return do_format(text, *values, **named)
 
 
-def _fence(value: Any, label: str, **attributes: Any) -> str:
+def _fence(value: object, label: str, **attributes: Any) -> str:
     if not attributes:
         return fence(value, label)
     return fence(value, label, **check_shown(attributes))
@@ -206,17 +206,17 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
     concat = staticmethod(_join)
     intercepted_binops = frozenset({"*", "**", "%", "+"})
 
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+    def call_binop(self, context: Context, operator: str, left: object, right: object) -> Any:
         _check_operation(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
-    def call_filter(self, name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_filter(self, name: str, value: object, *args: Any, **kwargs: Any) -> Any:
         """A filter that another one is given by its name."""
         made = super().call_filter(name, check_shown(value), *args, **kwargs)
         add_characters(len(made) if isinstance(made, str) else 0)
         return made
 
-    def call(self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, __context: Context, __obj: object, *args: Any, **kwargs: Any) -> Any:
         add_steps(STEPS_OF_A_CALL)
         check_method(__obj, args)
         return super().call(__context, __obj, *args, **kwargs)
@@ -228,12 +228,12 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
             return partial(_fill, value.__self__, work)
         return work
 
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
         # They make a text of any length.
         is_unbounded = isinstance(obj, str) and attr in _UNBOUNDED
         return not is_unbounded and super().is_safe_attribute(obj, attr, value)
 
-    def getattr(self, obj: Any, attribute: str) -> Any:
+    def getattr(self, obj: object, attribute: str) -> Any:
         # The member of a mapping of JSON is what a template asks for most; the usual way there is
         # an exception.
         if type(obj) is dict and attribute in obj and not hasattr(dict, attribute):

@@ -151,7 +151,7 @@ class SchemaLibrary:
             )
         return self._validators[key]
 
-    def readable(self, call: SchemaName, answer: Any) -> Any:
+    def readable(self, call: SchemaName, answer: object) -> Any:
         """A valid answer without what only a person's file asks for."""
         return drop_extras(answer, self._load_packaged(call)) if call in self._own else answer
 

@@ -147,7 +147,7 @@ class LocalProvider(_Provider):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in_name_and_price(cls, given: Any) -> Any:
+    def _fill_in_name_and_price(cls, given: object) -> Any:
         if not isinstance(given, dict):
             return given
         file = given.get("model_path") or given.get("filename")
@@ -176,7 +176,7 @@ class CustomProvider(_Limited):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in_model(cls, given: Any) -> Any:
+    def _fill_in_model(cls, given: object) -> Any:
         if not isinstance(given, dict):
             return given
         return {**given, "model": given.get("model") or given.get("adapter") or NO_NAME}

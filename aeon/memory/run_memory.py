@@ -20,7 +20,7 @@ class InMemory:
         self._values: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def write(self, key: str, value: Any) -> None:
+    def write(self, key: str, value: object) -> None:
         """Store a value under a key."""
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         with self._lock:
@@ -55,7 +55,7 @@ class RunMemory(InMemory):
             super().write(key, value)
         self._memory = memory
 
-    def write(self, key: str, value: Any) -> None:
+    def write(self, key: str, value: object) -> None:
         """Store a value under a key."""
         super().write(key, value)
         if self._memory is not None:
@@ -75,7 +75,7 @@ class GuardedMemory:
         self._report = report
         self._reported: set[str] = set()
 
-    def write(self, key: str, value: Any) -> None:
+    def write(self, key: str, value: object) -> None:
         """Store a value; None is not stored."""
         if value is not None:
             self._guard(lambda: self._memory.write(key, value), f"{key} could not be stored")

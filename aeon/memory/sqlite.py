@@ -35,7 +35,7 @@ class SqliteMemory:
             self._connection.close()
             raise
 
-    def write(self, key: str, value: Any) -> None:
+    def write(self, key: str, value: object) -> None:
         """Store a value under a key, instead of the value before."""
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         with self._lock:

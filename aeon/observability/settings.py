@@ -21,7 +21,7 @@ class SinkSettings(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_reference(cls, given: Any) -> Any:
+    def _from_reference(cls, given: object) -> Any:
         return {"sink": given} if isinstance(given, str) else given
 
 

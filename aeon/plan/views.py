@@ -141,7 +141,7 @@ def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[
 
 
 def _show_output(
-    step_id: str, output: Any, step: PlanStep | None, users: list[str]
+    step_id: str, output: object, step: PlanStep | None, users: list[str]
 ) -> dict[str, Any]:
     definition = _select_fields(_CARRIED_OUT, step) if step and _is_carried_out(step) else None
     if not isinstance(output, str):

@@ -30,7 +30,7 @@ _AS = {
 _ADDRESSES = ("https:", "http:", "mailto:", "#")
 
 
-def render_page(name: str, data: Any, **values: Any) -> bytes:
+def render_page(name: str, data: object, **values: Any) -> bytes:
     """The page of the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there
     is one, inside. `data` are JSON values for the script, `values` the template's variables, each
     escaped. The page loads nothing and sends nothing."""
@@ -54,14 +54,14 @@ def render_part(name: str, **values: Any) -> Markup:
     return Markup(_environment().get_template(f"{name}.html.j2").render(**values))
 
 
-def _island(data: Any) -> Markup:
+def _island(data: object) -> Markup:
     """JSON that no text in it can end: `<` stands nowhere. The script shows its texts, so controls
     are escaped."""
     text = json.dumps(without_controls(data), ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
 
-def without_controls(data: Any) -> Any:
+def without_controls(data: object) -> Any:
     """JSON values whose texts have escapes for controls, as `escape_controls` makes them."""
     if isinstance(data, str):
         return escape_controls(data)
@@ -94,7 +94,7 @@ def _environment() -> Environment:
     )
 
 
-def _escape_text(value: Any) -> Any:
+def _escape_text(value: object) -> Any:
     """What a page shows of a value: of text, controls as escapes; of markup, which was made here,
     itself."""
     return escape_controls(value) if type(value) is str else value

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Hashable
 from decimal import Decimal
-from typing import Any
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,6})?", re.ASCII)
 _FENCED = re.compile(r"```[\w-]*\n(?P<text>.*?)\n?```", re.DOTALL)
@@ -34,7 +33,7 @@ def is_same(answer: str, other: str) -> bool:
     return canonical(answer) == canonical(other)
 
 
-def _freeze(value: Any) -> Hashable:
+def _freeze(value: object) -> Hashable:
     """A value of JSON that can be compared and hashed; unlike Python's, its `true` is not 1."""
     if isinstance(value, dict):
         return ("object", frozenset((name, _freeze(item)) for name, item in value.items()))

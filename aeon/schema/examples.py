@@ -35,7 +35,7 @@ class NoExample(Exception):
 
 
 def make_example(
-    schema: Mapping[str, Any], wish: Any = NOTHING, text: Callable[[str], str] = lambda _: "text"
+    schema: Mapping[str, Any], wish: object = NOTHING, text: Callable[[str], str] = lambda _: "text"
 ) -> Any:
     """A value that the schema accepts, with all that it requires, and as much of `wish` as it
     allows. `text` makes the texts of properties by their names. Raises NoExample."""
@@ -47,7 +47,7 @@ def make_example(
     return made
 
 
-def complete_value(schema: Mapping[str, Any], given: Any, text: Callable[[str], str]) -> Any:
+def complete_value(schema: Mapping[str, Any], given: object, text: Callable[[str], str]) -> Any:
     """`given`, never changed, with every required property that it lacks: null or an empty list
     where that is allowed, else as in an example. As it is given, where none can be made."""
     try:
@@ -63,7 +63,7 @@ class _Maker:
     made: int = 0
     flattened: int = 0
 
-    def make(self, schema: Any, wish: Any = NOTHING, name: str = "", depth: int = 0) -> Any:
+    def make(self, schema: object, wish: object = NOTHING, name: str = "", depth: int = 0) -> Any:
         """A value for the property `name`. Raises NoExample."""
         self.made += 1
         if self.made > _MOST_VALUES:
@@ -101,19 +101,21 @@ class _Maker:
             for name in names
         }
 
-    def _make_array(self, flat: Mapping[str, Any], wish: Any, name: str, depth: int) -> list[Any]:
+    def _make_array(
+        self, flat: Mapping[str, Any], wish: object, name: str, depth: int
+    ) -> list[Any]:
         usual = [NOTHING] if depth <= _SPARE_DEPTH else []
         wishes = wish if isinstance(wish, list) else usual
         missing = flat.get("minItems", 0) - len(wishes)
         wishes = [*wishes, *[NOTHING] * missing][: flat.get("maxItems")]
         return [self.make(flat.get("items", {}), each, name, depth + 1) for each in wishes]
 
-    def _make_string(self, flat: Mapping[str, Any], wish: Any, name: str) -> str:
+    def _make_string(self, flat: Mapping[str, Any], wish: object, name: str) -> str:
         usual = _FORMATS.get(flat.get("format", "")) or self.text(name)
         made = wish if isinstance(wish, str) else usual
         return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
 
-    def complete(self, schema: Any, given: Any) -> Any:
+    def complete(self, schema: object, given: object) -> Any:
         """What is given with the required properties that are missing."""
         if not isinstance(given, dict | list):
             return given
@@ -128,7 +130,7 @@ class _Maker:
         in_order = [name for name in {**known, **whole} if name in whole]
         return {name: self.complete(known.get(name), whole[name]) for name in in_order}
 
-    def _flatten(self, schema: Any, wish: Any, depth: int) -> dict[str, Any]:
+    def _flatten(self, schema: object, wish: object, depth: int) -> dict[str, Any]:
         """The schema with references, parts and one of its alternatives put in place."""
         self.flattened += 1
         if self.flattened > MOST_VISITS:
@@ -142,7 +144,7 @@ class _Maker:
                 flat = {**part, **flat} if isinstance(part, Mapping) else flat
         raise NoExample
 
-    def _take_parts(self, flat: dict[str, Any], wish: Any, depth: int) -> list[Any] | None:
+    def _take_parts(self, flat: dict[str, Any], wish: object, depth: int) -> list[Any] | None:
         if "$ref" in flat:
             return [resolve(self.document, flat.pop("$ref"))]
         if "allOf" in flat:
@@ -150,7 +152,7 @@ class _Maker:
         options = flat.pop("anyOf", None) or flat.pop("oneOf", None)
         return [self._choose(options, wish, depth)] if options else None
 
-    def _choose(self, options: list[Any], wish: Any, depth: int) -> Any:
+    def _choose(self, options: list[Any], wish: object, depth: int) -> Any:
         kinds = [_types(self._flatten(option, NOTHING, depth + 1)) for option in options]
         if wish is not NOTHING:
             for option, allowed in zip(options, kinds, strict=True):
@@ -160,7 +162,7 @@ class _Maker:
         return options[kinds.index(["null"])] if is_spare else options[0]
 
 
-def _choose_listed(flat: Mapping[str, Any], wish: Any, depth: int) -> Any:
+def _choose_listed(flat: Mapping[str, Any], wish: object, depth: int) -> Any:
     """The value that a schema lists: as wished for where only these are allowed, else any example;
     NOTHING where it lists none."""
     allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
@@ -175,7 +177,7 @@ def _choose_listed(flat: Mapping[str, Any], wish: Any, depth: int) -> Any:
     return listed[0] if listed else NOTHING
 
 
-def _make_number(flat: Mapping[str, Any], wish: Any) -> Any:
+def _make_number(flat: Mapping[str, Any], wish: object) -> Any:
     number = wish if is_type(wish, "number") else flat.get("minimum", 1)
     number = max(number, flat.get("minimum", number))
     return min(number, flat.get("maximum", number))
@@ -186,11 +188,11 @@ def _types(flat: Mapping[str, Any]) -> list[str]:
     return [kinds] if isinstance(kinds, str) else list(kinds)
 
 
-def _is_one_of(wish: Any, kinds: list[str]) -> bool:
+def _is_one_of(wish: object, kinds: list[str]) -> bool:
     return any(is_type(wish, kind) for kind in kinds)
 
 
-def _choose_type(flat: Mapping[str, Any], wish: Any, depth: int) -> str:
+def _choose_type(flat: Mapping[str, Any], wish: object, depth: int) -> str:
     kinds = _types(flat) or ["object" if depth == 0 else "string"]
     for kind in kinds:
         if wish is not NOTHING and is_type(wish, kind):

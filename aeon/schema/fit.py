@@ -18,7 +18,7 @@ class _Shape:
     """What a schema allows, all its alternatives together, references followed; `place` is that of
     its properties."""
 
-    def __init__(self, schema: Any, document: Mapping[str, Any], place: str = "") -> None:
+    def __init__(self, schema: object, document: Mapping[str, Any], place: str = "") -> None:
         self.place = place
         self.types = dict[str, None]()
         self.values = list[Any]()
@@ -57,7 +57,7 @@ def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, .
     """Why answers by a person's schema could not be read, each as `pointer: reason`; empty when
     they can."""
 
-    def compare(mine: Any, theirs: Any, place: str) -> Iterator[str]:
+    def compare(mine: object, theirs: object, place: str) -> Iterator[str]:
         given = _Shape(mine, own, place)
         read = _Shape(theirs, packaged)
         at = given.place or "(root)"
@@ -103,10 +103,10 @@ def relax_extras(own: dict[str, Any], packaged: Mapping[str, Any]) -> dict[str, 
     return relaxed
 
 
-def drop_extras(answer: Any, packaged: Mapping[str, Any]) -> Any:
+def drop_extras(answer: object, packaged: Mapping[str, Any]) -> Any:
     """An answer without the properties that the packaged schema does not have."""
 
-    def read(value: Any, schema: Any) -> Any:
+    def read(value: object, schema: object) -> Any:
         shape = _Shape(schema, packaged)
         if isinstance(value, dict) and shape.properties:
             known = shape.properties

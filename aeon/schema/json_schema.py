@@ -47,7 +47,7 @@ def once_per_schema(work: Callable[[Any], _T]) -> Callable[[Any], _T]:
     remembered: dict[int, tuple[Any, _T]] = {}
 
     @wraps(work)
-    def recall(schema: Any) -> _T:
+    def recall(schema: object) -> _T:
         known = remembered.get(id(schema))
         if known is None:
             if len(remembered) >= _MOST_REMEMBERED:
@@ -64,7 +64,7 @@ def pointer(path: Iterable[str | int]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
-def is_type(value: Any, kind: str) -> bool:
+def is_type(value: object, kind: str) -> bool:
     """Whether a value is of a JSON Schema type; false for a name that is no type. 1.0 is an
     integer, true is none."""
     if isinstance(value, bool):
@@ -74,12 +74,12 @@ def is_type(value: Any, kind: str) -> bool:
     return isinstance(value, _TYPES.get(kind, ()))
 
 
-def type_of(value: Any) -> str:
+def type_of(value: object) -> str:
     """The narrowest JSON Schema type of a JSON value."""
     return next(kind for kind in _TYPES if is_type(value, kind))
 
 
-def walk(schema: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def walk(schema: object, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Every schema in a schema with its JSON pointer, outermost first. Data (enum, const, default)
     is not entered."""
     if not isinstance(schema, dict):
@@ -101,7 +101,7 @@ def _inner_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int,
             yield (keyword,), value
 
 
-def rebuild(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+def rebuild(schema: object, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     """A copy of the schema with `change` applied to every schema in it, innermost first."""
     if not isinstance(schema, dict):
         return schema
@@ -159,7 +159,7 @@ def change_at(
     they are; of alternatives, all that have the path are changed. Nothing changes where the path
     leads nowhere."""
 
-    def descend(part: Any, rest: Sequence[str]) -> Any:
+    def descend(part: object, rest: Sequence[str]) -> Any:
         if not isinstance(part, dict):
             return part
         if not rest:
@@ -224,16 +224,16 @@ def _still_required(part: Mapping[str, Any], absent: Collection[str]) -> list[st
     return [name for name in part.get("required", ()) if not _is_only_with(forms.get(name), absent)]
 
 
-def _is_only_with(form: Any, absent: Collection[str]) -> bool:
+def _is_only_with(form: object, absent: Collection[str]) -> bool:
     comment = form.get("$comment") if isinstance(form, dict) else None
     return comment in {f"only with {name}" for name in absent}
 
 
-def _is_one_of(value: Any, absent: Collection[str]) -> bool:
+def _is_one_of(value: object, absent: Collection[str]) -> bool:
     return isinstance(value, str) and value in absent
 
 
-def _without_comment(form: Any) -> Any:
+def _without_comment(form: object) -> Any:
     if not isinstance(form, dict):
         return form
     return {keyword: value for keyword, value in form.items() if keyword != "$comment"}
@@ -287,7 +287,7 @@ def _rename_definitions(inner: Mapping[str, Any], taken: Collection[str]) -> dic
     return names
 
 
-def _is_nullable(schema: Any) -> bool:
+def _is_nullable(schema: object) -> bool:
     if not isinstance(schema, dict):
         return False
     kinds = schema.get("type")

@@ -63,7 +63,7 @@ class SchemaValidator:
         )
         self._visits = Visits(schema)
 
-    def is_valid(self, value: Any) -> bool:
+    def is_valid(self, value: object) -> bool:
         """Whether the schema accepts a value; false, too, where finding out would take too many
         visits."""
         if self._visits.are_too_many(value):
@@ -117,7 +117,7 @@ def _unique_items(validator: Any, keyword: Any, instance: Any, _: Any) -> Iterat
         yield ValidationError(f"{instance!r} has non-unique elements")
 
 
-def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
+def is_valid(schema: Mapping[str, Any], value: object) -> bool:
     """Whether `value` is of `schema`; false, too, for what is no schema."""
     try:
         return validator_of(schema).is_valid(value)
@@ -141,7 +141,7 @@ def _validator_of(text: str) -> SchemaValidator:
     return SchemaValidator(json.loads(text))
 
 
-def compile_schema(schema: Any, name: str) -> SchemaValidator:
+def compile_schema(schema: object, name: str) -> SchemaValidator:
     """A validator of a schema that anybody wrote, of the draft that its `$schema` names, else of
     2020-12. `name` says whose schema it is. Raises SchemaFileError with the JSON pointer of what is
     wrong."""
@@ -208,7 +208,7 @@ def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
     return "form" if "form" in kinds else "range" if kinds == {"range"} else "content"
 
 
-def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
+def find_errors(validator: SchemaValidator, value: object) -> list[FieldError]:
     """What a schema refuses in a value, by place: about the first thousand errors."""
     if validator.is_valid(value):
         return []

@@ -51,7 +51,7 @@ class Visits:
                 )
         self._weight = _Weights(self._find_all)(self._schema)
 
-    def are_too_many(self, value: Any) -> bool:
+    def are_too_many(self, value: object) -> bool:
         """Whether to check this value would be more than MOST_VISITS visits and VISITS_A_VALUE for
         each value in it, or more than MOST_IN_ALL; not counted where the engine is done with it at
         once."""
@@ -64,7 +64,7 @@ class Visits:
             return True
         return False
 
-    def _visit(self, schema: Any, value: Any, budget: VisitBudget) -> None:
+    def _visit(self, schema: object, value: object, budget: VisitBudget) -> None:
         budget.spend()
         if not isinstance(schema, Mapping):
             return
@@ -127,7 +127,7 @@ _budget: ContextVar[VisitBudget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def limit_visits(value: Any) -> Iterator[None]:
+def limit_visits(value: object) -> Iterator[None]:
     """Within it, functions made by `count_visits` raise TooManyVisits once a check of `value` has
     taken too many."""
     token = _budget.set(VisitBudget(_count_values(value)))
@@ -140,7 +140,9 @@ def limit_visits(value: Any) -> Iterator[None]:
 def count_visits(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     """A keyword's function of jsonschema, each call of which is a visit."""
 
-    def check_counted(validator: Any, keyword: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    def check_counted(
+        validator: object, keyword: object, instance: object, schema: object
+    ) -> Iterator[Any]:
         budget = _budget.get()
         if budget is not None:
             budget.spend()
@@ -160,7 +162,7 @@ class _Weights:
         self._find_inner = find_inner
         self._known: dict[int, float] = {}
 
-    def __call__(self, schema: Any) -> float:
+    def __call__(self, schema: object) -> float:
         if not isinstance(schema, Mapping):
             return 1
         if id(schema) not in self._known:
@@ -200,11 +202,11 @@ def _find_item_schemas(schema: Mapping[str, Any], place: int) -> Iterator[Any]:
             yield part[place]
 
 
-def _to_sequence(parts: Any) -> Sequence[Any]:
+def _to_sequence(parts: object) -> Sequence[Any]:
     return parts if isinstance(parts, list) else ()
 
 
-def _count_values(value: Any) -> int:
+def _count_values(value: object) -> int:
     waiting = [value]
     count = 0
     while waiting:

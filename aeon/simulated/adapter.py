@@ -117,7 +117,7 @@ def _answer(situation: SimulatedCall, call: str) -> Any:
     return _fit(schema, complete_value(schema, _WISHES[call](situation), _free_text))
 
 
-def _fit(schema: Mapping[str, Any], wish: Any) -> Any:
+def _fit(schema: Mapping[str, Any], wish: object) -> Any:
     for each in (wish, NOTHING):
         try:
             return make_example(schema, each, _free_text)
@@ -156,7 +156,7 @@ def _spoil(value: Any, situation: SimulatedCall) -> str:
     return _to_json({name: member for name, member in value.items() if name != forgotten})
 
 
-def _complete_answer(answer: Any, situation: SimulatedCall) -> Any:
+def _complete_answer(answer: object, situation: SimulatedCall) -> Any:
     schema = situation.request.schema
     if isinstance(answer, dict) and situation.request.call in _WISHES:
         calm = _WISHES[situation.request.call](situation)
@@ -176,6 +176,6 @@ def _estimate_usage(request: LLMRequest, text: str) -> Usage:
     return Usage(asked // _CHARACTERS_PER_TOKEN, len(text) // _CHARACTERS_PER_TOKEN, requests=1)
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     """JSON text; a lone surrogate, which no file and no wire can carry, becomes a question mark."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()

@@ -45,14 +45,14 @@ SEEDS = Path(__file__).parent / "seeds"
 _STATUSES = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
 
 
-def _spell_out(value: Any) -> Any:
+def _spell_out(value: object) -> Any:
     """`fail: timeout` and `fail: 503` are short for `{kind: timeout}` and `{status: 503}`."""
     if isinstance(value, str):
         return {"kind": value}
     return {"status": value} if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _to_list(value: Any) -> Any:
+def _to_list(value: object) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 

@@ -75,7 +75,7 @@ class Scrubber:
         replaces them."""
         return change_fenced(text, self.text) if self.has_secret(text) else text
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         """Replace the secrets in a JSON value, in keys of objects too."""
         return _map_texts(value, self.text)
 
@@ -90,7 +90,7 @@ class Scrubber:
         return Entry(request=request, answer=self.value(answer), time=entry.time)
 
 
-def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+def _map_texts(value: object, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -199,7 +199,7 @@ def _shorten(text: str, places: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def secret_names(configuration: Any, environ: Mapping[str, str]) -> frozenset[str]:
+def secret_names(configuration: object, environ: Mapping[str, str]) -> frozenset[str]:
     """The environment variables that hold secrets: those that keys `env` and `*_env` of a
     configuration name, and those whose own name says so (`..._KEY`, `..._TOKEN`)."""
     named = filter(is_secret_name, environ)
@@ -211,7 +211,7 @@ def is_secret_name(name: str) -> bool:
     return name.upper().endswith(_SECRET_ENDINGS)
 
 
-def _find_names(value: Any, *, in_env: bool = False) -> Iterator[str]:
+def _find_names(value: object, *, in_env: bool = False) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _find_names(item, in_env=in_env or key == "env" or str(key).endswith("_env"))

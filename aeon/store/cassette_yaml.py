@@ -41,7 +41,7 @@ def read_values(data: bytes) -> tuple[dict[str, Any], list[Any]]:
     return header, [_to_line(answer) for answer in answers]
 
 
-def _to_line(value: Any) -> Any:
+def _to_line(value: object) -> Any:
     if not isinstance(value, dict) or not isinstance(value.get("answer"), dict):
         return value
     answer = dict(value["answer"])

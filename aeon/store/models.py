@@ -71,7 +71,7 @@ class Entry(Value):
     usable: bool = True
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON text that is the same for equal values."""
     return _CANONICAL.encode(value)
 
@@ -79,7 +79,7 @@ def canonical(value: Any) -> str:
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """SHA-256, hex, of a JSON value's canonical text."""
     return _sha256(canonical(value))
 

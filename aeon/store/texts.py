@@ -47,7 +47,7 @@ def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
 
 # A function inside `condense` that calls itself would hold the rows until the next full garbage
 # collection.
-def _take_texts(value: Any, path: list[str | int], places: Places, rows: Rows) -> Any:
+def _take_texts(value: object, path: list[str | int], places: Places, rows: Rows) -> Any:
     """The value with null where a long text was; its place goes into `places`, its rows into
     `rows`."""
     is_long = isinstance(value, str) and _MOST_OF_A_CHARACTER * len(value) + 2 >= SHORTEST
@@ -148,7 +148,7 @@ def _groups(names: Iterable[str]) -> list[list[str]]:
 _cut_again = lru_cache(maxsize=64)(_cut)
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Canonical JSON that UTF-8 can hold: half a surrogate pair, which a model may write, as its
     escape."""
     text = canonical(value)

@@ -83,7 +83,7 @@ def fit_method(method: Callable[..., T]) -> Callable[..., T]:
     )
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, list | tuple):
         kinds = sorted({type(each).__name__ for each in value})
         return f"a list of {', '.join(kinds)}"

@@ -63,7 +63,7 @@ def find_foreign_tools(
     return tuple(foreign)
 
 
-def _tools(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+def _tools(value: object, pointer: str) -> Iterator[tuple[str, str]]:
     """Every tool that a value names, wherever in it a step may stand, and the place of its name."""
     if isinstance(value, list):
         for index, item in enumerate(value):
@@ -76,7 +76,7 @@ def _tools(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
                 yield from _tools(item, f"{pointer}/{name}")
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value.strip()
     elif isinstance(value, Mapping):

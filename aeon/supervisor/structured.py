@@ -132,7 +132,7 @@ class StructuredCaller(Supervisor):
         parse: Callable[[Any], T],
         names: Sequence[str] | None,
     ) -> T:
-        def read(answer: Any) -> T:
+        def read(answer: object) -> T:
             return parse(self._schemas.readable(request.call, answer))
 
         answered = exchange(self._llm, request, validator, read, emit=self._emit)

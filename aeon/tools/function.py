@@ -25,7 +25,7 @@ _UNNAMED = {
 class _WithoutTitles(GenerateJsonSchema):
     """Schemas without titles: a parameter's title would repeat its name in every prompt."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002
         return False
 
 

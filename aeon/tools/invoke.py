@@ -48,7 +48,7 @@ class ToolInvoker:
         self._approve = approve
         self._asking = threading.Lock()
 
-    def check_arguments(self, name: str, arguments: Any) -> list[FieldError]:
+    def check_arguments(self, name: str, arguments: object) -> list[FieldError]:
         """The violations of the tool's input schema, each with its JSON pointer; empty without
         any."""
         entry = self._registry.entry(name)
@@ -70,7 +70,7 @@ class ToolInvoker:
             own,
         )
 
-    def invoke(self, name: str, arguments: Any) -> ToolResult:
+    def invoke(self, name: str, arguments: object) -> ToolResult:
         """Call a tool within its time limit; `error` and `error_kind` say what went wrong, nothing
         is raised."""
         started = time.monotonic()
@@ -128,7 +128,7 @@ class ToolInvoker:
 
 
 def read_arguments(
-    entry: RegisteredTool | None, arguments: Any
+    entry: RegisteredTool | None, arguments: object
 ) -> tuple[dict[str, Any], list[FieldError]]:
     """The arguments as JSON has them, empty where it does not, and their violations of the input
     schema."""
@@ -206,7 +206,7 @@ def _describe_error(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def _copy_json(value: Any) -> tuple[Any, str]:
+def _copy_json(value: object) -> tuple[Any, str]:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     text.encode()
     own = json.loads(text)

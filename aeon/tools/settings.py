@@ -52,7 +52,7 @@ class McpServer(Value):
 
     @field_validator("command", mode="before")
     @classmethod
-    def _a_lone_command_is_one_word(cls, given: Any) -> Any:
+    def _a_lone_command_is_one_word(cls, given: object) -> Any:
         return (given,) if isinstance(given, str) else given
 
     @field_validator("url")

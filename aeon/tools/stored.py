@@ -36,7 +36,7 @@ class StoredInvoker(ToolInvoker):
         self._session = session
         self._stop = stop
 
-    def invoke(self, name: str, arguments: Any) -> ToolResult:
+    def invoke(self, name: str, arguments: object) -> ToolResult:
         """Call a tool, or give the result of an earlier call. What JSON does not have is refused,
         and not stored."""
         tool = self._registry.get(name)

@@ -52,7 +52,7 @@ class CommandParser:
         *,
         type: Callable[[str], Any] = str,
         known: Sequence[str] = (),
-        default: Any = None,
+        default: object = None,
         dest: str = "",
     ) -> None:
         """Declare what may be typed, by the form that stands in the usage: `FILE`, `FILE ...`,

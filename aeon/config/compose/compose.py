@@ -109,11 +109,11 @@ def _with_endpoints(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
     return cfg
 
 
-def _is_endpoint(item: Any) -> bool:
+def _is_endpoint(item: object) -> bool:
     return isinstance(item, Mapping) and "kind" in item
 
 
-def _endpoint(item: Any, place: str, search: list[str]) -> Any:
+def _endpoint(item: object, place: str, search: list[str]) -> Any:
     given: Any = (
         OmegaConf.to_container(item) if isinstance(item, DictConfig) else {"provider": item}
     )

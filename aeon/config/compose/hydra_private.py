@@ -97,7 +97,7 @@ def _read_pinned_files() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _set(mapping: MutableMapping[str, Any], name: str, value: Any) -> Iterator[None]:
+def _set(mapping: MutableMapping[str, Any], name: str, value: object) -> Iterator[None]:
     """Another value for a name while the block lasts."""
     before = mapping[name]
     mapping[name] = value

@@ -146,7 +146,7 @@ class Threads(Launcher):
         return SweptJob(job, job.hydra, of, self._context.callbacks)
 
 
-def _job_return(overrides: Sequence[str], value: Any) -> JobReturn:
+def _job_return(overrides: Sequence[str], value: object) -> JobReturn:
     """What Hydra is given of a job."""
     made = JobReturn(overrides=overrides, working_dir=str(Path.cwd()), status=JobStatus.COMPLETED)
     made.return_value = value

@@ -39,7 +39,7 @@ def quote(text: str, *, interpolated: bool = False) -> str:
     return "'" + re.sub(r"(\\+)\Z", r"\1\1", escaped) + "'"
 
 
-def format_value(value: Any, *, interpolated: bool = False) -> str:
+def format_value(value: object, *, interpolated: bool = False) -> str:
     """A plain value in Hydra's grammar, its texts quoted, their interpolations in force if it is
     `interpolated`."""
     if isinstance(value, dict):

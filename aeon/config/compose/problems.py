@@ -174,7 +174,7 @@ def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
     return f"{path}={_format(mistake.given)}: {mistake.text}"
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, str) and "://" in value:
         text = show_address(value)

@@ -78,7 +78,7 @@ def find_new(
     return tuple(name for name in map(".".join, added) if name not in missing)
 
 
-def _is_of_one_kind(now: Any, before: Any) -> bool:
+def _is_of_one_kind(now: object, before: object) -> bool:
     """Whether a group is of the kind that it was: another kind has other keys."""
     if isinstance(now, Mapping) and isinstance(before, Mapping):
         return bool(now.get("kind") == before.get("kind"))
@@ -99,7 +99,7 @@ def leaves(values: Mapping[str, Any], above: Key = ()) -> Iterator[tuple[Key, An
             yield key, value
 
 
-def put(values: dict[str, Any], key: Key, value: Any) -> None:
+def put(values: dict[str, Any], key: Key, value: object) -> None:
     """Set the value at a key, mappings above it made where there are none."""
     for name in key[:-1]:
         inner = values.get(name)
@@ -119,7 +119,7 @@ def remove(values: dict[str, Any], key: Key) -> None:
     values.pop(last, None)
 
 
-def _as_data(value: Any) -> Any:
+def _as_data(value: object) -> Any:
     if isinstance(value, Path):
         return str(value.expanduser().absolute())
     if isinstance(value, Mapping):
@@ -129,7 +129,7 @@ def _as_data(value: Any) -> Any:
     return to_jsonable_python(value)
 
 
-def _holds_secret(name: str, value: Any) -> bool:
+def _holds_secret(name: str, value: object) -> bool:
     """Whether a value came from the environment as a secret, or is an address that may not be shown whole."""
     if isinstance(value, str):
         is_address = name == "base_url"

@@ -130,7 +130,7 @@ def _plain(cfg: DictConfig) -> dict[str, Any]:
     return dict(values)
 
 
-def _escape(value: Any) -> Any:
+def _escape(value: object) -> Any:
     """A value as it was recorded: what looks like an interpolation in it is text."""
     if isinstance(value, str):
         return _INTERPOLATION.sub(r"\1\1\\${", value)

@@ -132,7 +132,7 @@ class Refusal:
         )
 
 
-def read_refusal(status_code: int, body: Any) -> Refusal:
+def read_refusal(status_code: int, body: object) -> Refusal:
     """Read an error body; it may be anything: the error, an object with one, a list of it, a text,
     or nothing."""
     error = _find_error_object(body)
@@ -149,7 +149,7 @@ def read_refusal(status_code: int, body: Any) -> Refusal:
     )
 
 
-def _find_error_object(body: Any) -> Mapping[str, Any]:
+def _find_error_object(body: object) -> Mapping[str, Any]:
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):

@@ -62,7 +62,7 @@ def closest_grammar(schema: Mapping[str, Any]) -> str:
         def _format_literal(self, literal: str) -> str:
             return '"' + literal.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
-        def _generate_constant_rule(self, value: Any) -> str:
+        def _generate_constant_rule(self, value: object) -> str:
             return self._format_literal(json.dumps(value, ensure_ascii=False))
 
     converter = Converter(prop_order={}, allow_fetch=False, dotall=False, raw_pattern=False)
@@ -108,7 +108,7 @@ def expressible(
     return rewritten or _ANY
 
 
-def _require_expressible(part: Any) -> None:
+def _require_expressible(part: object) -> None:
     if not isinstance(part, Mapping) or "allOf" in part:
         raise NotExpressible("false, or an allOf")
 

@@ -158,7 +158,7 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
     return failure
 
 
-def _usage_of(reported: Any) -> tuple[Usage, bool]:
+def _usage_of(reported: object) -> tuple[Usage, bool]:
     read = _count(reported, "prompt_tokens")
     written = _count(reported, "completion_tokens")
     cached = min(read or 0, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
@@ -176,7 +176,7 @@ def _usage_of(reported: Any) -> tuple[Usage, bool]:
     return usage, None not in (read, written)
 
 
-def _cache_writes(reported: Any) -> int:
+def _cache_writes(reported: object) -> int:
     """The input tokens that were written to a cache: as OpenRouter reports them, and as LiteLLM
     does."""
     details = "prompt_tokens_details"
@@ -188,7 +188,7 @@ def _cache_writes(reported: Any) -> int:
     return next(filter(None, found), 0)
 
 
-def _count(value: Any, *names: str) -> int | None:
+def _count(value: object, *names: str) -> int | None:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return max(0, value) if isinstance(value, int) else None

@@ -98,7 +98,7 @@ def workflow_json_schema() -> dict[str, Any]:
     return {**head, **schema, "$defs": definitions}
 
 
-def _without_titles(schema: Any) -> Any:
+def _without_titles(schema: object) -> Any:
     """pydantic repeats each name as a title, and editors show it instead of the description."""
     if isinstance(schema, dict):
         shown = (

@@ -43,7 +43,7 @@ class BadReference(ValueError):
     """A `${...}` that is no valid reference; the message says what is allowed."""
 
 
-def find_texts(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+def find_texts(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """The texts of a JSON value, with their places; keys are none."""
     if isinstance(value, str):
         yield place, value
@@ -58,7 +58,7 @@ def find_texts(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
         yield from find_texts(item, (*place, key if isinstance(key, int) else str(key)))
 
 
-def change_texts(value: Any, change: Callable[[Place, str], Any], place: Place = ()) -> Any:
+def change_texts(value: object, change: Callable[[Place, str], Any], place: Place = ()) -> Any:
     """A JSON value with every text of it changed; `change` is given its place too."""
     if isinstance(value, str):
         return change(place, value)
@@ -69,7 +69,7 @@ def change_texts(value: Any, change: Callable[[Place, str], Any], place: Place =
     return value
 
 
-def references(value: Any) -> Iterator[Reference | BadReference]:
+def references(value: object) -> Iterator[Reference | BadReference]:
     """Find every reference, or the error in it, in the texts of a JSON value."""
     for _, text in find_texts(value):
         yield from (_parse(match) for match in _REFERENCE.finditer(text) if match[0] != "$${")
@@ -170,7 +170,7 @@ def _look_up(
     return value
 
 
-def _part_of(value: Any, part: str, reference: str) -> Any:
+def _part_of(value: object, part: str, reference: str) -> Any:
     within = "a text that is no JSON"
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else value

@@ -21,7 +21,7 @@ class _OneLineList(list[str]):
 class _WorkflowDumper(yaml.SafeDumper):
     """Writes every value in full: YAML would refer to one that occurs again by an alias."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
         """Never write an alias."""
         return True
 
@@ -98,7 +98,7 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
     return entry
 
 
-def _escape(value: Any, inputs: Collection[str], before: Collection[str]) -> Any:
+def _escape(value: object, inputs: Collection[str], before: Collection[str]) -> Any:
     """A value whose texts are read back as they are, but for references to these inputs and steps."""
 
     def is_known(found: Reference) -> bool:
@@ -107,7 +107,7 @@ def _escape(value: Any, inputs: Collection[str], before: Collection[str]) -> Any
     return change_texts(value, lambda _, text: escape_references(text, is_known))
 
 
-def _dump(value: Any) -> str:
+def _dump(value: object) -> str:
     return str(
         yaml.dump(value, Dumper=_WorkflowDumper, sort_keys=False, allow_unicode=True, width=110)
     )

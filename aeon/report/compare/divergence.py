@@ -130,7 +130,7 @@ def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+def _leaves(value: object, path: str = "") -> dict[str, Any]:
     """The values of an event, each by its dotted path."""
     parts: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):

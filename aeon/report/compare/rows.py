@@ -338,7 +338,7 @@ def _at(value: Any, path: str) -> Any:
     return reduce(lambda found, key: (found or {}).get(key), path.split("."), value)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -362,7 +362,7 @@ def _has_several_values(key: str, runs: Sequence[ComparedRun]) -> bool:
     return len({show(run.parameters[key]) for run in runs if key in run.parameters}) > 1
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """A parameter's value as text; nothing for one that is not set."""
     if value is None:
         return ""

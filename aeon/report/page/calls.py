@@ -53,7 +53,7 @@ class TextTable:
         return list(self._lines)
 
 
-def pack(value: Any) -> str:
+def pack(value: object) -> str:
     """JSON values, deflated, in base64; controls in their texts are shown as escapes."""
     value = without_controls(value)
     try:

@@ -142,7 +142,7 @@ def _read_literal(text: str, node: ast.Constant) -> Decimal:
     return getcontext().create_decimal(str(ast.get_source_segment(text, node)).replace("_", ""))
 
 
-def _to_json_number(value: Any) -> int | float:
+def _to_json_number(value: object) -> int | float:
     if not isinstance(value, Decimal) or not value.is_finite():
         raise ValueError("the expression has no finite number as its value")
     if value == value.to_integral_value():
