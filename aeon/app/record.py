@@ -41,7 +41,7 @@ from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.ledger import Ledger
-from aeon.report.bought import find_bought
+from aeon.report.bought import find_bought, find_open_issues
 from aeon.store.opening import describe_place, locate_shared_store, store_in
 from aeon.store.session import Session
 from aeon.tools.registry import ToolRegistry
@@ -160,9 +160,9 @@ def make_result(
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
     shared, state = run.shared, outcome.state
     reason = outcome.termination_reason
-    assessed = latest_assessed(state.passes)
+    assessed = _find_assessed(outcome)
     usage = ledger.usage()
-    return RunResult(
+    result = RunResult(
         run_id=run.run_id,
         parent=_parent_run(run, session, of_multirun),
         synthetic=shared.synthetic,
@@ -190,7 +190,6 @@ def make_result(
         steps_left=_steps_left(state.plan),
         unusable_steps=_unusable_steps(state.plan, session),
         unusable_calls=tuple(sorted(session.unusable_calls)),
-        bought=find_bought(outcome.history, outcome.answer, ledger.usage_up_to, usage.total),
         self_judged=not shared.synthetic and _is_self_judged(ledger.models()),
         timings=timings,
         versions=versions(),
@@ -199,6 +198,24 @@ def make_result(
         configuration=shared.settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
         history=outcome.history,
     )
+    return _describe_passes(result, assessed, ledger)
+
+
+def _describe_passes(
+    result: RunResult, assessed: ExecutionPass | None, ledger: Ledger
+) -> RunResult:
+    total = result.usage.total
+    bought = find_bought(result.history, result.answer, ledger.usage_up_to, total)
+    return result.model_copy(update={"bought": bought, "open_issues": find_open_issues(assessed)})
+
+
+def _find_assessed(outcome: Outcome) -> ExecutionPass | None:
+    """The pass whose judgement is that of the answer: the one that it was chosen from, if that was
+    judged, else the latest that was."""
+    passes = outcome.state.passes
+    chosen = passes[outcome.answer_pass] if outcome.answer_pass is not None else None
+    judgement = chosen.evaluation_results.convergence if chosen else None
+    return chosen if judgement and judgement.evaluated else latest_assessed(passes)
 
 
 def _find_scores(assessed: ExecutionPass | None) -> ConvergenceScores | None:

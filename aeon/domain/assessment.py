@@ -110,7 +110,8 @@ class ConvergenceSettings(ConvergenceThresholds):
     words. `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in
     `criteria`. A run whose `max_unavailable` latest evaluations could not be had fails, with the
     error of the last. `when`: `plan_done` lets no run converge while steps that the answer depends
-    on are pending. After `patience` assessed passes running without a gain, of more than `min_gain`
+    on are pending. `open_severity`: issues of it or more are refined once before the first
+    convergence is accepted. After `patience` assessed passes running without a gain, of more than `min_gain`
     where scores decide, a run ends. A judgement of which a score is at most `margin` from its
     threshold is made again, twice at most, and the median counts."""
 
@@ -119,6 +120,7 @@ class ConvergenceSettings(ConvergenceThresholds):
     checks: dict[str, CheckSettings] = Field(default_factory=dict)
     max_unavailable: int = Field(default=2, ge=1)
     when: OfRow[Literal["any", "plan_done"]] = "any"
+    open_severity: OfRow[Literal["LOW", "MEDIUM", "HIGH"] | None] = None
     patience: OfRow[int | None] = Field(default=None, ge=1)
     min_gain: OfRow[float] = Field(default=0.0, ge=0, le=1)
     margin: OfRow[float] = Field(default=0.0, ge=0, le=1)

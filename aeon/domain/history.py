@@ -336,6 +336,7 @@ class Outcome(Value):
     """What the kernel gives back. `checks` are those of the answer."""
 
     answer: str
+    answer_pass: int | None = None
     checks: tuple[CheckOutcome, ...] = ()
     converged: bool
     termination_reason: TerminationReason

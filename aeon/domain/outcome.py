@@ -256,19 +256,18 @@ def build_outcome(
     seconds: float,
     *,
     takes_best: bool = False,
+    converged_pass: int | None = None,
 ) -> history.Outcome:
     """How a run ended, with everything it has (FR-071 to FR-076, FR-095). The answer is the latest
-    one, or that of the best pass: where `takes_best`, and after a plateau."""
+    one, or that of the best pass: where `takes_best`, and after a plateau; or that of
+    `converged_pass`."""
     state = _with_whole_last_pass(state)
     best = best_pass(state.passes)
     chosen = best if takes_best or reason == "plateau" else None
+    if converged_pass is not None:
+        chosen = best_pass(state.passes[converged_pass : converged_pass + 1])
     answer = chosen.answer if chosen else final_answer(state)
     converged = reason == "converged"
-    metadata = {
-        "manual_intervention": list(state.manual_intervention),
-        "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],
-        "ttl_used": state.ttl_used,
-    }
     whole_history = history.ExecutionHistory(
         execution_id=execution_id,
         task_input=task,
@@ -278,12 +277,13 @@ def build_outcome(
         final_convergence=state.assessment,
         final_output=answer,
         final_result=history.FinalResult(
-            converged=converged, result_type=reason, output=answer, metadata=metadata
+            converged=converged, result_type=reason, output=answer, metadata=_describe_rest(state)
         ),
         overall_statistics=statistics(state, converged, seconds),
     )
     return history.Outcome(
         answer=answer,
+        answer_pass=chosen.pass_number if chosen else None,
         checks=final_checks(state.passes, chosen),
         converged=converged,
         termination_reason=reason,
@@ -295,6 +295,15 @@ def build_outcome(
         if error
         else None,
     )
+
+
+def _describe_rest(state: RunState) -> dict[str, Any]:
+    """What a run leaves to a person, and the TTL that it used."""
+    return {
+        "manual_intervention": list(state.manual_intervention),
+        "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],
+        "ttl_used": state.ttl_used,
+    }
 
 
 def _with_whole_last_pass(state: RunState) -> RunState:

@@ -24,6 +24,7 @@ from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion, StepState
 from aeon.domain.refinement import RefusedAction, RepairRecord
+from aeon.domain.report import Severity
 from aeon.domain.request import Usage
 from aeon.domain.values import Address, Frame, Value, as_frame
 
@@ -164,6 +165,17 @@ class Overrun(Value):
     used: float
 
 
+class OpenIssue(Value):
+    """A fault that the answer was given with: found by its `review`, with its severity, or by the
+    `judge`, which gives none."""
+
+    source: Literal["review", "judge"]
+    kind: str
+    severity: Severity | None = None
+    description: str
+    step_id: str | None = None
+
+
 class AnswerPoint(Value):
     """The answer as it stood after a pass: what was found about it (`checks` as `2 of 3`), and the
     tokens, the cost and the seconds up to the end of its evaluation."""
@@ -215,7 +227,8 @@ class RunResult(Value):
     since a model's answer could not be used, `unusable_calls` the names of all calls with such
     answers: resumed, a run that did not end well asks for these again; `overrun` is None unless the
     cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also judged
-    it. `checks` are what the checks found on this answer. `bought` is None where no pass had a
+    it. `checks` are what the checks found on this answer. `open_issues` are the faults that were
+    found in the answer and are still in it; `bought` is None where no pass had a
     whole answer, `baseline` where no direct call was made for comparison."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
@@ -223,6 +236,7 @@ class RunResult(Value):
     parent: ParentRun | None = None
     synthetic: bool
     task: str
+    open_issues: tuple[OpenIssue, ...] = ()
     answer: str
     converged: bool
     termination_reason: TerminationReason

@@ -20,9 +20,11 @@ from aeon.domain.history import (
     PhaseRecord,
     RunState,
     StepResult,
+    TerminationReason,
 )
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
+from aeon.domain.report import Severity, reaches
 from aeon.execution.answers import AnswerCollector
 from aeon.execution.event_stream import EventStream
 from aeon.execution.stopwatch import Stopwatch
@@ -109,6 +111,7 @@ class AcceptedAnswer:
     plan: Plan
     results: Mapping[str, StepResult]
     evaluation: EvaluationResults
+    pass_number: int = 0
 
     @property
     def text(self) -> str:
@@ -131,12 +134,42 @@ class RunRecorder:
         """The latest whole answer that was evaluated."""
         self.taken_back: list[Trigger] = []
         """What was tried since then and taken back."""
+        self._converged: AcceptedAnswer | None = None
+        self.converged_pass: int | None = None
+        """The pass that had converged with faults that were to be mended, once it holds again."""
         stream.subscribers.append(self.answers.note)
 
     def accept_answer(self, evaluation: EvaluationResults) -> None:
         """Remember a whole answer, with what was found about it, to be set back to."""
         if is_answer_complete(self.plan):
             self.accepted = AcceptedAnswer(self.plan, self.state.results, evaluation)
+
+    def begin_mending(self, this: OpenPass, severity: Severity) -> bool:
+        """Whether the answer of a pass that has converged is refined first, once in a run: its
+        review left issues of a severity."""
+        report = this.evaluation.validation_report
+        grave = report and any(reaches(issue.severity, severity) for issue in report.issues)
+        if self._converged is not None or not grave or not this.complete:
+            return False
+        self._converged = AcceptedAnswer(
+            self.plan, self.state.results, this.evaluation, pass_number=this.number
+        )
+        return True
+
+    def settle_mending(self, reason: TerminationReason) -> TerminationReason:
+        """How the run ends: where mending a converged answer came to nothing better, as it had
+        converged before, with that answer."""
+        before = self._converged
+        if before is None or reason in ("converged", "failed"):
+            return reason
+        self.advise("set_back", f"The answer of pass {before.pass_number} could not be mended.")
+        self.converged_pass = before.pass_number
+        self.update(
+            plan=before.plan,
+            results=dict(before.results),
+            assessment=before.evaluation.convergence,
+        )
+        return "converged"
 
     def stop_listening(self) -> None:
         """Collect no more answers."""

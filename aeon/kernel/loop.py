@@ -97,7 +97,7 @@ class Loop:
             run.close()
         if error is None and reason != "interrupted":
             error = None if run.answers.are_of_model else find_common_error(run.step_errors)
-            reason = "failed" if error else reason
+            reason = "failed" if error else run.settle_mending(reason)
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
         configuration = self._options.configuration
@@ -110,6 +110,7 @@ class Loop:
             error,
             run.watch.seconds,
             takes_best=self._options.takes_best,
+            converged_pass=run.converged_pass,
         )
         run.stream.emit(make_finished_event(ended))
         return ended
@@ -162,7 +163,8 @@ class Loop:
         run = self._run
         convergence = self._options.convergence
         if assessment.converged and self._has_answer():
-            return "converged"
+            severity = self._options.convergence.open_severity
+            return None if severity and run.begin_mending(this, severity) else "converged"
         if not (this.complete and run.affordable()):
             return "ttl_expired"
         if this.number == self._options.limits.max_passes:

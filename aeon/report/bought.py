@@ -10,7 +10,8 @@ from aeon.domain.assessment import ComparedWithEarlier
 from aeon.domain.checks import count_passed
 from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.outcome import count_passes_without_gain, find_judged
-from aeon.domain.result import AnswerPoint, PassesBought, TokenUsage
+from aeon.domain.report import SEVERITIES
+from aeon.domain.result import AnswerPoint, OpenIssue, PassesBought, TokenUsage
 from aeon.report.diff import measure_change
 from aeon.report.scores import read_scores
 from aeon.report.words import count_noun, round_down
@@ -81,6 +82,39 @@ def _find_last_gain(history: ExecutionHistory) -> int | None:
     count = count_passes_without_gain(history.passes, configured.get("min_gain") or 0.0)
     judged = find_judged(history.passes)
     return judged[-1 - count].passed.pass_number if judged else None
+
+
+def find_open_issues(judged: ExecutionPass | None) -> tuple[OpenIssue, ...]:
+    """The faults that review and judge found in the answer of a pass, the review's first."""
+    if judged is None:
+        return ()
+    results = judged.evaluation_results
+    issues = results.validation_report.issues if results.validation_report else ()
+    found = results.convergence.metadata.get("issues", ()) if results.convergence else ()
+    reviewed = (
+        OpenIssue(
+            source="review",
+            kind=issue.type,
+            severity=issue.severity,
+            description=issue.description,
+            step_id=issue.step_id,
+        )
+        for issue in issues
+    )
+    of_judge = (
+        OpenIssue(source="judge", kind=raw["kind"], description=raw["description"]) for raw in found
+    )
+    return (*reviewed, *of_judge)
+
+
+def count_open_issues(issues: Sequence[OpenIssue]) -> str:
+    """`3 known faults left (2 MEDIUM)`; empty without any."""
+    if not issues:
+        return ""
+    severities = Counter(issue.severity for issue in issues if issue.severity)
+    named = [f"{severities[name]} {name}" for name in reversed(SEVERITIES) if severities[name]]
+    graded = f" ({', '.join(named)})" if named else ""
+    return f"{count_noun(len(issues), 'known fault')} left{graded}"
 
 
 def describe_bought(bought: PassesBought | None) -> str:

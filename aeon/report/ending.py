@@ -15,8 +15,10 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
+from aeon.domain.report import Severity
 from aeon.domain.result import BaselineReport, RunResult, Saved, UsageReport
 from aeon.execution.settings import UNJUDGED_MODES
+from aeon.report.bought import count_open_issues
 from aeon.report.partial import PartialResult
 from aeon.report.words import (
     command_of,
@@ -92,6 +94,8 @@ def find_page(directory: Path) -> Path | None:
 def headline(result: RunResult) -> str:
     """How the run ended, and what it did without, as the sentence that every screen begins with."""
     clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
+    if result.converged and result.open_issues:
+        clauses.append(count_open_issues(result.open_issues))
     if result.converged and result.self_judged:
         clauses.append("judged by the model that did the work")
     if result.baseline:
@@ -303,6 +307,7 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     more = raise_limits(result)
     names = {name for name, _ in open_points(result)}
     ways = [
+        *_ways_to_better(result),
         *_ways_on(result, more, names),
         *_ways_to_mend(result),
         *_ways_to_tell(result, more, names),
@@ -339,6 +344,22 @@ def _ways_to_mend(result: RunResult) -> Iterator[_Way]:
         yield "To register the missing tools", [quote_override(text) for text in overrides]
     if result.exit_status == 0 and any(one.kind == "review_lost" for one in result.degraded):
         yield "To ask again for the lost reviews", ["store.retry_unusable=all"]
+
+
+def _ways_to_better(result: RunResult) -> Iterator[_Way]:
+    """To have the known faults of an answer mended that was accepted with them."""
+    if result.converged and result.open_issues:
+        yield "To mend the known faults", [f"convergence.open_severity={_gravest(result)}"]
+
+
+def _gravest(result: RunResult) -> Severity:
+    """The severity from which on the known faults of an answer would be mended: at most HIGH, LOW
+    where none has one."""
+    given = {issue.severity for issue in result.open_issues}
+    limits: tuple[Severity, ...] = ("HIGH", "MEDIUM")
+    if "CRITICAL" in given:
+        return "HIGH"
+    return next((severity for severity in limits if severity in given), "LOW")
 
 
 def _ways_to_tell(result: RunResult, more: list[str], names: set[str]) -> Iterator[_Way]:

@@ -110,7 +110,7 @@ def test_every_file_and_every_key_is_commented(option: Path) -> None:
         ):
             uncommented.append((inside, line))
     headings = (
-        {"limits", "refinement", "roles", "grader", "mode", "ttl", "answer"}
+        {"limits", "refinement", "roles", "grader", "mode", "ttl", "answer", "convergence"}
         if option.parts[0] in GLOBAL
         else set()
     )

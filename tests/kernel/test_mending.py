@@ -1,0 +1,61 @@
+"""Known faults of a converged answer are mended once, while there is budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aeon.domain.assessment import ConvergenceSettings
+from aeon.domain.history import Outcome
+from tests.kernel.build import advisories, run
+from tests.kernel.test_patience import changing
+from tests.support.scripted_model import ScriptedModel, issue, report
+
+FAULTY = report(issue("MEDIUM"))
+
+
+def mending(model: ScriptedModel, severity: Any = "MEDIUM", **options: Any) -> Outcome:
+    settings = ConvergenceSettings(open_severity=severity)
+    return run(model, **{"ttl": 60, "convergence": settings, **options})
+
+
+def reviewed(*scores: float, reports: list[Any]) -> ScriptedModel:
+    """A model whose passes are reviewed so; each refinement has a review of its change before."""
+    script = [report()]
+    for each in reports:
+        script += [each, report()]
+    return changing(*scores, semantic_validation=script)
+
+
+def test_a_converged_answer_with_faults_is_refined_once_before_it_is_accepted() -> None:
+    model = reviewed(1.0, 1.0, reports=[FAULTY, FAULTY])
+    outcome = mending(model)
+    assert outcome.termination_reason == "converged"
+    assert outcome.history.overall_statistics.total_passes == 2
+    assert outcome.answer == "answer 2"
+
+
+def test_without_it_a_run_converges_over_its_faults() -> None:
+    outcome = run(reviewed(1.0, reports=[FAULTY]), ttl=60)
+    assert outcome.history.overall_statistics.total_passes == 1
+
+
+def test_faults_below_the_severity_are_left() -> None:
+    outcome = mending(reviewed(1.0, reports=[FAULTY]), "HIGH")
+    assert outcome.history.overall_statistics.total_passes == 1
+
+
+def test_an_answer_that_got_worse_by_mending_is_set_back_and_the_run_has_converged() -> None:
+    model = reviewed(1.0, 0.4, 0.4, 0.4, reports=[FAULTY] * 4)
+    settings = ConvergenceSettings(open_severity="MEDIUM", patience=2)
+    outcome = mending(model, convergence=settings)
+    assert (outcome.termination_reason, outcome.converged) == ("converged", True)
+    assert outcome.answer == "answer 1"
+    assert outcome.history.final_convergence is not None
+    assert outcome.history.final_convergence.converged
+    assert advisories(outcome, "set_back")
+
+
+def test_a_budget_that_ends_meanwhile_leaves_the_answer_that_had_converged() -> None:
+    model = reviewed(1.0, 0.4, reports=[FAULTY] * 4)
+    outcome = mending(model, ttl=8)
+    assert (outcome.termination_reason, outcome.answer) == ("converged", "answer 1")

@@ -1,0 +1,67 @@
+"""The faults that an answer was given with are counted where it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon import Aeon
+from aeon.domain.result import OpenIssue
+from aeon.report.bought import count_open_issues
+from aeon.report.ending import headline, next_commands
+from tests.support.scripted_model import ScriptedModel, assessment, issue, report
+
+
+def of_review(severity: Any) -> OpenIssue:
+    return OpenIssue(source="review", kind="specificity", severity=severity, description="d")
+
+
+OF_JUDGE = OpenIssue(source="judge", kind="omission", description="d")
+
+
+@pytest.mark.parametrize(
+    ("issues", "words"),
+    [
+        ((), ""),
+        ((OF_JUDGE,), "1 known fault left"),
+        ((of_review("MEDIUM"), of_review("MEDIUM"), OF_JUDGE), "3 known faults left (2 MEDIUM)"),
+        ((of_review("LOW"), of_review("HIGH")), "2 known faults left (1 HIGH, 1 LOW)"),
+    ],
+)
+def test_they_are_counted_by_severity(issues: tuple[OpenIssue, ...], words: str) -> None:
+    assert count_open_issues(issues) == words
+
+
+def test_the_headline_and_the_first_command_are_about_them(tmp_path: Path) -> None:
+    fault = {"kind": "omission", "description": "No price.", "blocking": False}
+    model = ScriptedModel(
+        semantic_validation=[report(), report(issue(severity="MEDIUM"))],
+        convergence=assessment(issues=[fault]),
+    )
+    with Aeon.from_config([], adapter=model, environ={}) as aeon:
+        result = aeon.run("make tea", directory=tmp_path / "run")
+    assert [(one.source, one.severity) for one in result.open_issues] == [
+        ("review", "MEDIUM"),
+        ("judge", None),
+    ]
+    assert "Converged; 2 known faults left (1 MEDIUM)" in headline(result)
+    purpose, command = next_commands(result, tmp_path / "run")[0]
+    assert purpose == "To mend the known faults"
+    assert command.endswith("convergence.open_severity=MEDIUM")
+
+
+def test_the_command_mends_them_and_asks_for_nothing_again(tmp_path: Path) -> None:
+    model = ScriptedModel(
+        semantic_validation=[report(), report(issue(severity="MEDIUM")), report()]
+    )
+    with Aeon.from_config([], adapter=model, environ={}) as aeon:
+        aeon.run("make tea", directory=tmp_path / "run")
+    asked = len(model.requests)
+    again = [f"resume={tmp_path / 'run'}", "convergence.open_severity=MEDIUM"]
+    with Aeon.from_config(again, adapter=model, environ={}) as aeon:
+        result = aeon.run(directory=tmp_path / "again")
+    assert result.converged
+    new = [request.call for request in model.requests[asked:]]
+    assert new[0] == "refinement"
