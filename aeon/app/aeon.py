@@ -20,7 +20,7 @@ from aeon.config import load
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
 from aeon.config.origin import Origin
-from aeon.config.own_runs import unsealed_warnings
+from aeon.config.own_runs import warn_of_unsealed_runs
 from aeon.config.settings import Settings
 from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError, TaskTextError
@@ -155,7 +155,7 @@ class Aeon:
         changes = list_changes(shared.job, shared.parent, shared.digests) if shared.parent else ()
         return (
             *shared.warnings,
-            *unsealed_warnings(self.settings.store.mode),
+            *warn_of_unsealed_runs(self.settings.store.mode),
             *changes,
             *list_held_back(shared.job),
         )
@@ -194,7 +194,7 @@ class Aeon:
             on_start=on_start,
         )
         place = RunPlace(directory=None if directory is None else Path(directory), keep=keep)
-        run = self.prepared_run(task, inputs=inputs, context=context)
+        run = self.prepare_run(task, inputs=inputs, context=context)
         return run.to_end(attendance, place)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:
@@ -220,7 +220,7 @@ class Aeon:
         is cancelled, the run is asked to stop and ends at its next boundary."""
         return await run_awaited(self.run, control or RunControl(), task=task, **arguments)
 
-    def prepared_run(
+    def prepare_run(
         self,
         task: str | None = None,
         *,

@@ -15,7 +15,7 @@ from aeon.config.compose.recorded import find_new
 from aeon.config.marks import find_code
 from aeon.config.origin import Origin, ParentOrigin
 from aeon.config.recording import find_held_back, find_left_out
-from aeon.config.settings import named_file
+from aeon.config.settings import find_named_file
 from aeon.config.trusted_folders import pin_project_of_run
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import OwnObject
@@ -143,8 +143,8 @@ def list_changes(job: Job, parent: Parent, digests: Mapping[str, str]) -> Iterat
         )
     if job.composition is not None and job.composition.recorded is not None:
         yield from _list_changed_keys(job, parent, job.composition.recorded)
-    files = ((key, Path(origin.files[key].path)) for key in origin.changed_files())
-    changed = [f"{key}={path}" for key, path in files if named_file(job.settings, key) == path]
+    files = ((key, Path(origin.files[key].path)) for key in origin.find_changed_files())
+    changed = [f"{key}={path}" for key, path in files if find_named_file(job.settings, key) == path]
     changed += [
         name
         for name in ("prompts", "schemas")

@@ -17,7 +17,7 @@ from aeon.checks.selection import CheckSet
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.recorded import RECORDED_APART, record
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
-from aeon.config.settings import Settings, named_file
+from aeon.config.settings import Settings, find_named_file
 from aeon.domain.assessment import ConvergenceScores
 from aeon.domain.history import Advisory, ExecutionPass, Outcome, RunState, TerminationReason
 from aeon.domain.outcome import latest_assessed
@@ -116,7 +116,7 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
         synthetic=run.shared.synthetic,
         store_mode=settings.store.mode,
         working_directory=str(Path.cwd()),
-        files=_named_files(settings),
+        files=_list_named_files(settings),
         components=settings.components.describe(),
         hashes=run.shared.digests,
         versions=versions(),
@@ -124,8 +124,8 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
     )
 
 
-def _named_files(settings: Settings) -> dict[str, FileOrigin]:
-    named = {key: path for key in _ASKED_BY if (path := named_file(settings, key))}
+def _list_named_files(settings: Settings) -> dict[str, FileOrigin]:
+    named = {key: path for key in _ASKED_BY if (path := find_named_file(settings, key))}
     digests = {key: digest for key, path in named.items() if (digest := digest_of(path))}
     return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items()}
 
@@ -276,13 +276,13 @@ def find_degraded(
 ) -> tuple[Degradation, ...]:
     """What a run that ended in this state did without; `registry` holds the tools of its process."""
     return (
-        *_missing_tools(state, settings, registry),
+        *_list_missing_tools(state, settings, registry),
         *_servers_down(registry),
-        *_lost_reviews(state.advisories),
+        *_list_lost_reviews(state.advisories),
     )
 
 
-def _missing_tools(
+def _list_missing_tools(
     state: RunState, settings: ToolSettings, registry: ToolRegistry
 ) -> Iterator[Degradation]:
     """The steps whose tool was not there; a step that another one replaced is none of the answer's."""
@@ -292,7 +292,7 @@ def _missing_tools(
         if step.tool is None or step.replaced_by is not None or step.step_id not in lacking:
             continue
         if outcome := _describe_outcome(step, by_model=step.step_id in by_model):
-            yield _missing_tool(step, step.tool, outcome, settings, registry)
+            yield _describe_missing_tool(step, step.tool, outcome, settings, registry)
 
 
 def _describe_outcome(step: PlanStep, *, by_model: bool) -> str:
@@ -302,7 +302,7 @@ def _describe_outcome(step: PlanStep, *, by_model: bool) -> str:
     return "the step failed" if step.status == "failed" else ""
 
 
-def _missing_tool(
+def _describe_missing_tool(
     step: PlanStep, tool: str, outcome: str, settings: ToolSettings, registry: ToolRegistry
 ) -> Degradation:
     overrides = tools.how_to_register(tool, settings, registry)
@@ -324,7 +324,7 @@ def _servers_down(registry: ToolRegistry) -> Iterator[Degradation]:
         )
 
 
-def _lost_reviews(advisories: Sequence[Advisory]) -> Iterator[Degradation]:
+def _list_lost_reviews(advisories: Sequence[Advisory]) -> Iterator[Degradation]:
     for one in advisories:
         if one.kind == "evaluation_unavailable":
             yield Degradation(

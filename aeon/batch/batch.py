@@ -48,9 +48,9 @@ class Batch:
         with closing(
             self.backend.run(islice(self.rows(), most), self.control, self.attend)
         ) as ended:
-            yield from self._written(map(self._keep, ended))
+            yield from self._write_each(map(self._keep, ended))
 
-    def _written(self, lines: Iterable[Line]) -> Iterator[Line]:
+    def _write_each(self, lines: Iterable[Line]) -> Iterator[Line]:
         if self.settings.order == "dataset":
             lines = in_order(lines, (row.number for row in self.rows()))
         for line in lines:

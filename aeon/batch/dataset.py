@@ -120,7 +120,7 @@ def open_dataset(
     row has, and where no row can be run."""
     _require_table(path)
     lines: dict[bytes, int] = {}
-    missing = columns.named()
+    missing = columns.list_named()
     can_run = False
     for row, names in _report_on(_read(path, columns, common), path, report):
         missing = missing - names.keys()

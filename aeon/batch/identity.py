@@ -41,7 +41,7 @@ def identify(aeon: Aeon) -> str:
     return hash_of_json(digests)[:_WHOLE] + "".join(named)
 
 
-def differing_keys(one: str, other: str) -> list[str]:
+def find_differing_keys(one: str, other: str) -> list[str]:
     """The keys of the configuration in which two identities differ; none where they are of two
     versions of Aeon."""
     before, after = (dict(_keys_of(identity)) for identity in (one, other))

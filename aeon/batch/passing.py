@@ -16,7 +16,7 @@ _PREFIX, _LOCK = "aeon-batch-", "lock"
 
 
 @contextmanager
-def passing_folder() -> Iterator[Path]:
+def make_passing_folder() -> Iterator[Path]:
     """A new folder while the block lasts. Folders whose process is gone are removed first."""
     _remove_left(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from aeon.batch.dataset import Dataset, Row, digest
-from aeon.batch.identity import differing_keys
+from aeon.batch.identity import find_differing_keys
 from aeon.batch.summary import Line, Summary, is_final
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
@@ -104,7 +104,7 @@ class Results:
         taken: dict[bytes, bytes] = {}
         for _, line in read_places(path):
             if line["configuration"] != configuration:
-                keys = differing_keys(configuration, line["configuration"])
+                keys = find_differing_keys(configuration, line["configuration"])
                 parts = one_line(", ".join(keys), 300) or "what differs is not known"
                 hint = "Name another file with out=, or give the configuration it was begun with."
                 raise ConfigError(

@@ -113,7 +113,7 @@ class Summary:
         shown["summary"] = one_line(error or shown["answer"], _LONGEST_IN_ROW)
         self._shown.append(((_rank(line, error), least, line["row"]), shown))
         if len(self._shown) > 2 * MOST_SHOWN:
-            self.shown()
+            self.list_shown()
 
     def _add_error(self, row: int, message: str) -> None:
         key = _VARYING.sub("#", message)
@@ -160,7 +160,7 @@ class Summary:
                 total = "" if name in SCORES else _format(name, sum(ordered))
                 yield name.replace("_", " "), [*(_format(name, value) for value in found), total]
 
-    def shown(self) -> list[Line]:
+    def list_shown(self) -> list[Line]:
         """The rows to be looked at, at most `MOST_SHOWN`: first those that failed, then those with
         the least scores."""
         self._shown = sorted(self._shown, key=itemgetter(0))[:MOST_SHOWN]
@@ -228,7 +228,7 @@ def write_page(summary: Summary, out: Path) -> Path:
         headline=describe_good_ends(summary),
         kinds={end: _kind_of(end) for end in summary.ends},
         quantiles=list(QUANTILES),
-        rows=summary.shown(),
+        rows=summary.list_shown(),
         errors=summary.errors(),
         count_noun=count_noun,
         command=lambda row: command_of(

@@ -84,7 +84,7 @@ class Origin(Value):
     started: str
     seal: str | None = None
 
-    def changed_files(self) -> tuple[str, ...]:
+    def find_changed_files(self) -> tuple[str, ...]:
         """The keys of the files that are gone or no longer hold what they held."""
         return tuple(
             key for key, file in self.files.items() if digest_of(Path(file.path)) != file.sha256

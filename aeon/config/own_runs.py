@@ -37,7 +37,7 @@ def make_seal(document: Mapping[str, Any]) -> str | None:
     return None if key is None else _sign(key, document)
 
 
-def unsealed_warnings(store_mode: str) -> Iterator[str]:
+def warn_of_unsealed_runs(store_mode: str) -> Iterator[str]:
     """What a person should know whose runs will not be known as their own: resuming them will ask."""
     if store_mode in ("record", "cache") and _key(create=True) is None:
         yield (

@@ -72,7 +72,7 @@ class BatchColumns(Value):
     checks: str = "checks"
     inputs: dict[str, str] = Field(default_factory=dict)
 
-    def named(self) -> set[str]:
+    def list_named(self) -> set[str]:
         """The columns that a person named."""
         own = {
             getattr(self, name)
@@ -200,7 +200,7 @@ class Settings(Value):
     interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()
 
 
-def named_file(settings: Settings, key: str) -> Path | None:
+def find_named_file(settings: Settings, key: str) -> Path | None:
     """The file that a key of the settings names, absolute; None when it names none."""
     value: Any = settings
     for name in ("answer.schema_file" if key == "answer.schema" else key).split("."):

@@ -200,7 +200,7 @@ def test_a_row_has_its_own_checks_in_place_of_the_configured_ones(counted: Count
     ]
     model = ScriptedModel(direct={"working": None, "answer": "milk"})
     with Aeon.from_config(overrides, adapter=model, environ={}) as aeon:
-        run = aeon.prepared_run("make tea", checks={"milk": NamedCheck()}, row={"id": "r"})
+        run = aeon.prepare_run("make tea", checks={"milk": NamedCheck()}, row={"id": "r"})
         result = run.to_end(_unattended())
     assert [(one.name, one.passed) for one in result.checks] == [("milk", True)]
 

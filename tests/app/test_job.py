@@ -35,8 +35,8 @@ def test_a_task_is_required_where_one_is_needed() -> None:
 
 def test_a_run_from_python_takes_task_and_inputs_of_the_settings() -> None:
     with Aeon.from_config([SIMULATED, "task=Make tea", "inputs.note=green"], environ={}) as aeon:
-        work = aeon.prepared_run().work
-        other = aeon.prepared_run("Make coffee", inputs={}).work
+        work = aeon.prepare_run().work
+        other = aeon.prepare_run("Make coffee", inputs={}).work
     assert (work.task, work.inputs) == ("Make tea", {"note": "green"})
     assert (other.task, other.inputs) == ("Make coffee", {})
 
@@ -55,6 +55,6 @@ def test_the_recorded_run_is_read_once(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(load.recording, "read_recorded_origin", count)
     with Aeon(settings, {}, composition=composition) as aeon:
-        work = aeon.prepared_run().work
+        work = aeon.prepare_run().work
     assert (work.task, work.context) == ("Make tea", {"cups": 2})
     assert len(reads) == 1

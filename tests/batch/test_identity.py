@@ -3,7 +3,7 @@
 import pytest
 
 from aeon.app.aeon import Aeon
-from aeon.batch.identity import differing_keys, identify
+from aeon.batch.identity import find_differing_keys, identify
 
 FALLBACK = "provider.fallbacks=[{kind: openai, base_url: 'http://127.0.0.1:8', %s}]"
 
@@ -76,7 +76,7 @@ def test_what_decides_an_answer_makes_another_batch(override: str) -> None:
 )
 def test_the_keys_that_differ_are_known(override: str, key: str) -> None:
     before, after = digests()[0], digests(override)[0]
-    assert differing_keys(before, after) == differing_keys(after, before) == [key]
+    assert find_differing_keys(before, after) == find_differing_keys(after, before) == [key]
 
 
 def test_an_identity_holds_what_differs_from_what_aeon_comes_with_and_no_value() -> None:
@@ -88,7 +88,7 @@ def test_an_identity_holds_what_differs_from_what_aeon_comes_with_and_no_value()
 
 def test_of_another_versions_identity_no_keys_are_known() -> None:
     usual = digests()[0]
-    assert differing_keys(usual, f"{'0' * 32}{usual[32:]}") == []
+    assert find_differing_keys(usual, f"{'0' * 32}{usual[32:]}") == []
 
 
 def test_what_is_observed_may_change_on_the_way() -> None:

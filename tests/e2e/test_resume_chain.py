@@ -40,7 +40,7 @@ def begun(of: Path, name: str, *more: str) -> Path:
     """A run that resumes another and was killed before its first call."""
     directory = of.parent / name
     with Aeon.from_config([f"resume={of}", *more], environ=ENVIRON) as aeon:
-        aeon.prepared_run().begin(directory)
+        aeon.prepare_run().begin(directory)
     return directory
 
 

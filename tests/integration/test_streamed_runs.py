@@ -35,7 +35,7 @@ def stored_by_run(
     with Aeon.from_config(
         overrides(server.url, *more), environ={"OPENAI_API_KEY": "sk-test"}
     ) as aeon:
-        aeon.prepared_run(TASK).to_end(Attendance(**around), RunPlace(directory=directory))
+        aeon.prepare_run(TASK).to_end(Attendance(**around), RunPlace(directory=directory))
     store = SqliteStore(directory / "store.sqlite", read_only=True)
     entries = sorted(
         (entry.request.key, entry.request.model_dump(), entry.answer) for entry in store.entries()

@@ -155,10 +155,10 @@ def run_tasks(
                 spent += (
                     math.inf if cost is None else cost
                 )  # what is not known may be all there was
-                yield _verified(task, mode, events, result)
+                yield _read_run(task, mode, events, result)
 
 
-def _verified(task: Task, mode: Mode, events: Sequence[Recorded], result: RunResult) -> Verified:
+def _read_run(task: Task, mode: Mode, events: Sequence[Recorded], result: RunResult) -> Verified:
     answered = [
         one for one in events if isinstance(one.event, CallAnswered) and one.event.call != "repair"
     ]

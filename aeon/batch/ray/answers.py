@@ -68,7 +68,7 @@ class Answers:
         values = (
             [(name, key, entry)]
             if origin is None
-            else [(name, _ORIGIN, _sealed_here(origin)), (name, key, entry)]
+            else [(name, _ORIGIN, _seal_here(origin)), (name, key, entry)]
         )
         self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", values)
         return True
@@ -120,7 +120,7 @@ class Answers:
                 store.put(answer)
 
 
-def _sealed_here(origin: str) -> str:
+def _seal_here(origin: str) -> str:
     # The key of the node that the run was begun on is not that of the batch.
     return seal_again(origin.encode()).decode()
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import aeon
 from aeon.batch.dataset import Row
-from aeon.batch.passing import passing_folder
+from aeon.batch.passing import make_passing_folder
 from aeon.batch.ray.answers import write_entry
 from aeon.batch.ray.limits import WorkerEndpoints
 from aeon.batch.records import Running
@@ -67,7 +67,7 @@ class Worker:
         self._pool = ThreadPoolExecutor(job.settings.parallel, thread_name_prefix="aeon-row")
         # What comes here the node of the batch has looked at.
         self._passing = ExitStack()
-        folder = self._passing.enter_context(passing_folder())
+        folder = self._passing.enter_context(make_passing_folder())
         self._running = Running(folder, trusts_all=True)
 
     async def open(self) -> str:

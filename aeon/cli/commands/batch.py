@@ -17,7 +17,7 @@ from aeon.batch.forecast import forecast_rows
 from aeon.batch.half_price import remove_journal, with_journal
 from aeon.batch.identity import identify
 from aeon.batch.merge import merge
-from aeon.batch.passing import passing_folder
+from aeon.batch.passing import make_passing_folder
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
 from aeon.batch.run import Backend, RowRunner, ThreadBackend, open_aeon
@@ -61,7 +61,7 @@ def batch(words: Namespace) -> int:
     has_files = given.out is not None and given.dataset != "-"
     control = GroupControl()
     # What has its files needs no other place.
-    with nullcontext(Path()) if has_files else passing_folder() as passing:
+    with nullcontext(Path()) if has_files else make_passing_folder() as passing:
         place = given.out or passing / "out"
         path = dataset_file(given.dataset, passing / "dataset.jsonl")
         composition = with_journal(composition, settings, place)

@@ -45,7 +45,7 @@ def attend(
     view: RunView,
     progress: str,
     *,
-    stopping: Callable[[Display], str] = Display.stopping,
+    stopping: Callable[[Display], str] = Display.describe_stop,
     ended_at_once: Callable[[], str],
     control: RunControl | None = None,
     asks: bool = False,

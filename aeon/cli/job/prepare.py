@@ -39,7 +39,7 @@ def prepare_job(
         )
     check_own_store(settings.store)
     aeon = Aeon(job, environ, open_endpoints=open_endpoints)
-    return aeon, aeon.prepared_run()
+    return aeon, aeon.prepare_run()
 
 
 def keep_private(settings: Settings) -> None:

@@ -88,7 +88,7 @@ class Sweep:
         with self._group.attend(self._end_now) as display:
             display.print([])
             ended = run_rows(
-                self._pending(jobs),
+                self._take_pending(jobs),
                 self._run,
                 endpoints=self._endpoints,
                 control=self.control,
@@ -105,7 +105,7 @@ class Sweep:
             raise KeyboardInterrupt
         return values
 
-    def _pending(self, jobs: Iterable[SweptJob]) -> Iterator[SweptJob]:
+    def _take_pending(self, jobs: Iterable[SweptJob]) -> Iterator[SweptJob]:
         for job in jobs:
             self._view.add(job.number, self.words_of(job.overrides))
             if job.number not in self.done:

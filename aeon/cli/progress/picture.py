@@ -13,7 +13,7 @@ from rich.text import Text
 from aeon.cli.progress.dag import NODE, outline
 from aeon.cli.progress.estimate import seconds_left
 from aeon.cli.progress.view import SCORES, CallView, RunView, StepView
-from aeon.cli.progress.words import read_partly, stopping
+from aeon.cli.progress.words import describe_stop, read_partly
 from aeon.domain.errors import PlanError
 from aeon.report.words import (
     SPINNER,
@@ -108,7 +108,7 @@ def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     head += _lines(_list_waits(view, now), width, "yellow")
     if view.stopped:
         left = max(0.0, view.grace_seconds - (now - view.stopped).total_seconds())
-        for line in stopping(view, left):
+        for line in describe_stop(view, left):
             head += _lines(_flow(line.split(" "), " ", width)[:3], width, "bold yellow")
     return head
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from aeon.cli.progress.view import RunView
-from aeon.cli.progress.words import banner, lines, stopping
+from aeon.cli.progress.words import banner, describe_stop, lines
 from aeon.domain.events import (
     CycleFinished,
     CycleStarted,
@@ -66,10 +66,10 @@ class Display:
         with self._writing:
             yield
 
-    def stopping(self) -> str:
+    def describe_stop(self) -> str:
         """The message for a person who asked the run to stop; empty where the display shows it."""
         self._view.stopped = self._view.stopped or datetime.now(UTC)
-        return "" if self.live else "\n".join(stopping(self._view, self._view.grace_seconds))
+        return "" if self.live else "\n".join(describe_stop(self._view, self._view.grace_seconds))
 
     def close(self) -> None:
         """Show what remains to be shown of a run that is over."""
@@ -101,8 +101,8 @@ class Silence(Display):
             case StepFinished():
                 self._under_way.pop(("step", recorded.sequence), None)
 
-    def stopping(self) -> str:
+    def describe_stop(self) -> str:
         """The message for a person who asked the run to stop."""
         for recorded in tuple(self._under_way.values()):
             self._view(recorded)
-        return super().stopping()
+        return super().describe_stop()

@@ -242,7 +242,7 @@ def read_partly(text: str) -> str:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-def stopping(view: RunView, seconds: float) -> list[str]:
+def describe_stop(view: RunView, seconds: float) -> list[str]:
     """The lines for a run that was asked to stop: what it waits for, how long, and what a second
     Ctrl-C does."""
     running = [

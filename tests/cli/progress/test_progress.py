@@ -265,7 +265,7 @@ def test_without_progress_a_run_that_is_stopping_says_so_too() -> None:
     with progress_for("none", io.StringIO(), XTERM) as display:
         feed(display, told)
         expected = "Work that is under way has 10 s to end: step data-model."
-        assert expected in display.stopping()
+        assert expected in display.describe_stop()
 
 
 def waiting(call: str, step_id: str | None = None) -> RunView:

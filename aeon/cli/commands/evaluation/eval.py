@@ -14,7 +14,7 @@ from aeon.batch.batch import Batch
 from aeon.batch.dataset import Arm, Dataset
 from aeon.batch.forecast import Forecast, add_forecasts, forecast_rows
 from aeon.batch.half_price import remove_journal, with_journal
-from aeon.batch.passing import passing_folder
+from aeon.batch.passing import make_passing_folder
 from aeon.batch.results import read_places
 from aeon.batch.run import RowRunner, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
@@ -183,7 +183,7 @@ def evaluate(words: Namespace) -> int:
     composition = with_journal(composition, settings, place)
     control = GroupControl()
     with (
-        nullcontext(Path()) if words.dataset != "-" else passing_folder() as passing,
+        nullcontext(Path()) if words.dataset != "-" else make_passing_folder() as passing,
         closing(group_endpoints(settings.batch, control)) as endpoints,
         open_aeon(composition, open_endpoints=endpoints.open) as aeon,
     ):
