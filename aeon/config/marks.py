@@ -42,24 +42,33 @@ def _mark_in(names: Sequence[str], recorded: Mapping[str, Any]) -> FromOthers:
     given: Any = recorded
     is_chosen = False  # by a person, as the next name is below a mapping
     for name in names:
-        given = given.get(name) if isinstance(given, Mapping) else None
+        given = _get_member(given, name)
         if is_chosen:
             is_chosen = False
             models = _select_models(models, given)
             continue
         fields = [field for model in models for field in _fields_named(model, name)]
-        # Several kinds of one group may have a key; where they differ, it is held back.
-        marks = {_mark_of(field, mark) for field in fields} or {mark}
-        mark = marks.pop() if len(marks) == 1 else _HELD
+        mark = _mark_of_all(fields, mark)
         found = [each for field in fields for each in models_in(field.annotation)]
         models = [model for model, _ in found]
         is_chosen = any(is_named for _, is_named in found)
     return mark
 
 
+def _mark_of_all(fields: Sequence[FieldInfo], around: FromOthers) -> FromOthers:
+    """The mark of a field that several kinds of one group may have; where they differ, it is held
+    back."""
+    marks = {_mark_of(field, around) for field in fields} or {around}
+    return marks.pop() if len(marks) == 1 else _HELD
+
+
+def _get_member(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
 def _select_models(models: list[type[BaseModel]], given: object) -> list[type[BaseModel]]:
     """The models of the type that a value gives; all of them where it gives none."""
-    kind = given.get("type") if isinstance(given, Mapping) else None
+    kind = _get_member(given, "type")
     of_type = [model for model in models if kind in _list_types(model)]
     return of_type or models
 
