@@ -12,6 +12,7 @@ from typing import Literal
 from aeon.adaptive.heuristics import count_units
 from aeon.adaptive.table import complete_table
 from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
@@ -44,6 +45,7 @@ _VERDICTS = {
     "failed": "Failed",
     "interrupted": "Interrupted",
     "step_failed": "Finished, but not every step is complete",
+    "check_failed": "Finished, but a required check failed",
 }
 _MOST_TIMES = 1000
 _REASONS = {
@@ -96,6 +98,8 @@ def headline(result: RunResult) -> str:
     clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.open_issues:
         clauses.append(count_open_issues(result.open_issues))
+    if result.checks:
+        clauses.append(f"checks passed {count_passed(result.checks)}")
     if result.converged and result.self_judged:
         clauses.append("judged by the model that did the work")
     if result.baseline:
@@ -263,13 +267,20 @@ def open_points(result: RunResult) -> Points:
 
 def _gaps(result: RunResult) -> list[Points]:
     """What prevented the end that the run was for, by kind."""
+    checks = [(f"check {one.name}", _describe_check(one)) for one in result.checks if one.blocks]
     left = [one for one in result.advisories if one.kind == "manual_intervention"]
     low = [
         (name, f"{round_down(score):.2f} (threshold {threshold:.2f})")
         for name, score, threshold in _low_scores(result)
     ]
     for_person = [("for you", one.message) for one in left]
-    return [low, *_objections(result), *_open_steps(_steps(result)), for_person]
+    return [checks, low, *_objections(result), *_open_steps(_steps(result)), for_person]
+
+
+def _describe_check(check: CheckOutcome) -> str:
+    """What a check that failed says."""
+    failed = "failed" if check.measured else "could not be had"
+    return f"{failed}: {check.feedback}" if check.feedback else failed
 
 
 def _objections(result: RunResult) -> tuple[Points, Points]:
@@ -277,7 +288,8 @@ def _objections(result: RunResult) -> tuple[Points, Points]:
     assessed = result.history.final_convergence
     if assessed is None:
         return [], []
-    unmet = [one for one in assessed.criteria if not one.met]
+    checks = {check.name for check in result.checks}
+    unmet = [one for one in assessed.criteria if not one.met and one.name not in checks]
     issues = [("issue", text) for text in assessed.blocking_issues]
     return [(f"not met, {one.name}", one.reason) for one in unmet], issues
 

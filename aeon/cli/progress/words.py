@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from aeon.cli.progress.view import SCORES, RunView, was_called
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES, ValidationIssue
@@ -159,6 +160,9 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
             return [
                 _join(change.pass_number, "profile", versions, ttl, one_line(change.reason, 200))
             ]
+        case e.ChecksDone(checks=checks):
+            failed = [_describe_failed(check) for check in checks if not check.passed]
+            return [_join(event.pass_number, "checks", f"{count_passed(checks)} passed", *failed)]
         case e.Assessed(assessment=assessment):
             codes = ", ".join(assessment.reason_codes)
             verdict = "converged" if assessment.converged else f"not converged: {codes}"
@@ -175,6 +179,12 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
             ]
             return [_join(event.pass_number, "refinement", _refinement(record)), *questions]
     return []
+
+
+def _describe_failed(check: CheckOutcome) -> str:
+    name = one_line(check.name)
+    optional = "" if check.required else " (not required)"
+    return f"{name}{optional}: {one_line(check.feedback, 200)}".rstrip(": ")
 
 
 def _scores(given: ConvergenceScores, view: RunView) -> str:

@@ -74,9 +74,9 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
 def _rows(runs: Sequence[ComparedRun], parameters: Sequence[str] | None) -> Table:
     """The runs with these parameters, or without their names and parameters."""
     named = parameters is not None
-    table = _new_table(
-        *(("run", *parameters) if parameters is not None else ()), "ended by", "scores"
-    )
+    checked = any(run.checks for run in runs)
+    heads = ("ended by", *(("checks",) if checked else ()), "scores")
+    table = _new_table(*(("run", *parameters) if parameters is not None else ()), *heads)
     for name in _SHOWN:
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
@@ -87,6 +87,7 @@ def _rows(runs: Sequence[ComparedRun], parameters: Sequence[str] | None) -> Tabl
         cells = [
             *first,
             _end(run),
+            *([run.checks or "-"] if checked else []),
             scores,
             *(format_figure(name, run.figures[name]) for name in _SHOWN),
         ]
@@ -148,6 +149,8 @@ def _pair(comparison: Comparison, divergence: Divergence) -> Iterator[Renderable
     for key in comparison.parameters:
         table.add_row(*map(_text, (key, _value(first, key), _value(second, key))))
     table.add_row("ended by", *(_text(_end(run)) for run in comparison.runs))
+    if any(run.checks for run in comparison.runs):
+        table.add_row("checks passed", *(run.checks or "-" for run in comparison.runs))
     for name in FIGURES:
         cells = (format_figure(name, run.figures[name]) for run in comparison.runs)
         table.add_row(name, *cells, format_change(name, first, second))

@@ -45,13 +45,13 @@ def csv_text(comparison: Comparison, columns: Mapping[str, str] = COLUMNS_OF_RUN
     keys = comparison.parameters
     writer = csv.writer(text)
     first, *last = columns
-    writer.writerow([first, *keys, "ended", "converged", *FIGURES, *last])
+    writer.writerow([first, *keys, "ended", "converged", "checks", *FIGURES, *last])
     for run in comparison.runs:
         converged = "" if run.converged is None else str(run.converged).lower()
         values = [show(run.parameters.get(key)) for key in keys]
         figures = [run.figures[name] for name in FIGURES]
         name, *end = (getattr(run, attribute) for attribute in columns.values())
-        row: list[object] = [name, *values, run.ended, converged, *figures, *end]
+        row: list[object] = [name, *values, run.ended, converged, run.checks, *figures, *end]
         writer.writerow(escape_controls(cell) if isinstance(cell, str) else cell for cell in row)
     return text.getvalue()
 

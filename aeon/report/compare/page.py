@@ -92,6 +92,7 @@ def _states(runs: Sequence[ComparedRun]) -> dict[str, Any]:
         "any_simulated": any(simulated),
         "all_simulated": bool(simulated) and all(simulated),
         "any_cause": any(run.cause for run in runs),
+        "any_checks": any(run.checks for run in runs),
     }
 
 

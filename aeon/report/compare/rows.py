@@ -19,6 +19,7 @@ from typing import Any
 
 from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.history import GOOD_ENDS
 from aeon.domain.values import flatten
 from aeon.execution.settings import UNJUDGED_MODES
@@ -72,9 +73,10 @@ class ComparedRun:
 
     `ended` is its termination reason, or as in `Listed`, or `not started`. `converged` is None
     without a result, and in core mode, where nothing is judged. `cause` says what the run lacked,
-    `without` how many tools, servers and reviews it did without. `parameters` holds each setting by
-    its dotted key. `error` says why it failed or was cut off. A figure that is not known is None. A
-    job of a multirun has a `number`, and an exit `status` once it has begun.
+    `checks` how many checks of its answer passed, as `2 of 3`, `without` how many tools, servers
+    and reviews it did without. `parameters` holds each setting by its dotted key. `error` says why
+    it failed or was cut off. A figure that is not known is None. A job of a multirun has a
+    `number`, and an exit `status` once it has begun.
     """
 
     name: str
@@ -90,6 +92,7 @@ class ComparedRun:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cause: str = ""
+    checks: str = ""
     without: int = 0
     unusable_calls: tuple[str, ...] = ()
     error: str = ""
@@ -186,6 +189,7 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Compa
         figures={figure: _number(_at(result, path)) for figure, path in FIGURES.items()},
         thresholds=_thresholds(configuration),
         parameters=parameters,
+        checks=_count_checks(result.get("checks") or ()),
         without=len(result.get("degraded") or ()),
         unusable_calls=tuple(result.get("unusable_calls") or ()),
         error=f"{error['type']}: {error['message']}" if error else "",
@@ -194,6 +198,10 @@ def _read_result(result: Mapping[str, Any], directory: Path, name: str) -> Compa
     is_core = configuration["mode"]["kind"] in UNJUDGED_MODES
     converged = None if is_core else result["converged"] is True
     return replace(run, converged=converged, cause="; ".join(_causes(run, result)))
+
+
+def _count_checks(checks: Sequence[Mapping[str, Any]]) -> str:
+    return count_passed(tuple(map(CheckOutcome.model_validate, checks))) if checks else ""
 
 
 def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:

@@ -6,9 +6,11 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aeon.domain.assessment import LOW_SCORE_CODES, SCORE_CODES, ConvergenceAssessment
+from aeon.domain.checks import CheckOutcome
+from aeon.domain.history import ExecutionHistory
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
@@ -142,6 +144,8 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "criteria_by_pass": {
             name: [one.criteria.get(name) for one in patterns.assessed] for name in named
         },
+        "check_state": _describe_state,
+        "checks_by_pass": _tabulate_checks(record.result.history),
         "states": STATES,
         "call_names": CALLS,
     }
@@ -170,11 +174,37 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         if result.history.final_convergence
         else (),
         "recording": Path(result.parent.path).name if result.parent else "a recording",
+        "checks": result.checks,
         "answer": render_markdown(result.answer),
         "final_pass": find_final_pass(result),
         "better": find_better_pass(result, patterns),
         "tone": tone(result),
     }
+
+
+class CheckTable(NamedTuple):
+    """What each check found in each pass; None where it did not look."""
+
+    passes: tuple[int, ...]
+    rows: dict[str, list[CheckOutcome | None]]
+
+
+def _describe_state(check: CheckOutcome) -> str:
+    failed = "failed" if check.measured else "not measured"
+    state = "passed" if check.passed else failed
+    return state if check.required else f"{state}, not required"
+
+
+def _tabulate_checks(history: ExecutionHistory) -> CheckTable:
+    """The passes that were checked, and by the name of each check what it found in each of them."""
+    checked = {
+        record.pass_number: {one.name: one for one in record.evaluation_results.checks}
+        for record in history.passes
+        if record.evaluation_results.checks
+    }
+    names = dict.fromkeys(name for found in checked.values() for name in found)
+    rows = {name: [found.get(name) for found in checked.values()] for name in names}
+    return CheckTable(tuple(checked), rows)
 
 
 def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
