@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment, is_own_code
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.values import Value
 
@@ -28,13 +29,16 @@ class AssessedPass(Value):
     missed: tuple[str, ...] = ()
 
 
+BlockerKind = Literal["score", "criterion", "check", "issue", "unavailable"]
+
+
 class Blocker(Value):
     """What held convergence back, by its reason code: in which passes, and whether in the last
     assessment too. Of a score the threshold, the best and the last value; `words` are the model's,
-    of the last pass that it held back."""
+    or the check's, of the last pass that it held back."""
 
     code: str
-    kind: Literal["score", "criterion", "issue", "unavailable"]
+    kind: BlockerKind
     passes: tuple[int, ...]
     at_end: bool
     score: str | None = None
@@ -113,26 +117,32 @@ def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
     found = []
     for code, passes in missed.items():
         name = _SCORE_OF.get(code)
-        latest = assessments[passes[-1]]
+        check = _find_check(history, passes[-1], code)
         given = [read_scores(each) for each in assessments.values()]
         values = [scores[name] for scores in given if name in scores]
         found.append(
             Blocker(
                 code=code,
-                kind=_kind_of(code),
+                kind="check" if check else _kind_of(code),
                 passes=tuple(passes),
                 at_end=passes[-1] == max(assessments),
                 score=name,
                 threshold=thresholds.get(name) if name else None,
                 best=max(values, default=None),
                 last=values[-1] if values else None,
-                words=_words_on(code, latest),
+                words=(check.feedback,) if check else _words_on(code, assessments[passes[-1]]),
             )
         )
     return tuple(sorted(found, key=lambda blocker: (not blocker.at_end, -len(blocker.passes))))
 
 
-def _kind_of(code: str) -> Literal["score", "criterion", "issue", "unavailable"]:
+def _find_check(history: ExecutionHistory, number: int, code: str) -> CheckOutcome | None:
+    """The check of that name that failed in a pass."""
+    checks = history.passes[number].evaluation_results.checks
+    return next((check for check in checks if check.blocks and check.name == code), None)
+
+
+def _kind_of(code: str) -> BlockerKind:
     if code in _SCORE_OF:
         return "score"
     if code == "evaluation_unavailable":

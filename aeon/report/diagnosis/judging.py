@@ -85,6 +85,20 @@ def find_unmet_criteria(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def find_failed_checks(evidence: Evidence) -> Iterator[Finding]:
+    """Required checks that failed at the end."""
+    for blocker in evidence.open_blockers:
+        if blocker.kind == "check":
+            yield Finding(
+                title=f"The check `{blocker.code}` failed in {name_passes(blocker.passes)}",
+                rank="cause",
+                weight=85,
+                evidence=shorten(" ".join(blocker.words), WORDS),
+                advice="Say in the task what it asks for, or correct the check.",
+                anchor="checks",
+            )
+
+
 def _meet_criterion(evidence: Evidence, name: str) -> Iterator[Remedy]:
     criteria = evidence.result.configuration["convergence"]["criteria"]
     words = str(criteria.get(name) or "")

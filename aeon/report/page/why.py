@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aeon.domain.checks import find_failed_codes
 from aeon.domain.result import RunResult
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.diagnosis.finding import join_names
@@ -21,13 +22,21 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
     if result.error is not None:
         return f"{result.error.type}: {shorten(result.error.message, 400)}"
     if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
-        return "In core mode the plan is carried out step by step, and nothing is judged."
+        return _explain_unjudged(result)
     if result.converged and patterns.assessed:
         return _explain_convergence(patterns)
     missing = [*_name_blockers(patterns), *_name_held_steps(result)]
     if missing:
         return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."
     return "" if patterns.assessed else "No pass was judged."
+
+
+def _explain_unjudged(result: RunResult) -> str:
+    failed = find_failed_codes(result.checks)
+    if failed:
+        names = join_names(list(failed), most=8)
+        return f"Every step is complete, and the answer fails {names}."
+    return "In core mode the plan is carried out step by step, and nothing is judged."
 
 
 def _explain_convergence(patterns: Patterns) -> str:
@@ -56,6 +65,8 @@ def _name_blocker(one: Blocker) -> str:
         return f"{one.score} is {_compare_score(one.last, one.threshold)}"
     if one.kind == "criterion":
         return f"the criterion `{one.code}` is not met"
+    if one.kind == "check":
+        return f"the check `{one.code}` failed"
     if one.kind == "unavailable":
         return "the judge gave no usable assessment"
     return f"a blocking issue stands{name_issue_kind(one.code)}"
