@@ -108,32 +108,31 @@ def _assessments(history: ExecutionHistory) -> Iterator[tuple[int, ConvergenceAs
 
 def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
     """What held convergence back, what did so at the end first, then by how often."""
-    assessments = dict(_assessments(history))
-    thresholds = thresholds_of(history)
     missed: dict[str, list[int]] = {}
-    for number, assessment in assessments.items():
+    for number, assessment in _assessments(history):
         for code in () if assessment.converged else assessment.reason_codes:
             missed.setdefault(code, []).append(number)
-    found = []
-    for code, passes in missed.items():
-        name = _SCORE_OF.get(code)
-        check = _find_check(history, passes[-1], code)
-        given = [read_scores(each) for each in assessments.values()]
-        values = [scores[name] for scores in given if name in scores]
-        found.append(
-            Blocker(
-                code=code,
-                kind="check" if check else _kind_of(code),
-                passes=tuple(passes),
-                at_end=passes[-1] == max(assessments),
-                score=name,
-                threshold=thresholds.get(name) if name else None,
-                best=max(values, default=None),
-                last=values[-1] if values else None,
-                words=(check.feedback,) if check else _words_on(code, assessments[passes[-1]]),
-            )
-        )
+    found = (_make_blocker(history, code, passes) for code, passes in missed.items())
     return tuple(sorted(found, key=lambda blocker: (not blocker.at_end, -len(blocker.passes))))
+
+
+def _make_blocker(history: ExecutionHistory, code: str, passes: Sequence[int]) -> Blocker:
+    assessments = dict(_assessments(history))
+    name = _SCORE_OF.get(code)
+    check = _find_check(history, passes[-1], code)
+    given = [read_scores(each) for each in assessments.values()]
+    values = [scores[name] for scores in given if name in scores]
+    return Blocker(
+        code=code,
+        kind="check" if check else _kind_of(code),
+        passes=tuple(passes),
+        at_end=passes[-1] == max(assessments),
+        score=name,
+        threshold=thresholds_of(history).get(name) if name else None,
+        best=max(values, default=None),
+        last=values[-1] if values else None,
+        words=(check.feedback,) if check else _words_on(code, assessments[passes[-1]]),
+    )
 
 
 def _find_check(history: ExecutionHistory, number: int, code: str) -> CheckOutcome | None:

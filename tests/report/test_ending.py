@@ -10,6 +10,7 @@ import pytest
 from aeon.app.aeon import Aeon
 from aeon.config.load import compose
 from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import TerminationReason
 from aeon.domain.plan import PlanStep
 from aeon.domain.result import (
@@ -147,7 +148,9 @@ def test_every_reason_has_a_sentence_which_names_it(
             f"Finished without {'completing' if mode == 'core' else 'converging'}:"
         )
     else:
-        assert reason in ("converged", "completed", "failed", "interrupted", "step_failed")
+        assert reason in (
+            *("converged", "completed", "failed", "interrupted", "step_failed", "check_failed"),
+        )
 
 
 @pytest.mark.parametrize(
@@ -394,3 +397,24 @@ def test_the_page_is_named_where_there_is_one(converged: RunResult, tmp_path: Pa
     assert "Page:" not in ending.ending(converged, tmp_path)
     (tmp_path / "report.html").touch()
     assert f"\nPage: {tmp_path}/report.html\n" in f"{ending.ending(converged, tmp_path)}\n"
+
+
+def test_checks_are_counted_in_the_headline_and_those_that_failed_are_open(
+    converged: RunResult,
+) -> None:
+    checks = (
+        CheckOutcome(name="short", type="word-count", passed=True),
+        CheckOutcome(name="tests", type="command", passed=False, feedback="1 failed\nwhy"),
+        CheckOutcome(name="mine", type="python", passed=False, feedback="crashed", measured=False),
+        CheckOutcome(name="kind", type="llm-rubric", passed=False, required=False),
+    )
+    run = converged.model_copy(
+        update={"checks": checks, "termination_reason": "check_failed", "converged": False}
+    )
+    assert ending.headline(run).startswith(
+        "Finished, but a required check failed; checks passed 1 of 4"
+    )
+    points = dict(ending.open_points(run))
+    assert points["check tests"] == "failed: 1 failed why"
+    assert points["check mine"] == "could not be had: crashed"
+    assert "check kind" not in points

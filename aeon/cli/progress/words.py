@@ -160,15 +160,14 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
             return [
                 _join(change.pass_number, "profile", versions, ttl, one_line(change.reason, 200))
             ]
-        case e.ChecksDone(checks=checks):
-            failed = [_describe_failed(check) for check in checks if not check.passed]
-            return [_join(event.pass_number, "checks", f"{count_passed(checks)} passed", *failed)]
         case e.Assessed(assessment=assessment):
             codes = ", ".join(assessment.reason_codes)
             verdict = "converged" if assessment.converged else f"not converged: {codes}"
             return [
                 _join(event.pass_number, "convergence", _scores(assessment.scores, view), verdict)
             ]
+        case e.ChecksDone():
+            return [_describe_checks(event)]
         case e.Validated(report=report):
             what = f"validation of {report.artifact_type.replace('_', ' ')}"
             return [_join(event.pass_number, what, _count_issues(report.issues))]
@@ -179,6 +178,11 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
             ]
             return [_join(event.pass_number, "refinement", _refinement(record)), *questions]
     return []
+
+
+def _describe_checks(event: e.ChecksDone) -> str:
+    failed = [_describe_failed(check) for check in event.checks if not check.passed]
+    return _join(event.pass_number, "checks", f"{count_passed(event.checks)} passed", *failed)
 
 
 def _describe_failed(check: CheckOutcome) -> str:

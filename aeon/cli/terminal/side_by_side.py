@@ -73,26 +73,27 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
 
 def _rows(runs: Sequence[ComparedRun], parameters: Sequence[str] | None) -> Table:
     """The runs with these parameters, or without their names and parameters."""
-    named = parameters is not None
-    checked = any(run.checks for run in runs)
-    heads = ("ended by", *(("checks",) if checked else ()), "scores")
-    table = _new_table(*(("run", *parameters) if parameters is not None else ()), *heads)
+    names = ("run", *parameters) if parameters is not None else ()
+    checks = ["checks"] if any(run.checks for run in runs) else []
+    table = _new_table(*names, "ended by", *checks, "scores")
     for name in _SHOWN:
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
-        first = (
-            [one_line(run.name), *(_value(run, key) for key in parameters or ())] if named else []
-        )
-        scores = " ".join(format_figure(name, run.figures[name]) for name in SCORES)
-        cells = [
-            *first,
-            _end(run),
-            *([run.checks or "-"] if checked else []),
-            scores,
-            *(format_figure(name, run.figures[name]) for name in _SHOWN),
-        ]
+        cells = [*_name_cells(run, names), _end(run), *_count_cells(run, checks)]
         table.add_row(*map(_text, cells), style=None if run.is_good else "yellow")
     return table
+
+
+def _name_cells(run: ComparedRun, names: Sequence[str]) -> list[str]:
+    parameters = [_value(run, key) for key in names[1:]]
+    return [one_line(run.name), *parameters] if names else []
+
+
+def _count_cells(run: ComparedRun, checks: Sequence[str]) -> list[str]:
+    """The checks of a run where the table has them, then its scores and figures."""
+    scores = " ".join(format_figure(name, run.figures[name]) for name in SCORES)
+    figures = (format_figure(name, run.figures[name]) for name in _SHOWN)
+    return [*(run.checks or "-" for _ in checks), scores, *figures]
 
 
 def _new_table(*heads: str) -> Table:
@@ -145,16 +146,7 @@ def _pair(comparison: Comparison, divergence: Divergence) -> Iterator[Renderable
     """Two runs: a sentence, a line for each parameter and figure, then where they diverge."""
     first, second = comparison.runs
     yield _text(f"{sentences.describe_two(comparison)}\n")
-    table = _new_table("", one_line(first.name), one_line(second.name), "change")
-    for key in comparison.parameters:
-        table.add_row(*map(_text, (key, _value(first, key), _value(second, key))))
-    table.add_row("ended by", *(_text(_end(run)) for run in comparison.runs))
-    if any(run.checks for run in comparison.runs):
-        table.add_row("checks passed", *(run.checks or "-" for run in comparison.runs))
-    for name in FIGURES:
-        cells = (format_figure(name, run.figures[name]) for run in comparison.runs)
-        table.add_row(name, *cells, format_change(name, first, second))
-    yield table
+    yield _compare_figures(comparison)
     yield from _causes(comparison.runs)
     yield _text(f"\n{sentences.describe_divergence(divergence)}")
     if divergence.fields:
@@ -165,6 +157,21 @@ def _pair(comparison: Comparison, divergence: Divergence) -> Iterator[Renderable
     for title, lines in divergence.differences.items():
         yield _text(f"\n{title}{'' if lines else ': the same'}")
         yield from _difference(lines)
+
+
+def _compare_figures(comparison: Comparison) -> Table:
+    """A line for each parameter and figure of two runs."""
+    first, second = comparison.runs
+    table = _new_table("", one_line(first.name), one_line(second.name), "change")
+    for key in comparison.parameters:
+        table.add_row(*map(_text, (key, _value(first, key), _value(second, key))))
+    table.add_row("ended by", *(_text(_end(run)) for run in comparison.runs))
+    if any(run.checks for run in comparison.runs):
+        table.add_row("checks passed", *(run.checks or "-" for run in comparison.runs))
+    for name in FIGURES:
+        cells = (format_figure(name, run.figures[name]) for run in comparison.runs)
+        table.add_row(name, *cells, format_change(name, first, second))
+    return table
 
 
 def _difference(lines: Sequence[Line]) -> Iterator[RenderableType]:

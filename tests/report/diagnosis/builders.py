@@ -14,6 +14,7 @@ from aeon.domain.assessment import (
     CriterionResult,
     PairStatus,
 )
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import (
     Advisory,
     EvaluationResults,
@@ -115,6 +116,7 @@ def a_pass(
     refused: tuple[str, ...] = (),
     accepted: tuple[str, ...] = (),
     ttl_used: int = 3,
+    checks: tuple[CheckOutcome, ...] = (),
 ) -> ExecutionPass:
     """A pass with its steps at the end; `refused` and `accepted` are targets of changes of the plan."""
     executed = {
@@ -141,7 +143,9 @@ def a_pass(
         plan_state=None,
         steps=steps,
         execution_results=executed if number else {},
-        evaluation_results=EvaluationResults(validation_report=report, convergence=judged),
+        evaluation_results=EvaluationResults(
+            validation_report=report, convergence=judged, checks=checks
+        ),
         refinement=refinement,
         ttl_remaining=20,
         ttl_used=ttl_used,

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from aeon.checks.decision import block
+from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, RunError
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.result import Degradation, TokenUsage, TTLReport, UsageReport
@@ -33,6 +35,8 @@ CONTRADICTION = {
     "blocking": True,
 }
 UNNAMED = {**CONTRADICTION, "description": "The sums differ, as a matter of facts."}
+FAILED_CHECK = CheckOutcome(name="tests", type="command", passed=False, feedback="1 failed")
+PASSED_CHECK = CheckOutcome(name="tests", type="command", passed=True)
 UNCITED = {"cited": False}
 CITED = {"cited": True}
 REACHED = assessed()
@@ -375,6 +379,14 @@ CASES: dict[str, list[Case]] = {
             lambda: a_run(a_pass(0, ttl_used=9), a_pass(1, LOW), reason="stalled", ttl=_ttl(10)),
             [],
         ),
+    ],
+    "failed check": [
+        (
+            "at the end",
+            lambda: a_run(a_pass(1, block(assessed(), (FAILED_CHECK,)), checks=(FAILED_CHECK,))),
+            ["The check `tests` failed in pass 1"],
+        ),
+        ("passed", lambda: a_run(a_pass(1, assessed(0.7), checks=(PASSED_CHECK,))), []),
     ],
     "unmet criterion": [
         (
