@@ -11,13 +11,14 @@ from aeon.config.load import compose_settings
 from aeon.evaluation.equal import WITHIN, Equalizer, describe_equality, forecast_equality
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.samples import ArmSamples
+from aeon.execution.settings import ExecutionSettings
 from tests.evaluation.test_table import measured
 
 ROWS = 40
 
 
 def samples(total: int, answers: int = ROWS) -> ArmSamples:
-    return ArmSamples(total, answers, configured=1)
+    return ArmSamples(total, answers, ExecutionSettings())
 
 
 def spent(folder: Path, single: int, full: int) -> Measurement:
@@ -55,6 +56,14 @@ def test_an_arm_that_says_no_way_to_choose_lets_its_samples_vote() -> None:
         composition.with_overrides((*composition.overrides, *configured.overrides))
     )
     assert settings.execution.samples == 4
+
+
+def test_a_knock_out_has_the_budget_for_its_comparisons() -> None:
+    overrides = ("mode=single", "provider=simulated", "execution.select=pairwise")
+    arm = ArmSamples.of(compose_settings(Composition(overrides=overrides)), 1)
+    assert arm.most == 26  # 26 samples and 25 comparisons, two cycles each, of a limit of 100
+    configured = arm.with_total(8).configure(Arm("one", overrides, "c"), 0)
+    assert configured.overrides[3:] == ("execution.samples=8", "ttl.base=46")
 
 
 def test_an_arm_that_takes_what_it_is_configured_with_is_left_as_it_is() -> None:
