@@ -77,7 +77,8 @@ class Aeon:
             composition = load.composition()
             settings = load.compose_settings(composition)
         if isinstance(settings, Job):
-            job, environ = settings, environ or environment(settings.settings)
+            job = settings
+            environ = environ or environment(settings.settings)
         else:
             environ = environment(settings) if environ is None else environ
             own = OwnParts(

@@ -86,7 +86,8 @@ def resolve_job(
 
 def _describe_own(settings: Settings, own: OwnParts) -> Settings:
     """The settings with the provider and the components that a program's own parts are."""
-    provider, components = settings.provider, settings.components
+    provider = settings.provider
+    components = settings.components
     if own.adapter is not None and own.client is not None:
         raise ConfigError("adapter= and client= are both given: one of them answers")
     if own.adapter is not None:

@@ -47,10 +47,13 @@ _PACKAGED = "the packaged one"
 def find_parent(job: Job) -> Parent | None:
     """The run that `resume` names, once it is sure that it can be resumed; None without one. What is its own,
     as its tools and its store, is found where it was. Raises ConfigError."""
-    settings, origin, composition = job.settings, job.origin, job.composition or Composition()
+    settings = job.settings
+    origin = job.origin
+    composition = job.composition or Composition()
     if settings.resume is None or origin is None:
         return None
-    named, path = f"resume={settings.resume}", settings.resume.expanduser().absolute()
+    named = f"resume={settings.resume}"
+    path = settings.resume.expanduser().absolute()
     is_seen = any(key_of(text) == "resume" for text in composition.overrides)
     if job.composition is not None and not is_seen:
         raise ConfigError(
@@ -59,7 +62,8 @@ def find_parent(job: Job) -> Parent | None:
             hint="Say it among the overrides, as it is.",
         )
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
-    working_directory, given = Path(origin.working_directory), composition.overrides
+    working_directory = Path(origin.working_directory)
+    given = composition.overrides
     pin_project_of_run(working_directory, given, [*(origin.overrides or ()), *given])
     if find_code(settings):
         search_for_modules(working_directory)
@@ -156,7 +160,8 @@ def list_changes(job: Job, parent: Parent, digests: Mapping[str, str]) -> Iterat
 
 
 def _list_changed_components(job: Job, parent: Parent) -> Iterator[str]:
-    before, now = parent.origin.components, job.settings.components.describe()
+    before = parent.origin.components
+    now = job.settings.components.describe()
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
             yield (

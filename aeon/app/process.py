@@ -88,7 +88,8 @@ def build_process(
 ) -> Process:
     """Find the run that is resumed, load prompts and schemas, start tools. A program's own tools come after the
     configured ones. A replay needs no key, and loads no adapter. Raises ConfigError."""
-    settings, own = job.settings, job.own
+    settings = job.settings
+    own = job.own
     parent = find_parent(job)
     check_store(settings.store)
     components = load_components(job.chosen.components.by_name(), own.components)
@@ -296,10 +297,8 @@ def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> Endp
         settings, "batch", False
     ):
         return None
-    rates, longest = (
-        (settings.requests_per_minute, settings.tokens_per_minute),
-        settings.retry.max_wait_seconds,
-    )
+    rates = (settings.requests_per_minute, settings.tokens_per_minute)
+    longest = settings.retry.max_wait_seconds
     limiter = Limiter(settings.max_concurrency, *rates, longest_pause=longest)
     return EndpointState(name, limiter, settings.breaker, settings.retry, has_next=has_next)
 
@@ -338,7 +337,8 @@ def _build_openai_adapter(
     settings = settings.model_copy(update={"base_url": settings.address(environ)})
     key = environ.get(settings.api_key_env, "").strip() or None
     if client is not None:
-        key, headers = None, {}
+        key = None
+        headers = {}
     if settings.batch:
         from aeon.llm.openai.batches import BatchAdapter
 

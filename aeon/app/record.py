@@ -89,7 +89,9 @@ def _of_endpoint(provider: ProviderSettings, name: str) -> str | None:
 def make_origin(run: Identity, started: str, directory: Path) -> Origin:
     """The content of `run.json` in `directory`, for a run that is about to begin."""
     job = run.shared.job
-    settings, parent, provider = job.settings, run.shared.parent, job.settings.provider
+    settings = job.settings
+    parent = run.shared.parent
+    provider = job.settings.provider
     composition = job.composition or Composition()
     recorded, missing = record(job.chosen)
     return Origin(
@@ -158,8 +160,8 @@ def make_result(
     of_multirun: Path | None,
 ) -> RunResult:
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
-    shared, state = run.shared, outcome.state
-    reason = outcome.termination_reason
+    shared = run.shared
+    state = outcome.state
     assessed = _find_assessed(outcome)
     usage = ledger.usage()
     result = RunResult(
@@ -169,8 +171,10 @@ def make_result(
         task=run.work.task,
         answer=outcome.answer,
         converged=outcome.converged,
-        termination_reason=reason,
-        overrun=find_overrun(reason, shared.settings.limits, usage.total, timings),
+        termination_reason=outcome.termination_reason,
+        overrun=find_overrun(
+            outcome.termination_reason, shared.settings.limits, usage.total, timings
+        ),
         error=outcome.error,
         scores=_find_scores(assessed),
         assessed_pass=assessed.pass_number if assessed else None,
@@ -353,9 +357,12 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
 
 def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> ParentRun | None:
     """What a run was answered from and what that saved; None for a run that had no such answers."""
-    store, parent, run_id = run.shared.settings.store, run.shared.parent, None
+    store = run.shared.settings.store
+    parent = run.shared.parent
+    run_id = None
     if parent is not None:
-        path, run_id = str(parent.path), parent.origin.run_id
+        path = str(parent.path)
+        run_id = parent.origin.run_id
     elif store.mode in ("cache", "replay"):
         path = describe_place(store.path or locate_shared_store(store))
     elif of_multirun is not None and store.mode == "record" and store.share_in_multirun:

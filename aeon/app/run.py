@@ -102,7 +102,8 @@ class Run(Identity):
     def to_end(self, attendance: Attendance, place: RunPlace = NOWHERE) -> RunResult:
         """Run it. Raises ArtefactError when its directory cannot be written, StoreFailed when its
         store cannot be."""
-        started, began = datetime.now(UTC), perf_counter()
+        started = datetime.now(UTC)
+        began = perf_counter()
         with self._under_way(attendance, place) as (kernel, session):
             outcome = kernel.run(self.work.task, self.work.context, self.run_id)
             seconds = (
@@ -200,7 +201,8 @@ class Run(Identity):
             )
             if attendance.on_start:
                 attendance.on_start(kernel)
-            task, provider = self.work.task, self._settings.provider.display_name
+            task = self.work.task
+            provider = self._settings.provider.display_name
             synthetic = self.shared.synthetic
             stream.emit(
                 RunStarted(run_id=self.run_id, task=task, provider=provider, synthetic=synthetic)
@@ -212,7 +214,8 @@ class Run(Identity):
     def _open_session(
         self, warn: Callable[[str], None], place: RunPlace, opened: ExitStack
     ) -> Session:
-        store, parent = self._settings.store, self.shared.parent
+        store = self._settings.store
+        parent = self.shared.parent
         paths = parent.directories if parent else ()
         answers = [
             opened.enter_context(closing(open_source(path, store.own_backend))) for path in paths

@@ -22,7 +22,8 @@ from aeon.domain.errors import (
 )
 from aeon.report.words import one_line
 
-_REFUSED, _MOST_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name__}, 8
+_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name__}
+_MOST_REFUSED = 8
 
 
 @dataclass

@@ -107,7 +107,9 @@ class CappedMeter(Meter):
         self, caps: LimitSettings, stop: Callable[[str], None], group: str = "sweep"
     ) -> None:
         super().__init__()
-        self._caps, self._stop, self._group = caps, stop, group
+        self._caps = caps
+        self._stop = stop
+        self._group = group
 
     def start(self, limits: LimitSettings) -> None:  # noqa: ARG002
         """Count one more call under way. Raises StopRequested if the caps allow none."""

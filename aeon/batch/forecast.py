@@ -56,7 +56,8 @@ def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
 
 def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
     """What `rows` rows of a dataset come to at least, about."""
-    settings, core = aeon.settings, aeon.settings.mode.kind in UNJUDGED_MODES
+    settings = aeon.settings
+    core = aeon.settings.mode.kind in UNJUDGED_MODES
     least = len(_LEAST[settings.mode.kind])
     if aeon.workflow is not None:
         least = forecast(
@@ -80,14 +81,17 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
 def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:
     """The tokens of a row's prompts by the shortest way, and their cost: the mean of all rows that
     can be run, by their lengths, from the prompts of the shortest and of the longest."""
-    ends, total, count = dict[int, Row](), 0, 0
+    ends = dict[int, Row]()
+    total = 0
+    count = 0
     for row in dataset.rows():
         if not row.problem:
             size = len(row.task) + sum(map(len, row.inputs.values()))
             ends[size], total, count = row, total + size, count + 1
             for between in sorted(ends)[1:-1]:
                 del ends[between]
-    shortest, longest = min(ends), max(ends)
+    shortest = min(ends)
+    longest = max(ends)
     share = (total / count - shortest) / (longest - shortest) if longest > shortest else 0.0
     (tokens, cost), (more, dearer) = (_prompts_of(aeon, ends[size]) for size in (shortest, longest))
     mean = None if cost is None or dearer is None else cost + (dearer - cost) * share
@@ -95,7 +99,9 @@ def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:
 
 
 def _prompts_of(aeon: Aeon, row: Row) -> tuple[int, float | None]:
-    settings, tokens, costs = aeon.settings, 0, list[float | None]()
+    settings = aeon.settings
+    tokens = 0
+    costs = list[float | None]()
     for call, role in _LEAST[settings.mode.kind][: settings.limits.max_llm_calls]:
         shown = aeon.render(call, row.task, row.inputs)
         size = (len(shown.system) + len(shown.user)) // _CHARACTERS_OF_A_TOKEN
@@ -113,7 +119,8 @@ def project(summary: Summary, left: int, seconds: float) -> str:
     share = rows / summary.ran
     tokens = (summary.total("input_tokens") + summary.total("output_tokens")) * share
     cost = "" if summary.cost is None else f", cost {summary.cost * share:.4f}"
-    calls, time = f"{summary.total('calls') * share:,.0f} calls", format_seconds(seconds * left)
+    calls = f"{summary.total('calls') * share:,.0f} calls"
+    time = format_seconds(seconds * left)
     return (
         f"By the first rows all {rows:,}: about {calls}, {tokens:,.0f} tokens{cost}; {time} more."
     )

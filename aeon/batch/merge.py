@@ -70,11 +70,13 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
 def _find_places(paths: Sequence[Path]) -> array[int]:
     """Where the line of each row is, by the row's number: the byte, times the number of files, plus
     the file's."""
-    places, configuration = array("q"), ""
+    places = array("q")
+    configuration = ""
     for index, path in enumerate(paths):
         for place, line in read_places(path):
             if not places:
-                places, configuration = array("q", [-1]) * (line["of"] + 1), line["configuration"]
+                places = array("q", [-1]) * (line["of"] + 1)
+                configuration = line["configuration"]
             if (line["of"], line["configuration"]) != (len(places) - 1, configuration):
                 name = "of" if line["of"] != len(places) - 1 else "configuration"
                 problem = f"the files are of different batches: {name} differs"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from aeon.files.text import lock_file
 
-_PREFIX, _LOCK = "aeon-batch-", "lock"
+_PREFIX = "aeon-batch-"
+_LOCK = "lock"
 
 
 @contextmanager

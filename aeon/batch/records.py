@@ -57,7 +57,8 @@ class Running:
 
     def pack(self, key: str) -> bytes | None:
         """The directory of a row's last run as one archive; None when there is none."""
-        buffer, directory = BytesIO(), self.directories(key)[1]
+        buffer = BytesIO()
+        directory = self.directories(key)[1]
         if directory is None:
             return None
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
@@ -152,12 +153,10 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
         out.with_name(f"{out.name}.records"),
         Path(line["record"].removesuffix(f"#{row_id}")),
     )
-    packed, row = (
-        next(
-            (path for path in (packed, out.with_name(named.name), named) if path.is_file()), packed
-        ),
-        None,
+    packed = next(
+        (path for path in (packed, out.with_name(named.name), named) if path.is_file()), packed
     )
+    row = None
     if packed.is_file():
         with closing(
             sqlite3.connect(packed)

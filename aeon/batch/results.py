@@ -24,7 +24,8 @@ _ALWAYS = {"id", "row", "of", "ended", "configuration", "given"}
 
 def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
     """The line of a row that was run."""
-    usage, error = result.usage.total, result.error
+    usage = result.usage.total
+    error = result.error
     return {
         **_line(
             row,
@@ -89,9 +90,11 @@ class Results:
         changed: str,
         put: Callable[[str], bool],
     ) -> None:
-        self.path, self._put = path, put
+        self.path = path
+        self._put = put
         self._file: JsonLines | None = None
-        self.done, self.summary = bytearray(dataset.count + 1), Summary(dataset.count)
+        self.done = bytearray(dataset.count + 1)
+        self.summary = Summary(dataset.count)
         if path is not None:
             with hold(path, f"out={path}", "Wait for it to end, or name another file with out=."):
                 numbers = self._find_done(path, configuration, dataset, changed)
@@ -112,7 +115,8 @@ class Results:
                 )
             if is_final(line):
                 taken[digest(line["id"])] = bytes.fromhex(line["given"])
-        numbers, differing = dict[bytes, int](), list[int]()
+        numbers = dict[bytes, int]()
+        differing = list[int]()
         for row in dataset.rows() if taken else ():
             name = digest(row.id)
             given = taken.pop(name, None)
@@ -198,7 +202,8 @@ def read_places(path: Path) -> Iterator[tuple[int, Line]]:
 def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:
     """Lines as they come, in the order of their rows, which `rows` tells; those that wait are in a
     file."""
-    places, wanted = dict[int, int](), iter(rows)
+    places = dict[int, int]()
+    wanted = iter(rows)
     row = next(wanted, None)
     with TemporaryFile() as waiting:
         for line in lines:

@@ -139,7 +139,9 @@ class RowRunner:
         """Run a row; None when it was asked to stop. `keep` is given its directory, each answer
         before it is used, and why its store could not take it. Raises ArtefactError and StoreFailed
         when its directory cannot be written."""
-        of, configuration, failures = self.of, self.configuration, list[StoreFailed]()
+        of = self.of
+        configuration = self.configuration
+        failures = list[StoreFailed]()
         if row.problem:
             return Ended(problem_line(row, of, configuration, "invalid", row.problem))
         try:
@@ -234,7 +236,8 @@ class ThreadBackend:
     """The backend of one process: `parallel` threads around one runner."""
 
     def __init__(self, runner: RowRunner, parallel: int) -> None:
-        self._runner, self._parallel = runner, parallel
+        self._runner = runner
+        self._parallel = parallel
         allow_files(parallel)
         sys.setswitchinterval(_SWITCH_SECONDS)
 

@@ -47,7 +47,8 @@ _SHOWN = (
 )
 _LONGEST_IN_ROW = 400
 _LONGEST_TEXT = 4_000
-_MOST_ERRORS, _MOST_ROWS_OF_ERROR = 200, 5
+_MOST_ERRORS = 200
+_MOST_ROWS_OF_ERROR = 5
 _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 
 
@@ -79,7 +80,10 @@ class Summary:
     whole dataset."""
 
     def __init__(self, of: int) -> None:
-        self.of, self.ends, self.simulated, self.unpriced = of, Counter[str](), 0, 0
+        self.of = of
+        self.ends = Counter[str]()
+        self.simulated = 0
+        self.unpriced = 0
         self.with_steps_left = self.degraded = self.unusable = 0
         self._errors: dict[str, ErrorGroup] = {}
         self._values = {name: array("d") for name in FIGURES}
@@ -93,10 +97,8 @@ class Summary:
         self.with_steps_left += line["ended"] == "converged" and bool(line.get("steps_left"))
         self.degraded += bool(line.get("degraded"))
         self.unusable += line["ended"] not in REPEATED_ENDS and not is_final(line)
-        found, error = (
-            {**line, **(line.get("scores") or {})},
-            (line.get("error") or {}).get("message", ""),
-        )
+        found = {**line, **(line.get("scores") or {})}
+        error = (line.get("error") or {}).get("message", "")
         for name, values in self._values.items():
             if found.get(name) is not None:
                 values.append(found[name])

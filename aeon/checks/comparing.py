@@ -174,9 +174,12 @@ def _compile(schema: dict[str, Any]) -> SchemaValidator:
 
 def _make_word_count(settings: ComparingCheck) -> Condition:
     value = settings.value
-    least, most, words = 0.0, math.inf, []
+    least = 0.0
+    most = math.inf
+    words = []
     if isinstance(value, dict) and value and not value.keys() - {"min", "max"}:
-        least, most = _read_number(value.get("min", 0)), _read_number(value.get("max", math.inf))
+        least = _read_number(value.get("min", 0))
+        most = _read_number(value.get("max", math.inf))
         words += [f"at least {value['min']}"] if "min" in value else []
         words += [f"at most {value['max']}"] if "max" in value else []
     else:

@@ -16,7 +16,9 @@ from aeon.cli.syntax.commands import COMMANDS, find_command, make_parser, quote_
 from aeon.cli.terminal.status import DONE, run_guarded
 from aeon.cli.terminal.streams import own_streams, put, say, stderr, stdout
 
-_VERSION, _HELP, _COMPLETION = {"--version"}, {"--help", "-h"}, {"--shell-completion", "-sc"}
+_VERSION = {"--version"}
+_HELP = {"--help", "-h"}
+_COMPLETION = {"--shell-completion", "-sc"}
 _NO_PROJECT = "--no-project"
 
 

@@ -42,7 +42,8 @@ class Content:
         """SHA-256, hex, over the names of all files and what is in them."""
         total = hashlib.sha256()
         for name in sorted(self.files):
-            encoded, content = os.fsencode(name), self.files[name]
+            encoded = os.fsencode(name)
+            content = self.files[name]
             total.update(b"%d %d\0" % (len(encoded), len(content)) + encoded + content)
         return total.hexdigest()
 

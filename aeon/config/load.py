@@ -74,7 +74,9 @@ def settings_from(composed: Composed, groups: Sequence[str] = ()) -> Settings:
 
 def _read_named_files(settings: Settings) -> Settings:
     """The settings with what stands in files of criteria, of memory and of the answer's schema."""
-    convergence, answer, memory = settings.convergence, settings.answer, settings.memory
+    convergence = settings.convergence
+    answer = settings.answer
+    memory = settings.memory
     if convergence.criteria_file is not None:
         read = _read_values(
             convergence.criteria_file, ConvergenceSettings, "criteria", "convergence.criteria_file"
@@ -136,7 +138,8 @@ def read_task(settings: Settings, recorded: Origin | None = None) -> str | None:
     """The task's text, byte for byte, from `task` or `task_file`, else that of the `recorded` run;
     None where none of them has it. Raises TaskTextError when it is empty or not valid UTF-8, else
     ConfigError."""
-    task, file = settings.task, settings.task_file
+    task = settings.task
+    file = settings.task_file
     if task is not None and file is not None:
         raise ConfigError("task and task_file are both given", hint="Give one of them.")
     if task is not None:

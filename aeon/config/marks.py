@@ -148,7 +148,8 @@ def _find_code_keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
 
 def _find_set_code(values: BaseModel, prefix: str) -> Iterator[str]:
     for name, field in type(values).model_fields.items():
-        key, value = f"{prefix}{field.alias or name}", getattr(values, name)
+        key = f"{prefix}{field.alias or name}"
+        value = getattr(values, name)
         if _starts_code(field):
             if value != field.get_default(call_default_factory=True):
                 yield key

@@ -97,7 +97,8 @@ def _require_trusted_folders(origin: Origin, today: Composition) -> None:
 def _find_recording(overrides: Sequence[str]) -> Path | None:
     """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for several values."""
     given = {key_of(text): text for text in overrides}
-    mode, path = given.get("store.mode", given.get("store", "")), given.get("store.path")
+    mode = given.get("store.mode", given.get("store", ""))
+    path = given.get("store.path")
     if path is None or "replay" not in mode:
         return None
     problem = "a multirun replays one recording, not several"
@@ -146,7 +147,8 @@ def read_recorded_origin(path: Path, trust: bool | str = False, env: str = "") -
 def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Origin:
     """The origin of the run in a directory that `key` names, once it is sure that the person made it or trusts it, as
     `trust` and the environment `env` say. Raises ConfigError, UntrustedRun among them."""
-    data, named = origins.read_bytes(directory, key), f"{key}={directory}"
+    data = origins.read_bytes(directory, key)
+    named = f"{key}={directory}"
     origin = origins.parse(data, f"{named}: {origins.FILE}")
     document = json.loads(data)
     require_own(

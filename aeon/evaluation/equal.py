@@ -69,14 +69,16 @@ class Equalizer:
 
     def _plan_arm(self, name: str, spent: int, most: int) -> bool:
         now = self.samples[name]
-        tokens, total = spent, now.total
+        tokens = spent
+        total = now.total
         earlier = self._before.get(name)
         if (
             earlier is not None
             and earlier[1] != total
             and (earlier[0] < spent) == (earlier[1] < total)
         ):
-            tokens, total = spent - earlier[0], total - earlier[1]
+            tokens = spent - earlier[0]
+            total = total - earlier[1]
         self._before[name] = spent, now.total
         wanted = now.with_total(now.total + round((most - spent) * total / tokens))
         self.samples[name] = wanted

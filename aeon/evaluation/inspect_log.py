@@ -162,7 +162,8 @@ def _make_sample(row: Row, answer: GradedAnswer, line: Line | None, model: str) 
 def _make_usage(line: Line) -> ModelUsage:
     from inspect_ai.model import ModelUsage
 
-    given, made = line.get("input_tokens", 0), line.get("output_tokens", 0)
+    given = line.get("input_tokens", 0)
+    made = line.get("output_tokens", 0)
     return ModelUsage(
         input_tokens=given,
         output_tokens=made,

@@ -11,7 +11,10 @@ from aeon.observability.artefacts import replace_file
 from aeon.report.html import render_page
 from aeon.report.words import one_line, shorten
 
-EVAL, PAGE, JUNIT, CSV = "eval.json", "eval.html", "junit.xml", "rows.csv"
+EVAL = "eval.json"
+PAGE = "eval.html"
+JUNIT = "junit.xml"
+CSV = "rows.csv"
 MOST_SHOWN = 300
 _LONGEST_TEXT = 4_000
 

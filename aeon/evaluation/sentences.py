@@ -10,7 +10,8 @@ from aeon.report.words import count_noun
 def describe_comparison(comparison: ArmComparison, rows: int) -> str:
     """How an arm did against another, whether that is decisive, and else how many more rows would
     decide."""
-    arm, other = comparison.arm, comparison.other
+    arm = comparison.arm
+    other = comparison.other
     if not comparison.improved and not comparison.degraded:
         return (
             f"{arm} and {other} passed the same rows{_describe_tokens(comparison)}: "

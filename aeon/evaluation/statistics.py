@@ -14,7 +14,9 @@ LEVEL = 0.05
 _POWER = 0.8
 _NORMAL = NormalDist()
 _SEED = 19
-_MOST_DRAWS, _MOST_RESAMPLES, _FEWEST_RESAMPLES = 2_000_000, 2_000, 200
+_MOST_DRAWS = 2_000_000
+_MOST_RESAMPLES = 2_000
+_FEWEST_RESAMPLES = 200
 
 
 class Interval(NamedTuple):
@@ -47,7 +49,8 @@ def rate_interval(passed: Sequence[int], repeat: int) -> Interval:
 
 
 def _count_trials(shares: Sequence[float], rate: float, repeat: int) -> float:
-    rows, between = len(shares), variance(shares)
+    rows = len(shares)
+    between = variance(shares)
     if between == 0:
         return rows  # nothing tells how much the answers to one row differ
     # How much they differ is itself an estimate, which Student's distribution allows for.
@@ -127,9 +130,11 @@ def _tail(most: int, of: int) -> float:
 def rows_to_decide(improved: int, degraded: int, rows: int) -> int | None:
     """About how many rows McNemar's test needs to find a difference of this size in four of five
     measurements (Connor's formula); None where there is no difference."""
-    changed, difference = (improved + degraded) / rows, abs(improved - degraded) / rows
+    changed = (improved + degraded) / rows
+    difference = abs(improved - degraded) / rows
     if difference == 0:
         return None
-    certain, powerful = _NORMAL.inv_cdf(1 - LEVEL / 2), _NORMAL.inv_cdf(_POWER)
+    certain = _NORMAL.inv_cdf(1 - LEVEL / 2)
+    powerful = _NORMAL.inv_cdf(_POWER)
     spread = certain * math.sqrt(changed) + powerful * math.sqrt(changed - difference**2)
     return math.ceil((spread / difference) ** 2)

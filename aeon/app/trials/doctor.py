@@ -86,11 +86,9 @@ def _ask(
             alone, request, shared.schemas.local(ROLE_CALLS[check.role][1]), lambda value: value
         )
     except AeonError as error:
-        check.usage, check.problem, check.hint = (
-            error.usage,
-            f"{type(error).__name__}: {error.message}",
-            error.hint,
-        )
+        check.usage = error.usage
+        check.problem = f"{type(error).__name__}: {error.message}"
+        check.hint = error.hint
         return isinstance(error, ProviderError) and error.ends_run
     finally:
         check.seconds = perf_counter() - started

@@ -34,9 +34,11 @@ class Cluster:
     Raises ConfigError where there is no Ray, or a node cannot run the batch."""
 
     def __init__(self, runner: RowRunner, settings: BatchSettings) -> None:
-        self._runner, self._running = runner, runner.running
+        self._runner = runner
+        self._running = runner.running
         self._ended = SimpleQueue[tuple[_Task, Member, Future[Ended | None]]]()
-        self._again, self._has_more = deque[_Task](), True
+        self._again = deque[_Task]()
+        self._has_more = True
         job_of = runner.of, runner.configuration, settings, Path.cwd()
         job = BatchJob(runner.composition, dict(runner.aeon.hashes), *job_of)
         self._ray = ray = connect(settings.ray.address)
@@ -58,7 +60,9 @@ class Cluster:
         attend: AttendRow,  # noqa: ARG002  # nobody is on a node
     ) -> Generator[Ended, None, None]:
         """See `Backend`."""
-        under_way, is_told, self._has_more = 0, False, True
+        under_way = 0
+        is_told = False
+        self._has_more = True
         while True:
             if control.stop_requested and not is_told:
                 is_told = True
@@ -71,7 +75,8 @@ class Cluster:
                 task, member, outcome = self._ended.get(timeout=_POLL_SECONDS)
             except Empty:
                 continue
-            under_way, member.free = under_way - 1, member.free + 1
+            under_way = under_way - 1
+            member.free = member.free + 1
             try:
                 ended = outcome.result()
             except self._ray.exceptions.RayError as error:
@@ -123,7 +128,8 @@ class Cluster:
         if isinstance(error, self._ray.exceptions.RayTaskError):
             raise _own(error)
         self._nodes.remove(member)
-        row, attempt = task[0], task[1] + 1
+        row = task[0]
+        attempt = task[1] + 1
         if attempt == _MOST_ATTEMPTS:
             message = (
                 f"{attempt} times its process or its node died: {str(error).partition(chr(10))[0]}"

@@ -11,7 +11,9 @@ from typing import Any
 
 from aeon.domain.errors import ConfigError
 
-_KEY, _CONNECT_SECONDS, _CHECK_SECONDS = "batch.ray.address", 5.0, 15.0
+_KEY = "batch.ray.address"
+_CONNECT_SECONDS = 5.0
+_CHECK_SECONDS = 15.0
 _HINT = "The batch is started on a node of the cluster, with its versions of Ray and Python: `ray status` shows it."
 _ALONE: dict[str, Any] = {
     "include_dashboard": False,

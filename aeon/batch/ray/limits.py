@@ -32,7 +32,8 @@ class Limits:
 
     def __init__(self, caps: LimitSettings, clock: Clock = time.monotonic) -> None:
         self._reached = self._failure = ""
-        self._caps, self._clock = caps, clock
+        self._caps = caps
+        self._clock = clock
         self._spent = defaultdict[str, dict[str, float]](
             dict
         )  # by cap and worker, with what is lent
@@ -42,7 +43,8 @@ class Limits:
     def lend(self, worker: str, **spent: float) -> LimitSettings:
         """How much a worker that has spent so much may spend in all, by now."""
         for name, used in spent.items():
-            most, by_worker = getattr(self._caps, name), self._spent[name]
+            most = getattr(self._caps, name)
+            by_worker = self._spent[name]
             if most is not None and used >= by_worker.get(worker, 0):
                 by_worker[worker] = used
                 at_once = _CALLS_AT_ONCE if name == "max_llm_calls" else _SHARE_OF_COST * most
@@ -113,13 +115,15 @@ class WorkerMinute(PerMinute):
         self, name: str, limit: int, ask: Callable[..., Any], clock: Clock = time.monotonic
     ) -> None:
         super().__init__(limit, clock)
-        self._ask, self._name = ask, name
+        self._ask = ask
+        self._name = name
         self._left = self._used = 0
         self._until = self._ask_at = 0.0
 
     def seconds_until(self, units: int) -> float:
         """The seconds until there is room for so many units, or until it is worth to look again."""
-        now, units = self._clock(), min(units, self.limit)
+        now = self._clock()
+        units = min(units, self.limit)
         if self._left >= units and now < self._until:
             return 0.0
         if now < self._ask_at:
@@ -128,11 +132,9 @@ class WorkerMinute(PerMinute):
         self._left, seconds = self._ask(
             "lend_minute", self._name, self.limit, units, more, self._left
         )
-        self._used, self._until, self._ask_at = (
-            0,
-            now + LEASE_SECONDS,
-            now + min(seconds, LEASE_SECONDS),
-        )
+        self._used = 0
+        self._until = now + LEASE_SECONDS
+        self._ask_at = now + min(seconds, LEASE_SECONDS)
         return 0.0 if self._left >= units else max(POLL_SECONDS, self._ask_at - now)
 
     def count(self, units: int) -> Counted:
@@ -158,7 +160,8 @@ class WorkerEndpoints(SharedEndpoints):
         patience: Patience | None = None,
     ) -> None:
         super().__init__(WorkerMeter(worker, ask, stop), patience)
-        self._ask, self._lent = partial(ask, worker=worker), set[str]()
+        self._ask = partial(ask, worker=worker)
+        self._lent = set[str]()
 
     def open(
         self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None

@@ -10,7 +10,8 @@ from typing import Any
 from aeon.batch.ray.worker import BatchJob, Worker
 from aeon.domain.errors import ConfigError
 
-_START_SECONDS, _LOOK_SECONDS = 60.0, 2.0
+_START_SECONDS = 60.0
+_LOOK_SECONDS = 2.0
 _log = logging.getLogger("aeon")
 
 
@@ -41,7 +42,10 @@ class Nodes:
     def __init__(self, ray: Any, job: BatchJob, actors_per_node: int, *given: Any) -> None:
         """Wait for the actors of all nodes. Raises ConfigError when a node cannot run the batch, or
         none has a processor to spare."""
-        self._ray, self._job, self._per_node, self._given = ray, job, actors_per_node, given
+        self._ray = ray
+        self._job = job
+        self._per_node = actors_per_node
+        self._given = given
         self._members: list[Member] = []
         self._problems: dict[str, str] = {}
         self._looked_at = 0.0
@@ -123,7 +127,8 @@ class Nodes:
         except self._ray.exceptions.RayError:  # the next look starts another
             self.remove(member)
             return
-        member.opening, member.free = None, 0 if problem else self._job.settings.parallel
+        member.opening = None
+        member.free = 0 if problem else self._job.settings.parallel
         if problem:
             self._problems[member.node] = f"node {member.name}: {problem}"
             self.remove(member)

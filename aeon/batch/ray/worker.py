@@ -61,7 +61,10 @@ class Worker:
     answered, `limits` is that of `Limits`."""
 
     def __init__(self, job: BatchJob, answers: Any, limits: Any) -> None:
-        self._job, self._answers, self._limits, self._control = job, answers, limits, RunControl()
+        self._job = job
+        self._answers = answers
+        self._limits = limits
+        self._control = RunControl()
         patience = patience_of(job.settings, self._fail)
         self._endpoints = WorkerEndpoints(uuid4().hex, self._ask, self._end, patience)
         self._pool = ThreadPoolExecutor(job.settings.parallel, thread_name_prefix="aeon-row")
@@ -111,7 +114,8 @@ class Worker:
         return ""
 
     def _run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:
-        own, begun = RunControl(), set[Path]()
+        own = RunControl()
+        begun = set[Path]()
         if saved is not None:
             self._running.unpack_all(saved)
 

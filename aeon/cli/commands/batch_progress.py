@@ -28,7 +28,9 @@ from aeon.domain.history import GOOD_ENDS
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
 
-_SECONDS_BETWEEN, _MOST_PROBLEMS, _MOST_FOLLOWED = 10.0, 20, 50
+_SECONDS_BETWEEN = 10.0
+_MOST_PROBLEMS = 20
+_MOST_FOLLOWED = 50
 
 
 def run_attended(
@@ -42,7 +44,9 @@ def run_attended(
     made. At the end, whatever it is, `show_end` is given what the rows came to. The exit status.
     Raises ConfigError when it would cost more than may be spent without a
     question, and nobody can be asked."""
-    summary, control, out = running.results.summary, running.control, running.results.path
+    summary = running.results.summary
+    control = running.control
+    out = running.results.path
     show_end = show_end or show_rows
     if summary.count:
         say(f"{count_noun(summary.count, 'row')} done before.")
@@ -91,7 +95,8 @@ def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
 def _is_confirmed(most: float, running: Batch, forecast: Forecast, shown: _Progress) -> bool:
     """Whether the batch may cost what is foreseen, before its first row and once more by its first
     rows."""
-    summary, control = running.results.summary, running.control
+    summary = running.results.summary
+    control = running.control
     if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
         return False
     while _needs_first_rows(most, summary) and shown.left and not control.stop_requested:
@@ -153,7 +158,9 @@ class _Progress:
         self, running: Batch, settings: Settings, forecast: Forecast, calls: Callable[[], int]
     ) -> None:
         summary = running.results.summary
-        self._running, self._settings, self._calls = running, settings, calls
+        self._running = running
+        self._settings = settings
+        self._calls = calls
         self._problems = self._ran = 0
         self._total = summary.count + forecast.rows
         self._began = time.monotonic()
@@ -201,8 +208,11 @@ class _Progress:
             self._shown = now
 
     def _words(self) -> str:
-        summary, seconds = self._running.results.summary, max(time.monotonic() - self._began, 1e-9)
-        text, left, ran = f"{summary.count:,}/{self._total:,} rows", self.left, self._ran
+        summary = self._running.results.summary
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        text = f"{summary.count:,}/{self._total:,} rows"
+        left = self.left
+        ran = self._ran
         if (settings := self._running.settings).backend == "local":  # of a cluster the nodes know
             text += (
                 f", {min(settings.parallel, left)} under way, {count_noun(self._calls(), 'call')}"

@@ -55,7 +55,8 @@ def export(given: Namespace) -> int:
     if earlier is None:
         origin, configurations = _read_beside(run)
     else:
-        origin, configurations = _read_origin(earlier, run), []
+        origin = _read_origin(earlier, run)
+        configurations = []
     in_force = environment()
     # What a `.env` has that is not in force may be a secret all the same.
     environ = {**in_force.withheld, **in_force}
@@ -205,7 +206,8 @@ def _list_facts(recorded: Cassette) -> Iterator[tuple[str, str]]:
 
 def _describe_answer(entry: Entry) -> str:
     at = entry.request.path
-    call, step = one_line(at.call), one_line(at.step_id or "")
+    call = one_line(at.call)
+    step = one_line(at.step_id or "")
     row = f"  pass {at.pass_number}  {at.phase:<12} {call:<20} {step:<24} "
     if entry.request.kind != "model":
         return row + entry.request.kind

@@ -72,7 +72,8 @@ def _check(
             unavailable=tools.unavailable,
         )
     except ConfigError as error:
-        workflow, message = None, error.message.removeprefix(f"{path}: ")
+        workflow = None
+        message = error.message.removeprefix(f"{path}: ")
         problems = (Problem(line=1, column=1, severity="error", message=message),)
     found: dict[str, Any] = {"file": str(path), "ok": workflow is not None, "summary": None}
     found["problems"] = [problem.model_dump() for problem in problems]
@@ -84,7 +85,8 @@ def _check(
     found["summary"] = facts = _summarise(plan, settings, tools) | {
         "inputs": list(workflow.input_names)
     }
-    steps, layered = count_noun(facts["steps"], "step"), count_noun(len(facts["layers"]), "layer")
+    steps = count_noun(facts["steps"], "step")
+    layered = count_noun(len(facts["layers"]), "layer")
     calls = facts["expected_llm_calls"]
     lines += [
         f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}",
@@ -97,7 +99,8 @@ def _check(
 
 
 def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
-    invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
+    invoker = ToolInvoker(tools, settings.tools)
+    texts = dict(settings.inputs)
     with suppress(ConfigError):
         texts = read_inputs(settings, find_recorded_origin(settings))
 

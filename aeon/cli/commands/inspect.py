@@ -92,7 +92,9 @@ def _write_cycles(run: Path) -> Iterator[str]:
 
 def _describe(record: Record, *, as_json: bool) -> str:
     """The run's key facts, what stands out and, as JSON, all patterns."""
-    result, patterns, items = record.result, find_patterns(record), list_items(record)
+    result = record.result
+    patterns = find_patterns(record)
+    items = list_items(record)
     findings = diagnose(record, patterns, items, find_critical(items))
     ways = find_ways(
         record, list_remedies(record, patterns, findings), is_sound=is_sound(record, findings)

@@ -171,7 +171,8 @@ def _make(request: _Request, aeon: Aeon, run: Run) -> Planned:
 
 def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
     request.save(plan, made)
-    out, written = request.out, request.directory / PLAN
+    out = request.out
+    written = request.directory / PLAN
     text = request.text(plan, made, out)
     if out is None:
         put(text)
@@ -191,6 +192,7 @@ def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
     for kind, consequence in _LOST.items():
         if lost := made.find(kind):
             say(f"{consequence}: {one_line(lost.message)}. To ask for it again: {request.way_on}")
-    steps, layered = count_noun(len(plan.steps), "step"), count_noun(len(layers(plan)), "layer")
+    steps = count_noun(len(plan.steps), "step")
+    layered = count_noun(len(layers(plan)), "layer")
     say(f"{steps} in {layered}, about {made.calls} calls to the model to carry out.")
     say(f"Written to {relative_to_here(written)}. Run it: {request.command(written)}")

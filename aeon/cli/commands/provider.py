@@ -140,7 +140,9 @@ def _put_heads(*, is_simulated: bool) -> None:
 
 
 def _describe_run(run: Verified) -> str:
-    result, usage, scores = run.result, run.result.usage.total, run.result.scores
+    result = run.result
+    usage = run.result.usage.total
+    scores = run.result.scores
     given = [scores[f"{name}_score"] for name in SCORES] if scores else []
     figures = [f"{score:.2f}" for score in given if score is not None]
     unknown = "unpriced" if result.usage.unpriced else "unknown"

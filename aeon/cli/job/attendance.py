@@ -133,7 +133,8 @@ def show_waits(display: Display, at_least: int = INFO) -> Iterator[None]:
     waits = logging.getLogger(WAITS)
     handler = logging.Handler()
     handler.emit = lambda record: display.print([one_line(record.getMessage())])  # type: ignore[method-assign]
-    level, propagates = waits.level, waits.propagate
+    level = waits.level
+    propagates = waits.propagate
     waits.addHandler(handler)
     waits.setLevel(at_least)
     waits.propagate = False

@@ -39,7 +39,8 @@ _STYLES = {
 def card(result: RunResult, directory: Path) -> str:
     """The card as text with the codes of the terminal on standard error; without colour under
     NO_COLOR. Paths and commands are not broken into lines, so that they can be copied."""
-    terminal, file = Console(stderr=True), StringIO()
+    terminal = Console(stderr=True)
+    file = StringIO()
     console = Console(file=file, force_terminal=True, width=terminal.width, highlight=False)
     sign, style = _SIGNS[ending.tone(result)]
     clock = format_clock(timedelta(seconds=result.timings.total_seconds))

@@ -75,7 +75,8 @@ class GroupAttendance:
         say so."""
         observers = [] if words is None else [self.view.begin(number, words, view_of(settings))]
         asks = settings.interaction.kind == "ask"
-        ask, approve = self._attendance.ask, self._attendance.approve
+        ask = self._attendance.ask
+        approve = self._attendance.approve
         return replace(
             self._attendance,
             observers=observers,

@@ -134,7 +134,9 @@ class Sweep:
         return number, value
 
     def _to_end(self, job: SweptJob) -> int:
-        number, directory, of = job.number, job.directory, job.composition
+        number = job.number
+        directory = job.directory
+        of = job.composition
         job.save()
         settings = settings_from(job.composed)
         if before := self.before.get(number):
@@ -172,7 +174,8 @@ class Sweep:
         write = self._answers.pop(number)
         if write is None:
             return
-        display, out = self._view.display, streams.stdout()
+        display = self._view.display
+        out = streams.stdout()
         if out is not None and out.isatty():
             self._view.say(f"job {number}  {self._view.rows[number].words}")
         with display.pause() if display else nullcontext():
@@ -184,7 +187,8 @@ class Sweep:
     def _describe(self, rows: Sequence[RowState]) -> str:
         """What all jobs have come to: how many are in which state, and what they have really asked
         for."""
-        spent, caps = self._endpoints.meter.spent, self._settings.sweep
+        spent = self._endpoints.meter.spent
+        caps = self._settings.sweep
         of_calls = f" of {caps.max_llm_calls} " if caps.max_llm_calls else " "
         texts = [
             count_states(rows),

@@ -15,7 +15,8 @@ from aeon.config.compose.literal import key_of
 
 JOB_DIGITS = "AEON_JOB_DIGITS"
 """The variable that tells every process of a multirun how many digits the jobs' numbers have."""
-_LONGEST_VALUE, _LONGEST_NAME = 24, 80
+_LONGEST_VALUE = 24
+_LONGEST_NAME = 80
 
 
 def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()) -> str:
@@ -31,7 +32,8 @@ def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()
 def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[str]:
     """The last part of each key that is not `constant`, or all of it where two are equal, with its
     value."""
-    left_out, values = set(constant), {key_of(text): text.partition("=")[2] for text in overrides}
+    left_out = set(constant)
+    values = {key_of(text): text.partition("=")[2] for text in overrides}
     swept = {key: value for key, value in values.items() if key not in left_out}
     last = [key.rpartition(".")[2] for key in swept]
     names = [

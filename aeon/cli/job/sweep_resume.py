@@ -160,7 +160,8 @@ def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:
 def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
     """The directories of the jobs that are done, by their numbers, and those that hold the answers
     of the others, moved out of the way. Raises ConfigError when a job still runs."""
-    done, before = dict[int, Path](), dict[int, Path]()
+    done = dict[int, Path]()
+    before = dict[int, Path]()
     for job in compare_jobs(directory).runs:
         if job.directory is None or job.number is None:
             continue

@@ -24,7 +24,8 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.report.words import one_line, to_ascii, tool_label
 
 NODE = "\0"
-_MODEL, _TOOL = "●", "■"
+_MODEL = "●"
+_TOOL = "■"
 _LEAST_LABEL = 36
 _LONGEST_ID = 24
 _WIDEST = 120
@@ -132,7 +133,8 @@ class _Lanes:
         return " ".join(" " if lane is None else "│" for lane in self.columns)
 
     def _draw_cells(self, column: int, joined: set[int], ended: set[int]) -> str:
-        first, last = min({column, *joined}), max({column, *joined})
+        first = min({column, *joined})
+        last = max({column, *joined})
         text = ""
         for place, lane in enumerate(self.columns):
             if place == column:

@@ -23,7 +23,8 @@ def progress_for(
     that of `progress`; a picture is drawn on a terminal alone, with `auto` in no build log and no
     notebook, without colour under NO_COLOR. Every kind, `none` too, begins with the banner of a run
     that calls no model."""
-    view, live = view or RunView(), False
+    view = view or RunView()
+    live = False
     with suppress(ValueError):  # of a closed stream
         is_kept = kind == "auto" and any(environ.get(name) for name in _RECORDED)
         live = kind in ("auto", "live") and stream.isatty() and not is_kept

@@ -22,7 +22,8 @@ def seconds_left(view: RunView, now: datetime) -> float | None:
     steps = view.took.get("step")
     if not steps or view.recording or view.stopped:
         return None
-    each, judging = fmean(steps), _seconds_of_judging(view)
+    each = fmean(steps)
+    judging = _seconds_of_judging(view)
     batch = [one for one in view.steps.values() if one.state in ("running", "queued")]
     elapsed = [
         (now - one.started).total_seconds()

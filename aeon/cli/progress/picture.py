@@ -26,11 +26,16 @@ from aeon.report.words import (
     tool_label,
 )
 
-_LEAST_STEPS, _MOST_STEPS = 4, 14
-_WIDEST, _LEAST_WIDTH_OF_WORDS = 120, 72
+_LEAST_STEPS = 4
+_MOST_STEPS = 14
+_WIDEST = 120
+_LEAST_WIDTH_OF_WORDS = 72
 _MOST_WAITS = 3
-_MOST_TEXTS, _MOST_TEXT_ROWS, _LONGEST_TEXT = 3, 6, 2000
-_DOT, _ARROW = " · ", " → "
+_MOST_TEXTS = 3
+_MOST_TEXT_ROWS = 6
+_LONGEST_TEXT = 2000
+_DOT = " · "
+_ARROW = " → "
 _TURNS_PER_SECOND = 8
 _STYLES = {
     "running": "bold cyan",
@@ -194,7 +199,8 @@ def _step_row(
     wait: str | None,
 ) -> Text:
     before, _, after = lanes.partition(NODE)
-    state, seconds = one.state, one.seconds
+    state = one.state
+    seconds = one.seconds
     style = _STYLES[state]
     if state == "running" and one.started:
         seconds = (now - one.started).total_seconds()
@@ -278,7 +284,8 @@ def _bars(view: RunView, width: int) -> list[Text]:
     """The budget, and the newest scores with their thresholds."""
     bars = []
     if view.ttl_allocated:
-        used, expected = view.ttl_allocated - view.ttl_remaining, view.expected
+        used = view.ttl_allocated - view.ttl_remaining
+        expected = view.expected
         mark = None if expected is None else expected / view.ttl_allocated
         words = f"{used} of {view.ttl_allocated} cycles"
         words += (

@@ -31,8 +31,10 @@ class Display:
     live = False
 
     def __init__(self, stream: TextIO, view: RunView) -> None:
-        self._stream, self._view = stream, view
-        self._viewing, self._writing = threading.Lock(), threading.Lock()
+        self._stream = stream
+        self._view = view
+        self._viewing = threading.Lock()
+        self._writing = threading.Lock()
         self._held: list[str] = []
 
     def __call__(self, recorded: Recorded) -> None:

@@ -38,7 +38,8 @@ class RowState:
 
     def update(self, view: RunView) -> None:
         """Take over the figures of its run."""
-        self.calls, self.cost = view.requests, view.cost
+        self.calls = view.requests
+        self.cost = view.cost
         if view.scores:
             self.scores = tuple(view.scores[-1][f"{name}_score"] for name in SCORES)
 
@@ -78,7 +79,9 @@ class RowsView:
         """Show that a row is run; gives the subscriber of its events."""
         with self.lock:
             row = self.rows.setdefault(number, RowState(number, words))
-            row.state, row.view, row.began = "running", view, datetime.now(UTC)
+            row.state = "running"
+            row.view = view
+            row.began = datetime.now(UTC)
         if not (self._quiet or self.live):
             self.say(f"{self._noun} {number}  {words}  started")
 
@@ -95,7 +98,8 @@ class RowsView:
         """Show how a row ended; `texts` are written as lines of it."""
         with self.lock:
             row = self.rows[number]
-            row.state, row.view = state, None
+            row.state = state
+            row.view = None
             row.seconds = (datetime.now(UTC) - row.began).total_seconds() if row.began else 0.0
             if self._forgets:
                 del self.rows[number]
@@ -119,7 +123,8 @@ class RowsView:
 
     def _tell(self, event: e.Event, view: RunView) -> list[str]:
         if isinstance(event, e.RunStarted):
-            is_first, self._introduced = not self._introduced, True
+            is_first = not self._introduced
+            self._introduced = True
             if is_first and self.display is not None and not self._forgets:
                 self.display.print(banner(event.synthetic, view.recording))
             return []

@@ -32,7 +32,8 @@ _COLUMNS = (
     ),
 )
 """The figures of a row, each with its cells and from which width to which it is shown."""
-_OF_STATE, _WIDEST = 19, 140
+_OF_STATE = 19
+_WIDEST = 140
 
 
 def draw_rows(view: RowsView, now: datetime, width: int, height: int) -> list[Text]:
@@ -106,7 +107,8 @@ def _line(row: RowState, words: str, now: datetime, width: int, widest: int) -> 
         "time": format_clock(timedelta(seconds=seconds)) if row.began else "",
     }
     sign = _turn(now) if row.state == "running" else _SIGNS.get(row.state, STATES["blocked"])
-    style, state = _STYLES.get(row.state, "yellow"), row.state
+    style = _STYLES.get(row.state, "yellow")
+    state = row.state
     if row.view is not None:
         phase = row.view.phase.lower().replace("_", "-") or "starting"
         state = f"pass {row.view.pass_number} {phase}" if row.view.pass_number else phase

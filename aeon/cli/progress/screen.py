@@ -24,7 +24,8 @@ from aeon.cli.terminal.status import echo_off
 from aeon.report.words import is_utf, to_ascii
 
 _SECONDS_BETWEEN = 1 / 8
-_HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+_HIDE_CURSOR = "\x1b[?25l"
+_SHOW_CURSOR = "\x1b[?25h"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that know this show all between at once
 _CLEAR_LINE, _CLEAR_REST = "\x1b[2K", "\x1b[J"  # line by line, so that nothing flickers
 _CLOCK = re.compile(r"\d+(?::\d\d)+  ")
@@ -82,7 +83,8 @@ class Screen(Display):
     def _start(self) -> None:
         if self._drawing is not None:
             return
-        self._drawing, over = ExitStack(), threading.Event()
+        self._drawing = ExitStack()
+        over = threading.Event()
         self._drawing.enter_context(echo_off(self._stream))
         self._drawing.callback(over.set)
         self._write(_HIDE_CURSOR)
@@ -112,7 +114,8 @@ class Screen(Display):
         # erased.
         width -= 1
         with self._viewing:
-            new, self._new = self._new, []
+            new = self._new
+            self._new = []
             draw = self._view.draw or (lambda *size: picture(self._view, *size))
             lines = [] if last else draw(datetime.now(UTC), width, height)
         above = [part for line in new for part in self._wrap_line(line, width)]

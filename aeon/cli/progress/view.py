@@ -16,7 +16,8 @@ from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.watching import Piece, Waiting
 from aeon.store.cassette import Provenance
 
-_LEAST_SECONDS_SHOWN, _LEAST_SECONDS_MEASURED = 0.5, 0.02
+_LEAST_SECONDS_SHOWN = 0.5
+_LEAST_SECONDS_MEASURED = 0.02
 SCORES = ("completeness", "coherence", "consistency")
 
 
@@ -123,7 +124,8 @@ class RunView:
         call = self.in_flight.setdefault(site.sequence, CallView(seen.call, site.step_id, now))
         self.watched = call.begun = True
         if step := self.steps.get(site.step_id or ""):
-            step.started, step.queued = (now if step.queued else step.started), False
+            step.started = now if step.queued else step.started
+            step.queued = False
         match seen:
             case Waiting():
                 # A short wait is one for others: how long it takes is not known.
@@ -133,7 +135,8 @@ class RunView:
                 )
                 call.until = now + timedelta(seconds=seen.seconds) if is_long else None
             case Piece():
-                call.wait, call.until = "", None
+                call.wait = ""
+                call.until = None
                 call.text = seen.text if seen.begins else call.text + seen.text
 
     @property
@@ -149,24 +152,26 @@ class RunView:
             case e.CycleFinished():
                 self._end_call(event.site, self.in_flight.pop(event.site.sequence, None))
             case e.RetryScheduled() if call := self.in_flight.get(event.site.sequence):
-                call.wait, call.until = (
-                    event.error,
-                    self.now and self.now + timedelta(seconds=event.seconds),
-                )
+                call.wait = event.error
+                call.until = self.now and self.now + timedelta(seconds=event.seconds)
                 call.text = ""
             case e.CallAnswered() | e.CallFailed() if call := self.in_flight.get(
                 event.site.sequence
             ):
-                call.wait, call.until = "", None
+                call.wait = ""
+                call.until = None
 
     def _track_course(self, event: e.Event) -> None:
         match event:
             case e.RunStarted():
-                self.started, self.task, self.synthetic = self.now, event.task, event.synthetic
+                self.started = self.now
+                self.task = event.task
+                self.synthetic = event.synthetic
             case e.PhaseStarted():
                 self.phase = event.phase
             case e.PassStarted():
-                self.pass_number, self.ttl_remaining = event.pass_number, event.ttl_remaining
+                self.pass_number = event.pass_number
+                self.ttl_remaining = event.ttl_remaining
                 self.ttl_allocated = self.ttl_allocated or event.ttl_remaining
                 self.batch_ended = None
             case e.PassFinished() if event.pass_number:
@@ -215,7 +220,8 @@ class RunView:
 
     def _end_step(self, step: PlanStep) -> None:
         view = self._step_view(step)
-        view.calling, view.queued = None, False
+        view.calling = None
+        view.queued = False
         if view.started and self.now:
             view.seconds = (self.now - view.started).total_seconds()
             self._measure("step", view.seconds)

@@ -34,7 +34,8 @@ def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
     simulated; none for another."""
     notices = list(SIMULATED) if synthetic else []
     if recording is not None:
-        first, last = recording.first[:10], recording.last[:10]
+        first = recording.first[:10]
+        last = recording.last[:10]
         when = f"on {first}" if first == last else f"from {first} to {last}"
         who = one_line(recording.answered_by, 400)
         notices = [
@@ -134,7 +135,8 @@ def _count_issues(issues: Sequence[ValidationIssue]) -> str:
 
 
 def _end_of_step(event: e.StepFinished, view: RunView) -> list[str]:
-    step, seconds = event.step, view.steps[event.step.step_id].seconds
+    step = event.step
+    seconds = view.steps[event.step.step_id].seconds
     failed = step.status == "failed"
     reason = step.errors[-1] if step.errors and failed else step.clarity_reason
     took = "" if seconds is None or view.recording else f"{seconds:.1f}s"
@@ -229,14 +231,16 @@ def _of_incidents(event: e.Event) -> list[str]:
             after = f"{one.outcome} after {count_noun(one.attempts, 'attempt')}"
             return [_join(one.pass_number, "repair", _target(one.call, one.step_id), after)]
         case e.RetryScheduled():
-            label, what = "retry", f"{one_line(event.error, 200)}, again in {event.seconds:.1f}s"
+            label = "retry"
+            what = f"{one_line(event.error, 200)}, again in {event.seconds:.1f}s"
         case e.FallbackUsed():
             label = "fallback"
             what = (
                 f"{event.endpoint} answers instead of {event.failed} ({one_line(event.error, 200)})"
             )
         case e.CallFailed():
-            label, what = "call failed", f"{event.error}: {one_line(event.message, 200)}"
+            label = "call failed"
+            what = f"{event.error}: {one_line(event.message, 200)}"
         case _:
             return []
     return [_join(event.site.pass_number, label, _target(event.call, event.site.step_id), what)]

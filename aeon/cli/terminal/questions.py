@@ -27,7 +27,8 @@ def at_terminal() -> bool:
 def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> bool:
     """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested when the
     run is to stop."""
-    tool, step = request.tool, request.step
+    tool = request.tool
+    step = request.step
     lines = [f"\nTool {tool.name}: {one_line(tool.description)}"]
     if step is not None:
         parent = step.parent_step_id

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _SHOWN = ("passes", "tokens", "cost", "seconds")
-_LONGEST, _ANY_WIDTH = 200, 10_000
+_LONGEST = 200
+_ANY_WIDTH = 10_000
 _MOST_LINES = 20
 
 
@@ -43,7 +44,8 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
     figures."""
     from rich.text import Text
 
-    runs, table = comparison.runs, _rows(comparison.runs, comparison.parameters)
+    runs = comparison.runs
+    table = _rows(comparison.runs, comparison.parameters)
     if (
         console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
         <= console.width

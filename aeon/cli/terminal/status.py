@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from aeon.batch.runner import GroupControl
     from aeon.kernel.control import RunControl
 
-DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
-BELOW, NOT_MEASURED = 4, 5
+DONE = 0
+FAILED = 1
+USAGE = 2
+NOT_CONVERGED = 3
+INTERRUPTED = 130
+BELOW = 4
+NOT_MEASURED = 5
 """How a measurement may end."""
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
 _silenced: dict[int, list[Any]] = {}

@@ -57,7 +57,8 @@ def hydra_in(config_dir: Path | None, *, as_usual: bool = False) -> Iterator[Hyd
     """Hydra initialised in a folder; afterwards it is in every respect as it was before. Raises
     ConfigError within it for a file that cannot be read. `as_usual`: other processes, which are
     given its state, can load it."""
-    version, backup = VersionBase.instance(), get_gh_backup()
+    version = VersionBase.instance()
+    backup = get_gh_backup()
     version_before = version.getbase()
     # A person's own folder comes first, if there is one, then the packaged one.
     path = create_config_search_path(
@@ -132,7 +133,8 @@ class _FileSource(FileConfigSource):
         except (OSError, ValueError, yaml.YAMLError):
             LocatedYaml(path)  # raises ConfigError with the line
             raise
-        place, header = f"{self.scheme()}://{self.path}", self._get_header_dict(text[:512])
+        place = f"{self.scheme()}://{self.path}"
+        header = self._get_header_dict(text[:512])
         return ConfigResult(config=config, path=place, provider=self.provider, header=header)
 
 

@@ -137,7 +137,8 @@ class Threads(Launcher):
         if of.recorded is not None or job.provider.get("fallbacks"):
             job = complete(job, of)
         with read_write(job.hydra), open_dict(job.hydra):
-            job.hydra.job.id, job.hydra.job.num = str(number), number
+            job.hydra.job.id = str(number)
+            job.hydra.job.num = number
             job.hydra.sweep.dir = re.sub(
                 r"(\\*)\$\{", r"\1\1\\${", str(self._config.hydra.sweep.dir)
             )

@@ -135,7 +135,8 @@ def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key,
     (`++`), whether or not they are there. The URL of a store may hold what that grammar reads as
     something else."""
     if approval := _APPROVAL.fullmatch(argument):
-        pattern, policies = approval["pattern"], approval["policies"].split(",")
+        pattern = approval["pattern"]
+        policies = approval["policies"].split(",")
         return "++tools.approval=" + ",".join(f"{{{pattern}: {policy}}}" for policy in policies)
     if address := _STORE_URL.fullmatch(argument):
         return f"{address['key']}={quote(address['url'], interpolated=True)}"

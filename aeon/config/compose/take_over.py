@@ -118,7 +118,8 @@ def _require_missing(
 
 
 def _find_differing(before: dict[str, Any], now: dict[str, Any]) -> set[Key]:
-    one, other = dict(leaves(before)), dict(leaves(now))
+    one = dict(leaves(before))
+    other = dict(leaves(now))
     return {
         key for key in one.keys() | other.keys() if one.get(key, _plain) != other.get(key, _plain)
     }

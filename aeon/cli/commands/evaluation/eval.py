@@ -53,7 +53,8 @@ from aeon.evaluation.table import measure
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import relative_to_here
 
-ROWS, SAMPLES = "rows.jsonl", "samples.json"
+ROWS = "rows.jsonl"
+SAMPLES = "samples.json"
 """The results of the rows, in the folder of a measurement, and with `equal=tokens` the samples."""
 
 
