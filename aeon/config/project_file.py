@@ -23,6 +23,7 @@ _NAMED = (
     "inputs.",
     "input_files.",
     "convergence.criteria.",
+    "convergence.checks.",
     "tools.functions.",
     "tools.mcp.servers.",
 )
@@ -143,11 +144,30 @@ def _override(project: Project, key: str, value: Any) -> str:
     there."""
     if key.startswith("tools.approval."):
         return quote_override(f"{key}={value}")
-    is_path = isinstance(value, str) and path_names().intersection(key.split("."))
-    if is_path and not value.startswith("${") and "://" not in value:
-        value = str(project.path.parent.resolve() / Path(value).expanduser())
+    if isinstance(value, str) and path_names().intersection(key.split(".")):
+        value = _make_absolute(project, value)
+    if key.startswith("convergence.checks"):
+        value = _make_files_absolute(project, value, is_files=key.endswith(".files"))
     added = "++" if key.startswith(_NAMED) else ""
     return f"{added}{key}={format_value(value, interpolated=not is_literal(key))}"
+
+
+def _make_absolute(project: Project, named: str) -> str:
+    if named.startswith("${") or "://" in named:
+        return named
+    return str(project.path.parent.resolve() / Path(named).expanduser())
+
+
+def _make_files_absolute(project: Project, value: Any, *, is_files: bool) -> Any:
+    """The settings of checks, or a part of them, with their files as absolute paths."""
+    if isinstance(value, dict):
+        return {
+            name: _make_files_absolute(project, part, is_files=name == "files")
+            for name, part in value.items()
+        }
+    if is_files and isinstance(value, list):
+        return [_make_absolute(project, str(part)) for part in value]
+    return value
 
 
 def is_of_recorded_run(given: Sequence[str]) -> bool:
