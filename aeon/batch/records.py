@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from io import BytesIO
@@ -153,22 +154,30 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
         out.with_name(f"{out.name}.records"),
         Path(line["record"].removesuffix(f"#{row_id}")),
     )
-    packed = next(
-        (path for path in (packed, out.with_name(named.name), named) if path.is_file()), packed
-    )
-    row = None
-    if packed.is_file():
-        with closing(
-            sqlite3.connect(packed)
-        ) as file:  # to be written, too: else it would leave files beside
-            row = file.execute("SELECT data FROM records WHERE id = ?", (row_id,)).fetchone()
-    if row is None:
+    places = (packed, out.with_name(named.name), named)
+    packed = next((path for path in places if path.is_file()), packed)
+    content = _read_record(packed, row_id) if packed.is_file() else None
+    if content is None:
         raise ConfigError(
             f"{packed}: the record is not there", hint="It is moved together with the results."
         )
     if directory.exists():
         raise ConfigError(f"{directory}: is there already", hint="Name a new folder.")
-    _unpack(row[0], directory)
+    try:
+        _unpack(content, directory)
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise ConfigError(f"{packed}: the record cannot be unpacked: {error}") from None
+
+
+def _read_record(packed: Path, row_id: str) -> bytes | None:
+    """The record of a row in a file of records. Raises ConfigError for a file that is none."""
+    try:
+        # To be written, too: else it would leave files beside.
+        with closing(sqlite3.connect(packed)) as file:
+            row = file.execute("SELECT data FROM records WHERE id = ?", (row_id,)).fetchone()
+    except sqlite3.Error as error:
+        raise ConfigError(f"{packed}: this is no file of records: {error}") from None
+    return row[0] if row is not None and isinstance(row[0], bytes) else None
 
 
 def _unpack(packed: bytes, directory: Path) -> None:

@@ -8,18 +8,66 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Annotated
 
-from aeon.batch.dataset import Dataset, Row, digest
+from pydantic import BaseModel, ConfigDict, Field
+
+from aeon.batch.dataset import MOST_ROWS, Dataset, Row, digest
 from aeon.batch.identity import find_differing_keys
 from aeon.batch.summary import Line, Summary, is_final
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.files.jsonl import JsonLines, encode_line
 from aeon.files.secret_forms import mask
-from aeon.files.text import encode_json, hold
+from aeon.files.text import encode_json, hold, load_json
 from aeon.report.words import count_noun, one_line
 
-_ALWAYS = {"id", "row", "of", "ended", "configuration", "given"}
+_Count = Annotated[int, Field(ge=0)]
+_RowCount = Annotated[int, Field(ge=1, le=MOST_ROWS)]
+_Digest = Annotated[str, Field(pattern="^([0-9a-f]{2})*$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Error(_Strict):
+    type: str
+    message: str
+
+
+class _Scores(_Strict):
+    completeness_score: float | None = None
+    coherence_score: float | None = None
+    consistency_score: float | None = None
+
+
+class _Written(_Strict):
+    """What is read again of a line that a batch has written; of rows that were not run, the first
+    fields alone."""
+
+    id: str
+    row: _RowCount
+    of: _RowCount
+    ended: str
+    configuration: str
+    given: _Digest
+    error: _Error | None = None
+    converged: bool | None = None
+    answer: str | None = None
+    scores: _Scores | None = None
+    passes: _Count = 0
+    steps_left: _Count = 0
+    unusable_steps: list[str] = []
+    unusable_calls: list[str] = []
+    degraded: list[str] = []
+    calls: _Count = 0
+    input_tokens: _Count = 0
+    output_tokens: _Count = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    synthetic: bool = False
+    record: str | None = None
 
 
 def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
@@ -185,9 +233,8 @@ def read_places(path: Path) -> Iterator[tuple[int, Line]]:
             for text in file:
                 number += 1
                 if text.endswith(b"\n"):
-                    line = json.loads(text)
-                    if not isinstance(line, dict) or not line.keys() >= _ALWAYS:
-                        raise ValueError
+                    line = load_json(text)
+                    _Written.model_validate(line)
                     yield place, line
                 place += len(text)
     except OSError as error:

@@ -10,6 +10,7 @@ import pytest
 
 from aeon.batch import records
 from aeon.batch.dataset import Common, Dataset, Row, open_dataset
+from aeon.batch.merge import merge
 from aeon.batch.results import Results, in_order
 from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
@@ -140,6 +141,40 @@ def test_a_link_goes_on_leading_to_the_results(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "disk").iterdir()] == ["results"]
     texts = (tmp_path / "disk" / "results").read_text().splitlines()
     assert [json.loads(text)["id"] for text in texts] == ["r1", "r2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("id", 7),
+        ("row", "1"),
+        ("row", 0),
+        ("of", 10**12),
+        ("given", "xyz"),
+        ("configuration", 5),
+        ("error", "it failed"),
+        ("scores", {"completeness_score": "1"}),
+        ("cost", "0.5"),
+        ("degraded", 3),
+        ("unusable_calls", "step"),
+        ("answer", 7),
+        ("record", 7),
+    ],
+)
+def test_a_line_of_other_types_is_none_of_a_batch(tmp_path: Path, name: str, value: Any) -> None:
+    path = file_of(tmp_path, "out", {**line(1), name: value})
+    for read in (
+        lambda: opened(path, dataset(tmp_path)),
+        lambda: merge([path], tmp_path / "m.csv"),
+    ):
+        with pytest.raises(ConfigError, match="out: line 1 is no result of a batch"):
+            read()
+
+
+def test_a_line_that_is_nested_without_end_is_none_of_a_batch(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("[" * 100_000 + "\n")
+    with pytest.raises(ConfigError, match="out: line 1 is no result of a batch"):
+        opened(tmp_path / "out", dataset(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -690,6 +690,10 @@ def test_a_record_that_is_not_there_is_said_to_be_missing_for_its_reason(
     assert "there is no row with the id 'r9'" in told("all.jsonl", "r9", "d")
     assert main(["batch", "record", "all.jsonl", "r0", "first"]) == 0
     assert not list(tmp_path.glob("all.jsonl.records-*"))  # what SQLite makes to read it is gone
+    kept = (tmp_path / "all.jsonl.records").read_bytes()
+    (tmp_path / "all.jsonl.records").write_bytes(b"no database")
+    assert "all.jsonl.records: this is no file of records" in told("all.jsonl", "r0", "d")
+    (tmp_path / "all.jsonl.records").write_bytes(kept)
     (tmp_path / "all.jsonl.records").unlink()
     assert "all.jsonl.records: the record is not there" in told("all.jsonl", "r0", "d")
 
