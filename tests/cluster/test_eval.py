@@ -5,10 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.commands.test_eval import CORE, SINGLE, answer_even_numbers, dataset, number_of
 from tests.support.openai_server import Completion, OpenAIServer
 from tests.support.scripted_model import clear, plan
 from tests.support.simulated_server import simulated
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.timeout(900)
 
 
 def test_arms_are_measured_on_a_cluster_and_no_answer_is_paid_twice(tmp_path: Path) -> None:
@@ -24,7 +29,7 @@ def test_arms_are_measured_on_a_cluster_and_no_answer_is_paid_twice(tmp_path: Pa
         words += [f"provider.base_url={server.url}", SINGLE, CORE, "equal=tokens"]
         command = [sys.executable, "-m", "aeon", "eval", *words, "batch.backend=ray"]
         ended = subprocess.run(
-            [*command, "batch.parallel=4"], cwd=tmp_path, check=False, timeout=110
+            [*command, "batch.parallel=4"], cwd=tmp_path, check=False, timeout=600
         )
         requests = len(server.requests)
     assert ended.returncode == 0

@@ -51,6 +51,7 @@ def batch(words: Namespace) -> int:
     3 when one did not converge, 130 when interrupted. Raises ConfigError before anything is
     paid."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
+    refuse_keys(words.overrides, "arms", "`aeon eval`")
     composition = read_composition(words)
     settings = compose_settings(composition)
     keep_private(settings)

@@ -245,11 +245,49 @@ def test_money_is_asked_for_as_by_a_batch(
     assert not server.requests
 
 
-def test_the_arms_of_a_measurement_are_refused_by_a_run(
-    capfd: pytest.CaptureFixture[str],
+@pytest.mark.parametrize("words", [["task=x"], ["batch", "dataset=tasks.jsonl", "out=out"]])
+def test_the_arms_of_a_measurement_are_refused_by_others(
+    words: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["task=x", "provider=simulated", SINGLE]) == 2
+    assert main([*words, "provider=simulated", SINGLE]) == 2
     assert "arms.one is read by `aeon eval` alone" in capfd.readouterr().err
+
+
+def test_the_columns_of_a_table_may_have_other_names(tmp_path: Path, server: OpenAIServer) -> None:
+    (tmp_path / "quiz.csv").write_text("question,right\nsay the number 4,4\nsay the number 5,5\n")
+    columns = ["batch.columns.task=question", "batch.columns.target=right"]
+    words = ["dataset=quiz.csv", "out=out", *provider(server), *columns, SINGLE]
+    assert main(["eval", *words]) == 0
+    assert measured(tmp_path)["arms"][0]["passed"] == 1
+
+
+def test_expected_output_is_a_target_too(tmp_path: Path, server: OpenAIServer) -> None:
+    row = {"task": "say the number 4", "expected_output": 4}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(row) + "\n")
+    assert run(server, SINGLE) == 0
+    assert measured(tmp_path)["arms"][0]["passed"] == 1
+
+
+@pytest.mark.slow
+def test_an_interruption_shows_what_was_measured_and_the_same_command_goes_on(
+    tmp_path: Path,
+) -> None:
+    dataset(tmp_path, 8)
+    with OpenAIServer(simulated(delay=0.1)) as server:
+        words = ["eval", "dataset=tasks.jsonl", "out=out", *provider(server), CORE]
+        command = [sys.executable, "-m", "aeon", *words, "batch.parallel=2"]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        until = time.monotonic() + 60
+        while len(server.requests) < 20 and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Not measured: " in told
+        assert 0 < measured(tmp_path)["arms"][0]["not_measured"] < 8
+        assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+        calls = measured(tmp_path)["arms"][0]["calls"]
+        assert len(server.requests) == calls
 
 
 @pytest.mark.slow
