@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -39,6 +40,7 @@ _PASSED_ON = (
 )
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`]*$")
 _POLL_SECONDS = 0.1
+_START_SECONDS = 5
 _CHUNK = 65_536
 
 
@@ -116,15 +118,7 @@ def _run(settings: CommandCheck, folder: Path, stop: Callable[[], bool]) -> tupl
     program, *arguments = settings.value
     found = folder / program if _is_beside(program, settings) else None
     found = found or Path(shutil.which(program, path=_search_path()) or program).absolute()
-    process = subprocess.Popen(
-        [str(found), *arguments],
-        cwd=folder,
-        env=_make_environment(os.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    process = _start([str(found), *arguments], folder)
     printed = _Printed(settings.max_output_characters)
     assert process.stdout is not None
     reader = threading.Thread(target=printed.read, args=(process.stdout,), daemon=True)
@@ -135,6 +129,26 @@ def _run(settings: CommandCheck, folder: Path, stop: Callable[[], bool]) -> tupl
         _end_group(process)
         reader.join(timeout=1)
     return process.returncode, printed.text
+
+
+def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            return subprocess.Popen(
+                command,
+                cwd=folder,
+                env=_make_environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            # A process that another thread is starting may hold the new file open for a moment.
+            if error.errno != errno.ETXTBSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
 
 
 def _wait(

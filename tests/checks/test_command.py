@@ -33,6 +33,7 @@ def test_exit_status_nought_passes_and_what_was_printed_is_the_feedback() -> Non
     assert check("tea", type="not-command", value=[*PYTHON, "import sys; sys.exit(3)"]).passed
 
 
+@pytest.mark.slow
 def test_pytest_runs_on_the_code_of_an_answer(tmp_path: Path) -> None:
     tests = tmp_path / "answer_test.py"
     tests.write_text("from answer import double\n\ndef test_it():\n    assert double(4) == 8\n")
@@ -68,6 +69,7 @@ def test_the_files_are_copies(tmp_path: Path) -> None:
     assert (tmp_path / "data.txt").read_text() == "as it was"
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     code = (
