@@ -1,6 +1,6 @@
 """What five tasks of different size cost in each mode, in calls and characters.
 
-    python benchmarks/calls.py [--modes core,adaptive,auto] [--by-call TASK]
+    python benchmarks/calls.py [--modes single,core,adaptive,auto] [--by-call TASK]
 
 The simulated provider answers, each task with a profile and a plan that a careful model would give it; reviews find
 nothing, and scores follow the share of finished steps. So it is a good day: every fault that is found costs more.
@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--modes", default="core,adaptive,auto")
+    parser.add_argument("--modes", default="single,core,adaptive,auto")
     parser.add_argument(
         "--by-call", metavar="TASK", choices=TASKS, help="the calls of one task instead"
     )

@@ -90,7 +90,7 @@ def _make_gate(packaged: Packaged, work: Work, llm: LLMAdapter) -> AnswerGate | 
     accept = packaged.shared.settings.refinement.accept
     if accept == "always" and work.rival is None:
         return None
-    return AnswerGate(packaged.make_comparer(llm))
+    return AnswerGate(packaged.make_comparer(llm), work.rival)
 
 
 def _takes_best(settings: Settings) -> bool:
@@ -131,6 +131,11 @@ def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], 
     return lambda: attendance.control.stop_requested or over.is_set()
 
 
+def _evaluates_whole_answers(settings: Settings) -> bool:
+    configured = settings.evaluation.when
+    return settings.mode.kind == "auto" if configured is None else configured == "answer_complete"
+
+
 def _skips_judge(settings: Settings) -> bool:
     configured = settings.evaluation.skip_judge_when_checks_fail
     return settings.mode.kind == "auto" if configured is None else configured
@@ -151,10 +156,10 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         least_after_update=settings.ttl.least_after_update,
         convergence=settings.convergence,
         skip_judge_when_checks_fail=_skips_judge(settings),
+        evaluates_whole_answers=_evaluates_whole_answers(settings),
         requires_final_step=settings.answer.json_schema is not None,
         judges_answer=settings.answer.judge,
         takes_best=_takes_best(settings),
-        rival=work.rival,
         # Nothing is put before JSON of the person's schema.
         answer_mark=f"{SIMULATED_LINE}\n"
         if synthetic and settings.answer.json_schema is None

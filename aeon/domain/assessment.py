@@ -81,6 +81,11 @@ class ConvergenceAssessment(Value):
         return self.scores.completeness_score is not None
 
 
+AWAITED = ConvergenceAssessment(
+    converged=False,
+    reason_codes=("answer_awaited",),
+    explanation="The step that gives the answer was still to come: this pass was not assessed.",
+)
 UNAVAILABLE = ConvergenceAssessment(
     converged=False,
     reason_codes=("evaluation_unavailable",),
@@ -96,7 +101,9 @@ SCORE_CODES = {
 }
 LOW_SCORE_CODES = tuple(low for _, low in SCORE_CODES.values())
 _VERDICT_CODES = (code for pair in SCORE_CODES.values() for code in pair)
-_OWN_CODES = frozenset({*SCORE_CODES, *_VERDICT_CODES, "evaluation_unavailable", "blocking_issue"})
+_OWN_CODES = frozenset(
+    {*SCORE_CODES, *_VERDICT_CODES, "evaluation_unavailable", "answer_awaited", "blocking_issue"}
+)
 
 
 def is_own_code(code: str) -> bool:
@@ -153,8 +160,11 @@ class ConvergenceSettings(ConvergenceThresholds):
 
 
 class EvaluationSettings(Value):
-    """`evaluation`: what is asked of the judge; None: as the mode has it, which is on in `auto`."""
+    """`evaluation`: what is asked of the judge; None: as the mode has it, which is in `auto`
+    `answer_complete`, and on. `when`: a pass is evaluated always, or not before it has the whole
+    answer, unless something failed or is BLOCKED."""
 
+    when: OfRow[Literal["every_pass", "answer_complete"] | None] = None
     skip_judge_when_checks_fail: OfRow[bool | None] = None
 
 

@@ -3,7 +3,8 @@ on a step that is not in the plan orders nothing and is never complete."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
@@ -129,6 +130,25 @@ def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
 def is_answer_complete(plan: Plan) -> bool:
     """Whether every step that the plan ends with is complete."""
     return all(step.status == "complete" for step in final_steps(plan))
+
+
+def is_answer_awaited(plan: Plan) -> bool:
+    """Whether a step that the plan ends with is still pending, and nothing has gone wrong."""
+    live = [step for step in plan.steps if is_live(step)]
+    is_smooth = all(step.status in ("pending", "complete") for step in live)
+    return is_smooth and not is_answer_complete(plan)
+
+
+def find_shared_steps(plan: Plan, step_ids: Collection[str]) -> list[PlanStep]:
+    """The complete ones of some steps whose output two steps or more depend on."""
+    users = Counter(
+        dependency for step in plan.steps if is_live(step) for dependency in step.dependencies
+    )
+    return [
+        step
+        for step in plan.steps
+        if step.step_id in step_ids and step.status == "complete" and users[step.step_id] > 1
+    ]
 
 
 def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from aeon.convergence.comparison import Candidate, Comparer
@@ -11,7 +12,7 @@ from aeon.domain.checks import CheckOutcome
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
 from aeon.domain.events import AnswerCompared
 from aeon.domain.graph import answer_text, is_answer_complete
-from aeon.domain.history import AdvisoryKind, EvaluationResults, RunState
+from aeon.domain.history import AdvisoryKind, EvaluationResults, Phase, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.request import CallName
@@ -43,6 +44,9 @@ class GatedRun(Protocol):
     def advise(self, kind: AdvisoryKind, message: str) -> None:
         """Advise the person."""
 
+    def phase(self, stage: str, phase: Phase) -> AbstractContextManager[object]:
+        """A phase, announced and recorded."""
+
     def affordable(self, cycles: int = 1) -> bool:
         """Whether so many cycles are left."""
 
@@ -51,11 +55,12 @@ class GatedRun(Protocol):
 
 
 class AnswerGate:
-    """Compares a changed answer with the one before it (`refinement.accept=not_worse`), and any two
-    answers to a task."""
+    """Compares a changed answer with the one before it (`refinement.accept=not_worse`), and a
+    `rival`, another answer to the task, with the one of a mode without assessments."""
 
-    def __init__(self, comparer: Comparer) -> None:
+    def __init__(self, comparer: Comparer, rival: str | None = None) -> None:
         self._comparer = comparer
+        self._rival = rival
 
     def set_back(
         self,
@@ -88,10 +93,13 @@ class AnswerGate:
         this.complete = run.affordable()
         return before
 
-    def compare_with(self, run: GatedRun, this: OpenPass, other: str) -> None:
-        """Compare an `other` answer to the same task with the one of the run, as it stands."""
+    def compare_rival(self, run: GatedRun, this: OpenPass) -> None:
+        """Compare the rival, if there is one, with the answer of the run as it stands."""
+        if self._rival is None:
+            return
         own = Candidate(run.state.answer)
-        compared = self.compare(run.plan.task, own, Candidate(other), run)
+        with run.phase("C", "EVALUATE"):
+            compared = self.compare(run.plan.task, own, Candidate(self._rival), run)
         this.evaluation = this.evaluation.model_copy(update={"comparison": compared})
         run.stream.emit(AnswerCompared(pass_number=this.number, comparison=compared))
 

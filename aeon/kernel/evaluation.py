@@ -17,16 +17,22 @@ from aeon.adaptive.heuristics import (
 )
 from aeon.checks.decision import block, describe_rubrics, describe_unjudged, read_rubrics
 from aeon.checks.interface import NO_CHECKS, AnswerChecks
-from aeon.convergence.margin import MOST_JUDGEMENTS, is_close, take_median
+from aeon.convergence.margin import settle_judgement
 from aeon.domain import events
-from aeon.domain.assessment import UNAVAILABLE, ConvergenceAssessment
+from aeon.domain.assessment import AWAITED, UNAVAILABLE, ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, find_failed_codes
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
-from aeon.domain.graph import answer_text, current_outputs, is_answer_complete
+from aeon.domain.graph import (
+    answer_text,
+    current_outputs,
+    find_shared_steps,
+    is_answer_awaited,
+    is_answer_complete,
+)
 from aeon.domain.history import EvaluationResults
 from aeon.domain.profile import TaskProfile
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
-from aeon.domain.request import CallName, ask_sample
+from aeon.domain.request import CallName
 from aeon.execution.gate import AnswerGate
 from aeon.execution.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
@@ -104,6 +110,8 @@ class Evaluation:
         the judge says, and may be instead of it."""
         run = self.run
         this.answer = run.state.answer
+        if self._awaits_answer():
+            return self._review_shared(this, phase)
         checks = self.check(this)
         if before := self.gate and self.gate.set_back(run, this, checks, self.memory):
             return before.validation_report, before.convergence or UNAVAILABLE
@@ -119,6 +127,27 @@ class Evaluation:
             results = EvaluationResults(validation_report=report, convergence=found, checks=checks)
             self._record(this, results, misses)
         return report, found
+
+    def _awaits_answer(self) -> bool:
+        return self.options.evaluates_whole_answers and is_answer_awaited(self.run.plan)
+
+    def _review_shared(
+        self, this: OpenPass, phase: OpenPhase
+    ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
+        """Of a pass that the answer does not come from: a review of the outputs that several steps
+        use, and no assessment."""
+        plan = self.run.plan
+        shared = find_shared_steps(plan, this.results)
+        report = None
+        if not shared:
+            phase.outcome = "skipped"
+        else:
+            outputs = current_outputs(shared)
+            report = self.review(phase, "cross_phase", plan, shared, outputs, None)
+        if phase.outcome != "abandoned":
+            results = EvaluationResults(validation_report=report, convergence=AWAITED)
+            self._record(this, results)
+        return report, AWAITED
 
     def _judge(
         self, phase: OpenPhase, checks: tuple[CheckOutcome, ...], *, is_reviewed: bool
@@ -139,25 +168,9 @@ class Evaluation:
                 checks=checks,
             )
             assessment = self._ask(phase, "convergence", assess, run.assessment_cycles)
-            assessment = assessment and self._judge_again(assessment, assess)
+            settings = self.options.convergence
+            assessment = assessment and settle_judgement(assessment, settings, run, assess)
         return report, assessment
-
-    def _judge_again(
-        self, first: ConvergenceAssessment, assess: Callable[[], ConvergenceAssessment]
-    ) -> ConvergenceAssessment:
-        """The median of several judgements, where the first is close to a threshold."""
-        judgements = [first]
-        cycles = self.run.assessment_cycles
-        if is_close(first, self.options.convergence):
-            for number in range(1, MOST_JUDGEMENTS):
-                if not self.run.affordable(cycles):
-                    break
-                again = partial(ask_sample, number, assess)
-                try:
-                    judgements.append(self.run.call("convergence", again, cycles=cycles))
-                except (LLMError, ValidationError) as error:
-                    go_on_without(error)
-        return take_median(judgements)
 
     def check(self, this: OpenPass) -> tuple[CheckOutcome, ...]:
         """What the checks find on the answer as it stands; it costs no cycle."""

@@ -206,10 +206,8 @@ class Loop:
             this.complete = True
         else:
             self._evaluation.check(this)
-        gate = self._evaluation.gate
-        if gate is not None and self._options.rival is not None:
-            with self._run.phase("C", "EVALUATE"):
-                gate.compare_with(self._run, this, self._options.rival)
+        if self._evaluation.gate is not None:
+            self._evaluation.gate.compare_rival(self._run, this)
         return "check_failed" if find_failed_codes(this.evaluation.checks) else "completed"
 
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:

@@ -20,8 +20,7 @@ class RunOptions:
     used when none could be inferred. `plan` is run instead of a generated one.
     `requires_final_step`: the answer must be one step's output. `answer_mark` is put before every
     answer. `judges_answer`: the answer of a mode without assessments is assessed once, for
-    comparison. `takes_best`: the answer is that of the best pass, not of the latest. `rival`: another
-    answer to the task, which is compared with that of a mode without assessments."""
+    comparison. `takes_best`: the answer is that of the best pass, not of the latest."""
 
     mode: Mode = "adaptive"
     one_step: str = ONE_STEP
@@ -35,10 +34,10 @@ class RunOptions:
     least_after_update: int = 3
     convergence: ConvergenceSettings = field(default_factory=ConvergenceSettings)
     skip_judge_when_checks_fail: bool = False
+    evaluates_whole_answers: bool = False
     requires_final_step: bool = False
     judges_answer: bool = False
     takes_best: bool = False
-    rival: str | None = None
     answer_mark: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
 

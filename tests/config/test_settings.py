@@ -110,7 +110,17 @@ def test_every_file_and_every_key_is_commented(option: Path) -> None:
         ):
             uncommented.append((inside, line))
     headings = (
-        {"limits", "refinement", "roles", "grader", "mode", "ttl", "answer", "convergence"}
+        {
+            "limits",
+            "refinement",
+            "roles",
+            "grader",
+            "mode",
+            "ttl",
+            "answer",
+            "convergence",
+            "evaluation",
+        }
         if option.parts[0] in GLOBAL
         else set()
     )

@@ -33,12 +33,12 @@ def test_the_readme_has_at_most_120_lines() -> None:
 
 def test_the_costs_are_those_of_the_page_that_measures_them() -> None:
     measured = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (.+?) \| (.+? calls.*?) \|$", README, re.MULTILINE)
+    rows = re.findall(r"^\| (.+?) \| (.+? calls?,.*?) \|$", README, re.MULTILINE)
     assert len(rows) == 2
     for task, cells in rows:
-        figures = [re.sub(r" calls|(?<=\d),(?=\d)", "", cell) for cell in cells.split(" | ")]
-        core, auto, adaptive = figures
-        assert f"| {task} | {core} | {adaptive} | {auto} |" in measured
+        figures = [re.sub(r" calls?|(?<=\d),(?=\d)", "", cell) for cell in cells.split(" | ")]
+        single, core, auto, adaptive = figures
+        assert f"| {task} | {single} | {core} | {adaptive} | {auto} |" in measured
 
 
 @contextmanager
@@ -78,7 +78,9 @@ def shown_on_a_terminal(command: list[str], folder: Path, environ: dict[str, str
 
 @pytest.mark.slow
 def test_asking_shows_the_card_of_the_readme(tmp_path: Path) -> None:
-    (task,) = re.findall(r'^\$ aeon ask "(.+?)" limits.max_cost=0.50$', README, re.MULTILINE)
+    (task,) = re.findall(
+        r'^\$ aeon ask "(.+?)" mode=adaptive limits.max_cost=0.50$', README, re.MULTILINE
+    )
     (card,) = (
         block for block in re.findall(r"```text\n(.*?)```", README, re.DOTALL) if "✓" in block
     )
@@ -89,7 +91,7 @@ def test_asking_shows_the_card_of_the_readme(tmp_path: Path) -> None:
             **{"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url},
         }
         words = [
-            *(task, "limits.max_cost=0.50", "progress=live"),
+            *(task, "mode=adaptive", "limits.max_cost=0.50", "progress=live"),
             # The answers come in the order of the recording, and cost what they would at OpenAI.
             *("execution.max_parallel=1", "provider.structured_output=json_schema"),
             f"provider.prices={{gpt-5-mini: {PRICE}, scripted-1: {PRICE}}}",

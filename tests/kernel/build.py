@@ -59,9 +59,8 @@ def kernel(
     sampler = execution and Sampler(
         execution, comparer=Comparer(structured), check=options.pop("check", None)
     )
-    has_gate = options.get("rival") is not None or (
-        refinement is not None and refinement.accept == "not_worse"
-    )
+    rival = options.pop("rival", None)
+    has_gate = rival is not None or (refinement is not None and refinement.accept == "not_worse")
     limit = {} if ttl is None else {"global_ttl_limit": ttl}
     final = answer_schema is not None
     return Orchestrator(
@@ -90,7 +89,7 @@ def kernel(
         memory=memory,
         control=control,
         checks=checks,
-        gate=AnswerGate(Comparer(structured)) if has_gate else None,
+        gate=AnswerGate(Comparer(structured), rival) if has_gate else None,
         options=RunOptions(requires_final_step=final, **options),
     )
 
