@@ -162,6 +162,7 @@ def make_result(
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
     shared = run.shared
     state = outcome.state
+    reason = outcome.termination_reason
     assessed = _find_assessed(outcome)
     usage = ledger.usage()
     result = RunResult(
@@ -171,10 +172,8 @@ def make_result(
         task=run.work.task,
         answer=outcome.answer,
         converged=outcome.converged,
-        termination_reason=outcome.termination_reason,
-        overrun=find_overrun(
-            outcome.termination_reason, shared.settings.limits, usage.total, timings
-        ),
+        termination_reason=reason,
+        overrun=find_overrun(reason, shared.settings.limits, usage.total, timings),
         error=outcome.error,
         scores=_find_scores(assessed),
         assessed_pass=assessed.pass_number if assessed else None,
