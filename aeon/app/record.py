@@ -164,7 +164,6 @@ def make_result(
     state = outcome.state
     reason = outcome.termination_reason
     assessed = _find_assessed(outcome)
-    usage = ledger.usage()
     result = RunResult(
         run_id=run.run_id,
         parent=_parent_run(run, session, of_multirun),
@@ -173,7 +172,7 @@ def make_result(
         answer=outcome.answer,
         converged=outcome.converged,
         termination_reason=reason,
-        overrun=find_overrun(reason, shared.settings.limits, usage.total, timings),
+        overrun=find_overrun(reason, shared.settings.limits, ledger.usage().total, timings),
         error=outcome.error,
         scores=_find_scores(assessed),
         assessed_pass=assessed.pass_number if assessed else None,
@@ -184,7 +183,7 @@ def make_result(
         passes=outcome.history.overall_statistics.total_passes,
         ttl=_report_ttl(state),
         ttl_expiration=outcome.ttl_expiration,
-        usage=usage,
+        usage=ledger.usage(),
         repairs=ledger.repairs(),
         advisories=state.advisories,
         follow_up_questions=state.plan.questions if state.plan else (),
