@@ -125,10 +125,11 @@ class ReaderGone(ArtefactError):
 
 class Results:
     """Where the lines of a batch go: its file, or without a `path` what `put` does with each, False
-    when nobody reads it. `done` is 1 at the number of each row that need not be run again,
-    `summary` what all lines come to. With `changed="again"` rows that ask for something else than
-    they did are run again. Raises ConfigError for a file of another configuration, of other rows,
-    one that is no batch's, and one that another process writes."""
+    when nobody reads it. `done` is 1 at the number of each row that need not be run again, as
+    `is_done` says of its line; `summary` is what all lines come to. With `changed="again"` rows
+    that ask for something else than they did are run again. Raises ConfigError for a file of
+    another configuration, of other rows, one that is no batch's, and one that another process
+    writes."""
 
     def __init__(
         self,
@@ -137,8 +138,10 @@ class Results:
         dataset: Dataset,
         changed: str,
         put: Callable[[str], bool],
+        is_done: Callable[[Line], bool] = is_final,
     ) -> None:
         self.path = path
+        self.is_done = is_done
         self._put = put
         self._file: JsonLines | None = None
         self.done = bytearray(dataset.count + 1)
@@ -161,7 +164,7 @@ class Results:
                 raise ConfigError(
                     f"out={path}: its rows were made with another configuration: {parts}", hint=hint
                 )
-            if is_final(line):
+            if self.is_done(line):
                 taken[digest(line["id"])] = bytes.fromhex(line["given"])
         numbers = dict[bytes, int]()
         differing = list[int]()
@@ -196,7 +199,7 @@ class Results:
             file = JsonLines(beside)
             for _, line in read_places(path):
                 number = numbers.get(digest(line["id"]))
-                if number is not None and is_final(line):
+                if number is not None and self.is_done(line):
                     self.summary.add(line)
                     file.write({**line, "row": number, "of": of})
             beside.replace(target)

@@ -8,6 +8,17 @@ from typing import Literal
 from aeon.batch.dataset import Row
 from aeon.batch.summary import REPEATED_ENDS, Line
 from aeon.domain.checks import CheckOutcome
+from aeon.domain.errors import (
+    AnswerError,
+    ContextFull,
+    EmptyAnswer,
+    Filtered,
+    Oversized,
+    PlanError,
+    Refused,
+    Truncated,
+    ValidationError,
+)
 from aeon.domain.values import Value
 from aeon.schema.equality import is_same
 
@@ -25,14 +36,40 @@ class Grade(Value):
     reason: str = ""
 
 
+_FAULTS_OF_MODELS = frozenset(
+    kind.__name__
+    for kind in (
+        *(AnswerError, Truncated, ContextFull, Refused, Filtered, EmptyAnswer, Oversized),
+        *(ValidationError, PlanError),
+    )
+)
+"""The errors of runs that a model is to blame for: they tell something of the arm."""
+
+
+def is_done(line: Line) -> bool:
+    """Whether the run in a line of the results need not go on. One that failed by its provider
+    goes on, and one of which a check could not be had; one that failed by its model is done, since
+    asking again until it does not fail would measure something else."""
+    if line["ended"] in REPEATED_ENDS and not _is_fault_of_model(line):
+        return False
+    checks = map(CheckOutcome.model_validate, line.get("checks") or ())
+    return all(check.measured for check in checks if check.blocks)
+
+
+def _is_fault_of_model(line: Line) -> bool:
+    return (line.get("error") or {}).get("type") in _FAULTS_OF_MODELS
+
+
 def grade(row: Row, line: Line | None) -> Grade:
     """Whether the answer in a line of the results passed; None stands for a row that was not run.
     What cannot be told is never passed over: it is `not_measured`."""
     if line is None:
         return _leave_unmeasured("it was not run")
     if line["ended"] in REPEATED_ENDS:
-        error = line.get("error") or {}
-        return _leave_unmeasured(error.get("message") or f"it ended {line['ended']}")
+        reason = (line.get("error") or {}).get("message") or f"it ended {line['ended']}"
+        if _is_fault_of_model(line):
+            return Grade(verdict="failed", score=0.0, reason=reason)
+        return _leave_unmeasured(reason)
     checks = tuple(map(CheckOutcome.model_validate, line.get("checks") or ()))
     is_met = is_same(line.get("answer") or "", row.target) if row.target else None
     verdict, reason = _judge(is_met, checks)

@@ -6,7 +6,7 @@ import pytest
 
 from aeon.batch.dataset import Row
 from aeon.domain.checks import CheckOutcome
-from aeon.evaluation.grading import grade
+from aeon.evaluation.grading import grade, is_done
 
 
 def row(target: str = "15") -> Row:
@@ -40,6 +40,27 @@ def test_without_an_answer_the_target_is_missed() -> None:
 def test_a_run_that_failed_is_not_measured(ended: str) -> None:
     graded = grade(row(), line("", ended, error={"type": "run", "message": "no server"}))
     assert (graded.verdict, graded.score, graded.reason) == ("not_measured", None, "no server")
+
+
+@pytest.mark.parametrize("kind", ["ValidationError", "Truncated", "Refused", "PlanError"])
+def test_a_run_that_failed_by_its_model_has_failed_and_is_not_asked_again(kind: str) -> None:
+    failed = line("", "failed", error={"type": kind, "message": "of no use"})
+    assert grade(row(), failed).verdict == "failed"
+    assert grade(row(), failed).score == 0
+    assert is_done(failed)
+
+
+@pytest.mark.parametrize("kind", ["ServerFailed", "AuthenticationFailed", "StoreFailed"])
+def test_a_run_that_failed_by_its_provider_goes_on(kind: str) -> None:
+    failed = line("", "failed", error={"type": kind, "message": "down"})
+    assert grade(row(), failed).verdict == "not_measured"
+    assert not is_done(failed)
+
+
+def test_a_run_goes_on_whose_check_could_not_be_had() -> None:
+    assert is_done(line(checks=[check(passed=False)]))
+    assert not is_done(line(checks=[check(passed=False, measured=False)]))
+    assert is_done(line(checks=[check(passed=False, measured=False, required=False)]))
 
 
 def test_a_row_that_was_not_run_is_not_measured() -> None:

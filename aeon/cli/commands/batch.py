@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
 from aeon.batch.run import Backend, RowRunner, ThreadBackend, open_aeon
 from aeon.batch.runner import GroupControl, group_endpoints
+from aeon.batch.summary import Line, is_final
 from aeon.cli.commands.batch_progress import run_attended, show_rows
 from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
@@ -115,9 +117,11 @@ def open_batch(
     settings: BatchSettings,
     *,
     keeps_runs: bool = False,
+    is_done: Callable[[Line], bool] = is_final,
 ) -> Batch:
-    """The rows on their way through the backend that is configured. Raises ConfigError."""
-    results = Results(given.out, runner.configuration, dataset, settings.changed, put)
+    """The rows on their way through the backend that is configured; `is_done` says of a line
+    whether its row need not be run again. Raises ConfigError."""
+    results = Results(given.out, runner.configuration, dataset, settings.changed, put, is_done)
     _check_shard(given.shard, results)
     warn(*runner.running.warnings)
     if not keeps_runs:

@@ -410,3 +410,36 @@ def test_checks_of_rows_and_of_the_configuration_are_graded(
     single, core = measured(tmp_path)["arms"]
     assert (single["passed"], core["passed"]) == (2, 4)
     assert (single["mean_score"], core["mean_score"]) == (0.5, 1.0)
+
+
+def test_a_model_whose_answers_are_of_no_use_has_failed_and_is_not_asked_again(
+    tmp_path: Path,
+) -> None:
+    dataset(tmp_path, 2)
+    with OpenAIServer({"direct": Completion("no JSON"), "repair": Completion("none")}) as server:
+        assert run(server, SINGLE) == 0
+        requests = len(server.requests)
+        assert run(server, SINGLE) == 0
+        assert len(server.requests) == requests
+    (arm,) = measured(tmp_path)["arms"]
+    assert (arm["failed"], arm["not_measured"]) == (2, 0)
+
+
+def test_a_check_that_could_not_be_had_is_run_again_and_nothing_else(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    dataset(tmp_path, 2)
+    (tmp_path / "flaky.py").write_text(
+        "from pathlib import Path\n"
+        "def check(answer, context):\n"
+        "    if not Path('works').exists():\n"
+        "        raise RuntimeError('not today')\n"
+        "    return True\n"
+    )
+    flaky = "convergence.checks.flaky={type: python, value: 'flaky:check'}"
+    assert run(server, CORE, flaky) == 5
+    requests = len(server.requests)
+    (tmp_path / "works").touch()
+    assert run(server, CORE, flaky) == 0
+    assert len(server.requests) == requests
+    assert measured(tmp_path)["arms"][0]["passed"] == 2

@@ -46,6 +46,7 @@ from aeon.evaluation.equal import (
     forecast_equality,
 )
 from aeon.evaluation.forms import write_text
+from aeon.evaluation.grading import is_done
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import write_files
 from aeon.evaluation.samples import ArmSamples
@@ -143,7 +144,13 @@ class _ArmRuns:
         if before is not None:
             batch = batch.model_copy(update={"changed": "again"})
         running = open_batch(
-            self.given, runner, rows, self.control, batch, keeps_runs=equalizer is not None
+            self.given,
+            runner,
+            rows,
+            self.control,
+            batch,
+            keeps_runs=equalizer is not None,
+            is_done=is_done,
         )
         with closing(running):
             if equalizer is not None:
