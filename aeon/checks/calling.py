@@ -13,7 +13,7 @@ from typing import Any
 
 import pydantic
 
-from aeon.checks.interface import CheckBroken, CheckContext, CheckResult
+from aeon.checks.interface import CheckBroken, CheckContext, CheckResult, describe_failure
 from aeon.domain.checks import PythonCheck, ToolCheck
 from aeon.domain.errors import ConfigError, StopRequested
 from aeon.files.reference import load_object
@@ -60,7 +60,7 @@ def call_function(
             with redirect_prints_to_stderr():
                 done.put(function(answer, context))
         except BaseException as error:  # a check that calls sys.exit() has crashed
-            done.put(CheckBroken(_describe(error)))
+            done.put(CheckBroken(describe_failure(error)))
 
     work = threading.Thread(target=inherited.run, args=(call,), name="aeon-check", daemon=True)
     work.start()
@@ -131,7 +131,3 @@ def _read_score(score: float, threshold: float | None) -> CheckResult:
     passed = score >= threshold
     feedback = "" if passed else f"The score is {score:g}, and {threshold:g} is needed."
     return CheckResult(passed=passed, score=score, feedback=feedback)
-
-
-def _describe(error: BaseException) -> str:
-    return f"crashed: {type(error).__name__}: {error}"

@@ -14,6 +14,7 @@ from aeon.checks.interface import CheckBroken, CheckResult
 from aeon.domain.checks import ComparingCheck
 from aeon.domain.errors import SchemaFileError
 from aeon.files.text import load_json
+from aeon.schema.equality import is_same
 from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
 
 DEFAULT_EDITS = 5
@@ -57,17 +58,6 @@ def compare(condition: Condition, answer: str, *, negated: bool) -> CheckResult:
     return CheckResult(passed=done.holds, score=done.score, feedback=feedback)
 
 
-def is_equal(answer: str, value: object) -> bool:
-    """Whether an answer equals a value: as text without the space around it, or as the JSON value
-    that both are, so that 42 equals 42.0."""
-    expected = value.strip() if isinstance(value, str) else value
-    if answer.strip() == expected:
-        return True
-    read = _read_json(answer)
-    expected = _read_json(expected) if isinstance(expected, str) else (expected,)
-    return read is not None and expected is not None and _canonical(read) == _canonical(expected)
-
-
 def _read_json(text: str) -> tuple[Any] | None:
     try:
         return (load_json(text),)
@@ -75,26 +65,12 @@ def _read_json(text: str) -> tuple[Any] | None:
         return None
 
 
-def _canonical(value: object) -> str:
-    # In JSON true is no number, and 42.0 is the number 42.
-    return json.dumps(_with_whole_numbers(value), sort_keys=True)
-
-
-def _with_whole_numbers(value: object) -> Any:
-    if isinstance(value, dict):
-        return {name: _with_whole_numbers(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_whole_numbers(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
-
-
 def _make_equals(settings: ComparingCheck) -> Condition:
     value = settings.value
     if value is None:
         raise ValueError("needs a value")
-    return Condition(f"equal {_show(value)}", lambda answer: Match(is_equal(answer, value)))
+    expected = value if isinstance(value, str) else json.dumps(value)
+    return Condition(f"equal {_show(value)}", lambda answer: Match(is_same(answer, expected)))
 
 
 def _make_contains(settings: ComparingCheck) -> Condition:

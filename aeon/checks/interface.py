@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import Field
@@ -37,6 +39,15 @@ class CheckResult(Value):
 
 class CheckBroken(Exception):
     """A check gave no result: it crashed, ran out of time or could not be read."""
+
+
+def describe_failure(error: BaseException) -> str:
+    """Why a check gave no result; of a crash the place, too, by which its person finds it."""
+    if isinstance(error, CheckBroken):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"crashed: {type(error).__name__}: {error}{where}"
 
 
 class AnswerChecks(Protocol):

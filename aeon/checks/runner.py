@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from aeon.checks.interface import CheckBroken, CheckContext, CheckResult
+from aeon.checks.interface import CheckContext, CheckResult, describe_failure
 from aeon.checks.selection import Check, CheckAccess, CheckSet
 from aeon.domain.checks import (
     CheckOutcome,
@@ -19,6 +19,7 @@ from aeon.domain.checks import (
     RubricCheck,
     is_negated,
 )
+from aeon.domain.errors import AeonError
 from aeon.domain.graph import by_id, current_outputs, final_steps
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site, current_site
@@ -145,9 +146,11 @@ class RunChecks:
         measured = True
         try:
             result = check.work(subject.text, context, self.access)
-        except CheckBroken as broken:
+        except AeonError:
+            raise
+        except Exception as error:  # a check that fails in any way ends no run
             measured = False
-            result = CheckResult(passed=False, feedback=str(broken))
+            result = CheckResult(passed=False, feedback=describe_failure(error))
         feedback = result.feedback
         if not isinstance(check.settings, CommandCheck):  # which has a limit of its own
             feedback = cut_text(feedback, MOST_FEEDBACK)[0]

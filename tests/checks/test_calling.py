@@ -84,7 +84,7 @@ def test_a_function_that_crashes_has_failed_whichever_way_it_is_asked(own_module
     for kind in ("python", "not-python"):
         found = check("x", type=kind, value=f"{own_module}:crash")
         assert (found.passed, found.measured) == (False, False)
-        assert found.feedback == "crashed: KeyError: 'gone'"
+        assert found.feedback == f"crashed: KeyError: 'gone' ({own_module}.py:23)"
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,12 @@ def test_json_of_a_schema_says_what_is_wrong_with_it() -> None:
     assert check("{}", type="is-json", value=schema).feedback.endswith("'a' is a required property")
 
 
+def test_json_that_is_nested_for_ever_is_not_measured_or_not_equal() -> None:
+    deep = "[" * 100_000
+    for kind in ("is-json", "equals"):
+        assert not check(deep + "]" * 100_000, type=kind, value={"type": "array"}).passed
+
+
 def test_thresholds_decide_how_close_is_close() -> None:
     assert not check("sitting", type="levenshtein", value="kitten", threshold=2).passed
     assert check("sitting", type="levenshtein", value="kitten", threshold=3).passed

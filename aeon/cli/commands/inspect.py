@@ -39,6 +39,7 @@ _FACTS = {
         "error",
         "scores",
         "assessed_pass",
+        "checks",
     ),
     *("reason_codes", "explanation", "passes", "ttl", "usage", "timings"),
 }
