@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+import aeon
 from aeon.cli.main import main
+from aeon.domain.errors import ConfigError
 from tests.support.openai_server import Completion, Failure, OpenAIServer, Received
 from tests.support.scripted_model import clear, plan
 from tests.support.simulated_server import content_of, simulated
@@ -243,6 +245,22 @@ def test_money_is_asked_for_as_by_a_batch(
     assert run(server, SINGLE, CORE, prices, "batch.confirm_above_cost=0.1") == 2
     assert "will cost at least" in capfd.readouterr().err
     assert not server.requests
+
+
+def test_logs_of_inspect_need_its_extra_before_anything_is_asked(
+    tmp_path: Path,
+    server: OpenAIServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    dataset(tmp_path, 1)
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    assert run(server, SINGLE, "format=inspect") == 2
+    assert 'pip install "aeon-engine[inspect]"' in capfd.readouterr().err
+    assert not server.requests
+    monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
+    with pytest.raises(ConfigError, match="inspect_solver needs an extra"):
+        aeon.inspect_solver(["mode=single"])
 
 
 @pytest.mark.parametrize("words", [["task=x"], ["batch", "dataset=tasks.jsonl", "out=out"]])
