@@ -23,6 +23,8 @@ def describe_comparison(comparison: ArmComparison, rows: int) -> str:
     if points == 0:
         head = f"{arm} passes as many as {other}"
     changed = f"{count_noun(comparison.improved, 'row')} improved, {comparison.degraded} degraded"
+    if comparison.improvements_per_degradation is not None:
+        changed += f" ({comparison.improvements_per_degradation:.2g} improvements per degradation)"
     head += f"{format_change(comparison.difference_interval)}{_describe_tokens(comparison)}"
     return f"{head}: {changed}, p = {comparison.p:.2g}. {_describe_decision(comparison, rows)}"
 

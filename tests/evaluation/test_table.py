@@ -73,6 +73,7 @@ def test_arms_are_compared_row_by_row(tmp_path: Path) -> None:
     assert comparison.p == pytest.approx(0.01294, abs=1e-5)
     assert comparison.is_decisive
     assert "full passes 45.5 points more than single" in comparison.sentence
+    assert "12 rows improved, 2 degraded (6 improvements per degradation)" in comparison.sentence
     assert comparison.sentence.endswith("p = 0.013. This is decisive.")
 
 

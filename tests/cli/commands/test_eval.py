@@ -461,3 +461,30 @@ def test_a_check_that_could_not_be_had_is_run_again_and_nothing_else(
     assert run(server, CORE, flaky) == 0
     assert len(server.requests) == requests
     assert measured(tmp_path)["arms"][0]["passed"] == 2
+
+
+def test_equal_tokens_wait_for_what_is_not_measured_and_then_pay_only_for_that(
+    tmp_path: Path,
+) -> None:
+    dataset(tmp_path, 4)
+    is_down = True
+
+    def answer(received: Received) -> Completion | Failure:
+        fails = is_down and number_of(received) == 3
+        return Failure(400) if fails else answer_even_numbers(received)
+
+    script = {
+        **simulated(),
+        "plan": plan("say"),
+        "step": lambda received: Completion(clear(str(number_of(received)))),
+        "direct": answer,
+    }
+    with OpenAIServer(script) as server:
+        assert run(server, SINGLE, CORE, "equal=tokens") == 5
+        refused = len(server.requests) - sum(arm["calls"] for arm in measured(tmp_path)["arms"])
+        is_down = False
+        assert run(server, SINGLE, CORE, "equal=tokens") == 0
+        single, core = measured(tmp_path)["arms"]
+        assert single["tokens"] == core["tokens"]
+        assert len(server.requests) <= single["calls"] + core["calls"] + max(refused, 1)
+    assert not (tmp_path / "out" / "rows.jsonl.running").exists()

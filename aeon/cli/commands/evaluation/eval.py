@@ -118,18 +118,21 @@ class _ArmRuns:
         self._run_once(equalizer)
         for _ in range(MOST_ROUNDS):
             measurement = self.measure()
-            if self.control.stop_requested or measurement.not_measured:
-                break
-            if not equalizer.plan(measurement):
+            if measurement.not_measured or not equalizer.plan(measurement):
                 break
             self._run_once(equalizer, before=measurement)
-        if not self.control.stop_requested:
-            running = self.runner.running
-            running.drop_done(self._list_rows().rows())
-            running.close()
-            # What a cluster has kept to go on with them.
-            running.folder.with_suffix(".answers").unlink(missing_ok=True)
-        return describe_equality(self.measure(), equalizer.samples)
+        measurement = self.measure()
+        if not measurement.not_measured:
+            self._remove_runs()
+        return describe_equality(measurement, equalizer.samples)
+
+    def _remove_runs(self) -> None:
+        """Remove what was kept of rows that may have been asked for more."""
+        running = self.runner.running
+        running.drop_done(self._list_rows().rows())
+        running.close()
+        # What a cluster has kept to go on with them.
+        running.folder.with_suffix(".answers").unlink(missing_ok=True)
 
     def _run_once(
         self, equalizer: Equalizer | None = None, before: Measurement | None = None
