@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(arguments)
     finally:
         _set_handlers(_leave)
+        # After a Ctrl-C within a text that is executed, as dataclasses are, Python would end itself by SIGINT, though
+        # it was handled: until another text is executed.
+        exec("")
 
 
 def _run(arguments: Sequence[str] | None) -> int:

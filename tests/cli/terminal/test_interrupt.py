@@ -146,6 +146,25 @@ def test_a_signal_in_the_last_moments_ends_as_documented(
     assert (ended.returncode, ended.stderr) == (expected, "")
 
 
+def test_ctrl_c_within_a_text_that_is_executed_ends_as_documented(tmp_path: Path) -> None:
+    """As in a dataclass that is being made while a library is loaded."""
+    program = """
+import sys
+import aeon.cli.main
+def interrupted(arguments):
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        return 130
+aeon.cli.main.main = interrupted
+from aeon.__main__ import main
+sys.exit(main([]))
+"""
+    (tmp_path / "interrupted.py").write_text(program)
+    command = [sys.executable, "-m", "interrupted"]
+    assert subprocess.run(command, cwd=tmp_path, timeout=60, check=False).returncode == 130
+
+
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=60") as process:
