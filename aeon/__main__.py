@@ -24,9 +24,9 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status (`aeon.cli.main.main`).
 
-    Ctrl-C while it is being loaded, or once it is done and Python takes itself down, ends it as Ctrl-C at any other
-    time: with 130 and no traceback. SIGTERM is Ctrl-C, and so is SIGHUP, a terminal that was closed, unless it is to
-    be ignored (`nohup`).
+    Ctrl-C while it is being loaded, or once it is done and Python takes itself down, ends it as
+    Ctrl-C at any other time: with 130 and no traceback. SIGTERM is Ctrl-C, and so is SIGHUP, a
+    terminal that was closed, unless it is to be ignored (`nohup`).
     """
     if threading.current_thread() is not threading.main_thread():
         return _run(arguments)

@@ -50,14 +50,16 @@ _log = logging.getLogger("aeon")
 class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
-    Without `environ` the process environment and `.env` are used. `tools` are offered beside the configured ones.
-    `memory` (or a mapping, the beginning of one), `adapter` and `client`, an `openai.OpenAI` or `openai.AzureOpenAI`
-    that sends the requests of the configured provider, replace what is configured, and stay the caller's. So do
-    `planner`, `validator`, `convergence`, `adaptive_depth` and `supervisor`: each is a component that all runs share,
-    or a class or function that makes one for each run.
+    Without `environ` the process environment and `.env` are used. `tools` are offered beside the
+    configured ones. `memory` (or a mapping, the beginning of one), `adapter` and `client`, an
+    `openai.OpenAI` or `openai.AzureOpenAI` that sends the requests of the configured provider,
+    replace what is configured, and stay the caller's. So do `planner`, `validator`, `convergence`,
+    `adaptive_depth` and `supervisor`: each is a component that all runs share, or a class or
+    function that makes one for each run.
 
-    `composition` is what the settings were composed of, to resume the run by overrides. A job has been resolved with
-    all of these. `open_endpoints` gives the endpoints that several share. Raises ConfigError.
+    `composition` is what the settings were composed of, to resume the run by overrides. A job has
+    been resolved with all of these. `open_endpoints` gives the endpoints that several share. Raises
+    ConfigError.
     """
 
     def __init__(
@@ -109,7 +111,8 @@ class Aeon:
         client: OpenAI | None = None,
         **components: Unpack[GivenComponents],
     ) -> Aeon:
-        """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
+        """Compose the configuration with Hydra overrides, as on the command line. Raises
+        ConfigError."""
         composition = load.composition(overrides, config_dir)
         return cls(
             load.compose_settings(composition),
@@ -139,7 +142,8 @@ class Aeon:
 
     @property
     def spent(self) -> Spent:
-        """What all runs up to now have really asked of the provider: answers that a store had are not in it."""
+        """What all runs up to now have really asked of the provider: answers that a store had are
+        not in it."""
         adapter = self._process.adapter
         return adapter.meter.spent if isinstance(adapter, Endpoints) else Spent()
 
@@ -150,8 +154,8 @@ class Aeon:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know before a run: missing tools, what has changed, what a cassette may not set, and
-        whether it will be known as their own."""
+        """What a person should know before a run: missing tools, what has changed, what a cassette
+        may not set, and whether it will be known as their own."""
         shared = self._process
         changes = list_changes(shared.job, shared.parent, shared.digests) if shared.parent else ()
         return (
@@ -181,11 +185,12 @@ class Aeon:
         on_start: Callable[[Orchestrator], None] | None = None,
         warn: Callable[[str], None] = _log.warning,
     ) -> RunResult:
-        """Run a task to its end, whatever end that is; a failing model is the result's `error`. Task, inputs and
-        context that are not given are those of the settings, else of the run that is resumed or replayed. `observers`
-        get every event, each in a thread of its own;
-        `on_start` gets the kernel, `keep` each answer before it is used, if answers are stored, and why the run's own
-        store could not take it. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
+        """Run a task to its end, whatever end that is; a failing model is the result's `error`.
+        Task, inputs and context that are not given are those of the settings, else of the run that
+        is resumed or replayed. `observers` get every event, each in a thread of its own; `on_start`
+        gets the kernel, `keep` each answer before it is used, if answers are stored, and why the
+        run's own store could not take it. Raises TaskTextError, and ArtefactError when `directory`
+        cannot be written."""
         attendance = Attendance(
             control=control or RunControl(),
             observers=observers,
@@ -199,10 +204,11 @@ class Aeon:
         return run.to_end(attendance, place)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:
-        """Run tasks at the same time, at most `max_concurrency`, and yield each result as its run ends. A task is its
-        text, or a mapping of arguments of `run`; each is taken from `tasks` when there is room for it. When the caller
-        stops iterating, or a run raises what `run` raises, those under way are asked to stop and are waited for. Raises
-        TypeError where `tasks` is a single text."""
+        """Run tasks at the same time, at most `max_concurrency`, and yield each result as its run
+        ends. A task is its text, or a mapping of arguments of `run`; each is taken from `tasks`
+        when there is room for it. When the caller stops iterating, or a run raises what `run`
+        raises, those under way are asked to stop and are waited for. Raises TypeError where `tasks`
+        is a single text."""
         if isinstance(tasks, str | Mapping):
             raise TypeError("tasks is a single task: run_many takes several, run one")
 
@@ -217,8 +223,9 @@ class Aeon:
     async def arun(
         self, task: str | None = None, *, control: RunControl | None = None, **arguments: Any
     ) -> RunResult:
-        """`run` for callers in an event loop, which it does not block; `arguments` are those of `run`. When the caller
-        is cancelled, the run is asked to stop and ends at its next boundary."""
+        """`run` for callers in an event loop, which it does not block; `arguments` are those of
+        `run`. When the caller is cancelled, the run is asked to stop and ends at its next
+        boundary."""
         return await run_awaited(self.run, control or RunControl(), task=task, **arguments)
 
     def prepare_run(
@@ -230,8 +237,9 @@ class Aeon:
         checks: Mapping[str, OuterCheck] | None = None,
         row: Mapping[str, Any] | None = None,
     ) -> Run:
-        """What `run` runs, before it has begun: to claim its directory first; for the `row` of a dataset with the
-        `checks` of that row, if it has any. Raises TaskTextError, and ConfigError for a check that cannot be run."""
+        """What `run` runs, before it has begun: to claim its directory first; for the `row` of a
+        dataset with the `checks` of that row, if it has any. Raises TaskTextError, and ConfigError
+        for a check that cannot be run."""
         job = self.job
         task = job.task if task is None else task
         inputs = job.inputs if inputs is None else inputs
@@ -272,7 +280,8 @@ class Aeon:
             )
 
     def render(self, call: str, task: str, inputs: Mapping[str, str] | None = None) -> Rendered:
-        """One call as it would be sent, in a small worked example. Raises ConfigError for an unknown call."""
+        """One call as it would be sent, in a small worked example. Raises ConfigError for an
+        unknown call."""
         return rehearsal.render(self._process, call, task, inputs or {})
 
     def close(self) -> None:

@@ -14,7 +14,8 @@ from aeon.memory.settings import MemorySettings
 from aeon.tools.registry import ToolRegistry
 
 FOLDER = "baseline"
-"""The folder of the direct call, in the run's directory; with a number where there is one already."""
+"""The folder of the direct call, in the run's directory; with a number where there is one
+already."""
 _DIRECT_CYCLES = 3  # the call, and a comparison in both orders
 
 

@@ -53,8 +53,8 @@ class Components:
 
 @dataclass(slots=True)
 class Packaged:
-    """Makes the packaged components of one run, each over any adapter; a `supervisor` of a person's own repairs for all
-    that are made after it is set."""
+    """Makes the packaged components of one run, each over any adapter; a `supervisor` of a person's
+    own repairs for all that are made after it is set."""
 
     shared: Process
     inputs: Mapping[str, str]
@@ -172,8 +172,8 @@ class Packaged:
 
 
 def build_components(packaged: Packaged, llm: LLMAdapter) -> Components:
-    """The components of one run over its adapter: those of a person's own where there are any. Raises ConfigError for
-    one of those that cannot be made, or lacks a method of its interface."""
+    """The components of one run over its adapter: those of a person's own where there are any.
+    Raises ConfigError for one of those that cannot be made, or lacks a method of its interface."""
     own = packaged.shared.own_components
 
     def choose(name: str, make: Callable[[LLMAdapter], T]) -> T:
@@ -194,8 +194,8 @@ def build_components(packaged: Packaged, llm: LLMAdapter) -> Components:
 def _offer(
     packaged: Packaged, llm: LLMAdapter, build: Callable[[LLMAdapter], object]
 ) -> dict[str, object]:
-    """What a factory of a person's own may name: the arguments of the published constructors, the settings, and
-    `build`, which makes the packaged component over an adapter."""
+    """What a factory of a person's own may name: the arguments of the published constructors, the
+    settings, and `build`, which makes the packaged component over an adapter."""
     settings = packaged.shared.settings
     return {
         "llm": llm,

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnParts:
-    """What a program gives in Python in place of what is configured; all of it stays the caller's."""
+    """What a program gives in Python in place of what is configured; all of it stays the
+    caller's."""
 
     adapter: LLMAdapter | None = None
     client: OpenAI | None = None
@@ -39,10 +40,11 @@ NO_PARTS = OwnParts()
 class Job:
     """What the runs of one configuration are made of.
 
-    `chosen` are the settings as they were composed, which `run.json` records; `settings` are those in force, with a
-    definite provider and a program's `own` parts. `composition` is what they were composed of, None for settings made
-    in a program. `origin` is that of the run that is resumed or replayed. `task` and `inputs` are the texts of a run
-    that is given no others; without a `task` the plan file has it.
+    `chosen` are the settings as they were composed, which `run.json` records; `settings` are those
+    in force, with a definite provider and a program's `own` parts. `composition` is what they were
+    composed of, None for settings made in a program. `origin` is that of the run that is resumed or
+    replayed. `task` and `inputs` are the texts of a run that is given no others; without a `task`
+    the plan file has it.
     """
 
     chosen: Settings
@@ -62,8 +64,8 @@ def resolve_job(
     *,
     needs_task: bool = False,
 ) -> Job:
-    """Read the texts and the origin that the settings name, and settle the provider. With `needs_task`, settings
-    without a task are refused. Raises ConfigError and TaskTextError."""
+    """Read the texts and the origin that the settings name, and settle the provider. With
+    `needs_task`, settings without a task are refused. Raises ConfigError and TaskTextError."""
     origin = find_recorded_origin(settings)
     task = read_task(settings, origin)
     if needs_task and task is None:
@@ -106,8 +108,8 @@ def _describe_own(settings: Settings, own: OwnParts) -> Settings:
 
 
 def _without_adapter(settings: Settings, adapter: LLMAdapter | None) -> Settings:
-    """The settings as a run records them: where an adapter was given in Python, those of one that is still to be
-    given."""
+    """The settings as a run records them: where an adapter was given in Python, those of one that
+    is still to be given."""
     if adapter is None:
         return settings
     from aeon.llm.custom import describe_given

@@ -1,4 +1,5 @@
-"""The run that is resumed: its answers, those of the runs that it stands on itself, and what has changed since."""
+"""The run that is resumed: its answers, those of the runs that it stands on itself, and what has
+changed since."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ from aeon.store.settings import CASSETTE_SUFFIX
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The run that is resumed: its directory, absolute, and its origin. `ancestors` are the earlier runs whose answers
-    can be read, nearest first, where they are now; `gone` are the others."""
+    """The run that is resumed: its directory, absolute, and its origin. `ancestors` are the earlier
+    runs whose answers can be read, nearest first, where they are now; `gone` are the others."""
 
     path: Path
     origin: Origin
@@ -45,8 +46,8 @@ _PACKAGED = "the packaged one"
 
 
 def find_parent(job: Job) -> Parent | None:
-    """The run that `resume` names, once it is sure that it can be resumed; None without one. What is its own,
-    as its tools and its store, is found where it was. Raises ConfigError."""
+    """The run that `resume` names, once it is sure that it can be resumed; None without one. What
+    is its own, as its tools and its store, is found where it was. Raises ConfigError."""
     settings = job.settings
     origin = job.origin
     composition = job.composition or Composition()
@@ -102,7 +103,8 @@ def _require_readable_answers(
 
 
 def has_ended_well(directory: Path) -> bool:
-    """Whether the run in a directory came to its end, converged or with every step complete (exit status 0)."""
+    """Whether the run in a directory came to its end, converged or with every step complete (exit
+    status 0)."""
     result = read_document(directory / "result.json")
     return bool(result.get("converged")) or result.get("termination_reason") == "completed"
 
@@ -137,8 +139,8 @@ def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: OwnObj
 
 
 def list_changes(job: Job, parent: Parent, digests: Mapping[str, str]) -> Iterator[str]:
-    """What has changed since the run that is resumed, so that calls may differ from it and be made again; `digests`
-    are those of today's prompts and schemas."""
+    """What has changed since the run that is resumed, so that calls may differ from it and be made
+    again; `digests` are those of today's prompts and schemas."""
     origin = parent.origin
     for run in parent.gone:
         yield (
@@ -171,7 +173,8 @@ def _list_changed_components(job: Job, parent: Parent) -> Iterator[str]:
 
 
 def _list_changed_keys(job: Job, parent: Parent, recorded: RecordedSettings) -> Iterator[str]:
-    """The recorded settings that were not taken over, and those that this version has beside them."""
+    """The recorded settings that were not taken over, and those that this version has beside
+    them."""
     if (
         job.composition is not None
         and job.chosen.provider.kind != recorded.settings["provider"]["kind"]

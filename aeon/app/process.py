@@ -1,4 +1,5 @@
-"""Settings -> what the runs of a process share: the provider's adapter, prompts, schemas, tools and the plan file."""
+"""Settings -> what the runs of a process share: the provider's adapter, prompts, schemas, tools and
+the plan file."""
 
 from __future__ import annotations
 
@@ -51,8 +52,9 @@ OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None
 
 @dataclass(frozen=True)
 class Process:
-    """What the runs of a `job` share; `parent` is the run that they resume. `synthetic` says that no model is
-    called. `check_maker` makes the checks of a row ready, `checks` are those of a run that has none of its own."""
+    """What the runs of a `job` share; `parent` is the run that they resume. `synthetic` says that
+    no model is called. `check_maker` makes the checks of a row ready, `checks` are those of a run
+    that has none of its own."""
 
     job: Job
     parent: Parent | None
@@ -86,8 +88,9 @@ class Process:
 def build_process(
     job: Job, environ: Mapping[str, str], open_endpoints: OpenEndpoints | None = None
 ) -> Process:
-    """Find the run that is resumed, load prompts and schemas, start tools. A program's own tools come after the
-    configured ones. A replay needs no key, and loads no adapter. Raises ConfigError."""
+    """Find the run that is resumed, load prompts and schemas, start tools. A program's own tools
+    come after the configured ones. A replay needs no key, and loads no adapter. Raises
+    ConfigError."""
     settings = job.settings
     own = job.own
     parent = find_parent(job)
@@ -198,7 +201,8 @@ def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> No
 
 
 def _refuse_too_many_samples(settings: Settings) -> None:
-    """Raise ConfigError where the whole budget is configured, and the samples of one step need more."""
+    """Raise ConfigError where the whole budget is configured, and the samples of one step need
+    more."""
     needed = settings.execution.cycles_of_samples
     budget = settings.ttl.base
     if settings.mode.kind in UNJUDGED_MODES and needed > budget:
@@ -210,7 +214,8 @@ def _refuse_too_many_samples(settings: Settings) -> None:
 
 
 def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
-    """What takes the values of the variables that a configuration names as secret out of a JSON value."""
+    """What takes the values of the variables that a configuration names as secret out of a JSON
+    value."""
     names = secret_names(settings.model_dump(mode="json"), {})
     return Scrubber(names, environ).value if names else lambda result: result
 
@@ -252,7 +257,8 @@ def close_process(shared: Process) -> None:
 
 
 def _is_synthetic(job: Job, adapter: Endpoints) -> bool:
-    """Whether no model is called; of an adapter of one's own that a replay does not load, the recording says it."""
+    """Whether no model is called; of an adapter of one's own that a replay does not load, the
+    recording says it."""
     if job.settings.store.mode == "replay" and isinstance(job.settings.provider, CustomProvider):
         return job.origin is not None and job.origin.synthetic
     return isinstance(job.settings.provider, SimulatedProvider) or adapter.synthetic
@@ -261,8 +267,8 @@ def _is_synthetic(job: Job, adapter: Endpoints) -> bool:
 def process_stack(
     settings: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None
 ) -> Endpoints:
-    """The endpoints of a definite provider; each connects with its first call. `own` is the adapter of
-    `provider=custom` where a program gives it; the caller closes it. Raises ConfigError."""
+    """The endpoints of a definite provider; each connects with its first call. `own` is the adapter
+    of `provider=custom` where a program gives it; the caller closes it. Raises ConfigError."""
     named = name_endpoints(settings)
     made: list[EndpointAdapter] = []
     try:

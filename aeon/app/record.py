@@ -1,4 +1,5 @@
-"""What a run leaves behind: its origin before the first call (`run.json`), and the result made of its outcome."""
+"""What a run leaves behind: its origin before the first call (`run.json`), and the result made of
+its outcome."""
 
 from __future__ import annotations
 
@@ -60,8 +61,9 @@ _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it. `checks` are those of
-    the `row` of a dataset that it is run for, if it has any. `rival` is another answer, to compare with this one's."""
+    """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it.
+    `checks` are those of the `row` of a dataset that it is run for, if it has any. `rival` is
+    another answer, to compare with this one's."""
 
     task: str
     inputs: Mapping[str, str]
@@ -143,7 +145,8 @@ def _list_typed(job: Job) -> tuple[str, ...] | None:
 
 
 def _select_typed(overrides: Iterable[str]) -> tuple[str, ...]:
-    """The overrides of settings that are recorded together: not the task, nor how and where jobs run."""
+    """The overrides of settings that are recorded together: not the task, nor how and where jobs
+    run."""
     return tuple(
         text
         for text in overrides
@@ -245,7 +248,8 @@ def _hash_sources(run: Identity) -> Hashes:
 def find_overrun(
     reason: TerminationReason, limits: LimitSettings, spent: TokenUsage, timings: Timings
 ) -> Overrun | None:
-    """What was spent over the cap that ended a run; None where no cap did, or it was not exceeded."""
+    """What was spent over the cap that ended a run; None where no cap did, or it was not
+    exceeded."""
     figures = {
         "max_tokens": (limits.max_tokens, spent.total_tokens),
         "max_cost": (limits.max_cost, spent.cost),
@@ -276,7 +280,8 @@ def _is_self_judged(models: Mapping[str, Sequence[str]]) -> bool:
 def find_degraded(
     state: RunState, settings: ToolSettings, registry: ToolRegistry
 ) -> tuple[Degradation, ...]:
-    """What a run that ended in this state did without; `registry` holds the tools of its process."""
+    """What a run that ended in this state did without; `registry` holds the tools of its
+    process."""
     return (
         *_list_missing_tools(state, settings, registry),
         *_servers_down(registry),
@@ -287,7 +292,8 @@ def find_degraded(
 def _list_missing_tools(
     state: RunState, settings: ToolSettings, registry: ToolRegistry
 ) -> Iterator[Degradation]:
-    """The steps whose tool was not there; a step that another one replaced is none of the answer's."""
+    """The steps whose tool was not there; a step that another one replaced is none of the
+    answer's."""
     lacking = {one.step_id for one in state.advisories if one.kind == "unknown_tool"}
     by_model = {one.step_id for one in state.advisories if one.kind == "fallback_step"}
     for step in state.plan.steps if state.plan else ():

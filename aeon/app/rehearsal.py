@@ -1,6 +1,6 @@
-"""Every call, made ready with a small worked example and not sent: templates are tried before the first real call, and
-`aeon render` shows what a call looks like. The real components make the calls, so the examples cannot drift from
-them."""
+"""Every call, made ready with a small worked example and not sent: templates are tried before the
+first real call, and `aeon render` shows what a call looks like. The real components make the calls,
+so the examples cannot drift from them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _SENTINEL_GOAL = "Example step 7b52d846: write what is asked"
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A call as it would be sent: its prompt, its wire schema, and the file that each part comes from."""
+    """A call as it would be sent: its prompt, its wire schema, and the file that each part comes
+    from."""
 
     call: CallName
     system: str
@@ -81,8 +82,8 @@ class _Recorder:
 
 def check(shared: Process) -> None:
     """Make every component once, and try the templates where prompts or schemas are a person's own:
-    the tests have tried the packaged ones. Raises ConfigError for a component that cannot be made, and what
-    `try_templates` raises."""
+    the tests have tried the packaged ones. Raises ConfigError for a component that cannot be made,
+    and what `try_templates` raises."""
     build_components(Packaged(shared, {}, EventStream(), RunMemory()), _Recorder())
     if shared.own_components.by_name:
         close(shared.own_components.make("memory", offer_memory(shared, "rehearsal")))
@@ -92,8 +93,9 @@ def check(shared: Process) -> None:
 
 
 def try_templates(shared: Process) -> None:
-    """Try every template with its call's variables. Raises PromptError naming file and line, also for a prompt that
-    does not show what its call is about: the task, and to a worker the step. A repair is about neither."""
+    """Try every template with its call's variables. Raises PromptError naming file and line, also
+    for a prompt that does not show what its call is about: the task, and to a worker the step. A
+    repair is about neither."""
     checking = replace(shared, prompts=_Checking(shared.prompts))
     requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
     problems = dict.fromkeys(
@@ -116,7 +118,8 @@ def _not_shown(prompts: PromptLibrary, request: LLMRequest) -> Iterator[str]:
 
 
 def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> Rendered:
-    """One call of a task as it would be sent, in the worked example. Raises ConfigError for a call there is not."""
+    """One call of a task as it would be sent, in the worked example. Raises ConfigError for a call
+    there is not."""
     requests = _rehearse(shared, task, inputs, only=call)
     if not requests:
         known = ", ".join(sorted(get_args(CallName)))

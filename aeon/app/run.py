@@ -128,8 +128,9 @@ class Run(Identity):
     def measure_baseline(
         self, result: RunResult, attendance: Attendance, directory: Path | None
     ) -> BaselineReport:
-        """Make one direct call to the run's task, in a folder of its own below `directory`, and have
-        the answer of `result` compared with its answer. Raises ArtefactError and StoreFailed."""
+        """Make one direct call to the run's task, in a folder of its own below `directory`, and
+        have the answer of `result` compared with its answer. Raises ArtefactError and
+        StoreFailed."""
         shared = make_direct_process(self.shared)
         work = replace(self.work, plan=None, rival=result.answer)
         folder = find_free_folder(directory) if directory else None

@@ -1,4 +1,5 @@
-"""ToolSettings -> a registry: the tools of a process, and over them those of a run; what registers a missing tool."""
+"""ToolSettings -> a registry: the tools of a process, and over them those of a run; what registers
+a missing tool."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ BUILTIN = {
     "list_files": "files",
     "http_get": "http_get",
 }
-"""The built-in tools, in their order, and the module of `aeon/tools/builtin` whose `from_settings` makes each.
+"""The built-in tools, in their order, and the module of `aeon/tools/builtin` whose `from_settings`
+makes each.
 
 A module is imported when one of its tools is wanted.
 """
@@ -41,8 +43,9 @@ _NEEDED = {
 def build(
     settings: ToolSettings, environ: Mapping[str, str], *, report: Report = _log.warning
 ) -> ToolRegistry:
-    """The tools of a process, which `close()` of the registry gives back; MCP servers are started for it. `report` is
-    told of servers that did not start and of tools left out. Raises ConfigError for a tool that cannot be made."""
+    """The tools of a process, which `close()` of the registry gives back; MCP servers are started
+    for it. `report` is told of servers that did not start and of tools left out. Raises ConfigError
+    for a tool that cannot be made."""
     registry = ToolRegistry()
     try:
         for made in _make_builtin(settings.builtin) if settings.builtin else ():
@@ -91,7 +94,8 @@ def _describe_taken(name: str) -> str:
 def build_run_registry(
     registry: ToolRegistry, memory: Memory, *, settings: ToolSettings | None = None
 ) -> ToolRegistry:
-    """A run's tools: those of the process, and those of `memory` that the settings do not leave out."""
+    """A run's tools: those of the process, and those of `memory` that the settings do not leave
+    out."""
     offered = BuiltinSettings() if settings is None else settings.builtin
     if not offered:
         return ToolRegistry(parent=registry)
@@ -112,7 +116,8 @@ def require_servers(registry: ToolRegistry) -> None:
 def require_tools(
     steps: Iterable[WorkflowStep], settings: ToolSettings, registry: ToolRegistry
 ) -> None:
-    """Raise ConfigError for a step of a person's plan whose tool is not in `registry`, the tools of a run."""
+    """Raise ConfigError for a step of a person's plan whose tool is not in `registry`, the tools of
+    a run."""
     for step in steps:
         if step.tool is not None and registry.get(step.tool) is None:
             overrides = how_to_register(step.tool, settings, registry)

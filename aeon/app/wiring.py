@@ -94,7 +94,8 @@ def _make_gate(packaged: Packaged, work: Work, llm: LLMAdapter) -> AnswerGate | 
 
 
 def _takes_best(settings: Settings) -> bool:
-    """Whether the answer is that of the best pass: asked for, or where more than scores judges it."""
+    """Whether the answer is that of the best pass: asked for, or where more than scores judges
+    it."""
     source = settings.answer.source
     is_judged = settings.refinement.accept == "not_worse" or bool(settings.convergence.checks)
     return source == "best" or (source is None and is_judged)

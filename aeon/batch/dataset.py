@@ -39,8 +39,8 @@ class Arm:
 class Row:
     """A row of a dataset. `number` counts the rows from 1, `line` the lines of the file. `problem`
     says why it cannot be run; then the rest may be missing. `target` is the answer that is
-    expected, empty where none is. `checks` are its own, `values` the whole row as it stands there. In
-    a measurement a row is run once for each `arm`."""
+    expected, empty where none is. `checks` are its own, `values` the whole row as it stands there.
+    In a measurement a row is run once for each `arm`."""
 
     number: int
     line: int

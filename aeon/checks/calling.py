@@ -25,8 +25,8 @@ _POLL_SECONDS = 0.1
 
 
 def load_function(key: str, settings: PythonCheck) -> Callable[..., Any]:
-    """The function of a check. Raises ConfigError for one that cannot be called with an answer and a
-    context."""
+    """The function of a check. Raises ConfigError for one that cannot be called with an answer and
+    a context."""
     function: Callable[..., Any] = load_object(key, settings.value, "function")
     named = f"{key}={settings.value}"
     if not callable(function):
@@ -103,8 +103,8 @@ def call_tool(invoker: ToolInvoker, settings: ToolCheck, answer: str) -> CheckRe
 
 
 def read_result(returned: object, threshold: float | None = None) -> CheckResult:
-    """What a check returned as a result: a truth, a text (empty: passed), a number, or the fields of
-    a CheckResult. Raises CheckBroken for anything else."""
+    """What a check returned as a result: a truth, a text (empty: passed), a number, or the fields
+    of a CheckResult. Raises CheckBroken for anything else."""
     if isinstance(returned, CheckResult):
         return returned
     if isinstance(returned, bool):

@@ -167,8 +167,8 @@ class CheckMaker:
 
 
 def digest_code(settings: CheckSettings) -> str:
-    """A digest of what a check calls: of its name, and of the files that say what it does; empty for
-    one that calls nothing."""
+    """A digest of what a check calls: of its name, and of the files that say what it does; empty
+    for one that calls nothing."""
     if isinstance(settings, ComparingCheck | RubricCheck):
         return ""
     parts = [repr(settings.value).encode()]

@@ -52,8 +52,9 @@ def compose_settings(of: Composition) -> Settings:
 
 
 def settings_from(composed: Composed, groups: Sequence[str] = ()) -> Settings:
-    """Validate a composed configuration whole, or these groups of it; files of criteria, of memory and of the answer's
-    schema are read. Raises ConfigError with every problem found, or SchemaFileError."""
+    """Validate a composed configuration whole, or these groups of it; files of criteria, of memory
+    and of the answer's schema are read. Raises ConfigError with every problem found, or
+    SchemaFileError."""
     try:
         # Each by itself: Hydra's own part refers to a job that may not run.
         cfg = composed.values

@@ -81,9 +81,9 @@ def _list_types(model: type[BaseModel]) -> tuple[Any, ...]:
 def take_from_others(
     recorded: Mapping[str, Any], usual: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Of recorded settings those that decide what is asked, and the keys of those that are held back, as each key is
-    marked: whoever made the recording, nothing is started, read or written because it says so. What is as in the
-    `usual` settings is not missed."""
+    """Of recorded settings those that decide what is asked, and the keys of those that are held
+    back, as each key is marked: whoever made the recording, nothing is started, read or written
+    because it says so. What is as in the `usual` settings is not missed."""
     nothing: tuple[Any, ...] = (None, False, "", [], {})
     defaults = dict(leaves(usual))
     taken: dict[str, Any] = {}

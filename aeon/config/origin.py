@@ -1,4 +1,5 @@
-"""`run.json`: where a run comes from, written before its first call, so that it can be gone on with.
+"""`run.json`: where a run comes from, written before its first call, so that it can be gone on
+with.
 
 A leaf of values: reading it needs neither Hydra nor the settings.
 """
@@ -28,7 +29,8 @@ _MOST_BYTES = 256 * 2**20
 
 
 class ProviderOrigin(Value):
-    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that held its key."""
+    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that
+    held its key."""
 
     kind: str
     model: str = ""
@@ -45,7 +47,8 @@ class ParentOrigin(Value):
 
 
 class FileOrigin(Value):
-    """A file that the configuration named: where it was, absolute, and the SHA-256, hex, of what was in it."""
+    """A file that the configuration named: where it was, absolute, and the SHA-256, hex, of what
+    was in it."""
 
     path: str
     sha256: str
@@ -54,10 +57,10 @@ class FileOrigin(Value):
 class Origin(Value):
     """Where a run comes from; docs/resume.md says what each key of `run.json` is.
 
-    `settings` are those that it was composed with, before its provider was settled, and `missing` names those that
-    were set and are not among them, since they held a secret or, in a cassette, are not taken from others. `overrides`
-    is how they were typed, None when they were made in a program: it is shown, and only what read a secret from the
-    environment is composed again."""
+    `settings` are those that it was composed with, before its provider was settled, and `missing`
+    names those that were set and are not among them, since they held a secret or, in a cassette,
+    are not taken from others. `overrides` is how they were typed, None when they were made in a
+    program: it is shown, and only what read a secret from the environment is composed again."""
 
     format: Literal["aeon.run/2"] = FORMAT
     run_id: str
@@ -100,8 +103,8 @@ def digest_of(path: Path) -> str | None:
 
 
 def read(directory: Path, key: str = "resume") -> Origin:
-    """The origin of the run in a directory that `key` names, whoever made it: nothing of it may be used but as data.
-    Raises ConfigError."""
+    """The origin of the run in a directory that `key` names, whoever made it: nothing of it may be
+    used but as data. Raises ConfigError."""
     return parse(read_bytes(directory, key), f"{key}={directory}: {FILE}")
 
 
@@ -115,8 +118,8 @@ def is_own_run(directory: Path) -> bool:
 
 
 def write_sealed(path: Path, recorded: Value) -> None:
-    """Write where a run or a multirun comes from, sealed as the person's own if they have a folder of state. Raises
-    OSError."""
+    """Write where a run or a multirun comes from, sealed as the person's own if they have a folder
+    of state. Raises OSError."""
     content = seal_again(encode_json(recorded.model_dump(mode="json")))
     with open(path, "wb", opener=create_like_folder) as file:
         # Going on needs it as it is, with what other files mask.
@@ -126,13 +129,15 @@ def write_sealed(path: Path, recorded: Value) -> None:
 
 
 def seal_again(content: bytes) -> bytes:
-    """The content of a `run.json` that the person vouches for, sealed as their own on this machine."""
+    """The content of a `run.json` that the person vouches for, sealed as their own on this
+    machine."""
     document = json.loads(content)
     return encode_json({**document, SEAL: make_seal(document)}, indent=2) + b"\n"
 
 
 def read_bytes(directory: Path, key: str) -> bytes:
-    """The content of the `run.json` of a directory that `key` names, not yet looked at. Raises ConfigError."""
+    """The content of the `run.json` of a directory that `key` names, not yet looked at. Raises
+    ConfigError."""
     try:
         data = read_regular_file((directory / FILE).resolve(), _MOST_BYTES)
         if len(data) > _MOST_BYTES:
@@ -155,7 +160,8 @@ def read_bytes(directory: Path, key: str) -> bytes:
 
 
 def parse(values: Any, where: str) -> Origin:
-    """The origin in JSON text or values; `where` they stand, for the message. Raises ConfigError."""
+    """The origin in JSON text or values; `where` they stand, for the message. Raises
+    ConfigError."""
     validate = Origin.model_validate_json if isinstance(values, bytes) else Origin.model_validate
     try:
         return validate(values)

@@ -1,6 +1,8 @@
-"""Which recorded runs are the person's own: each carries a seal that only their key in the folder of state can make.
+"""Which recorded runs are the person's own: each carries a seal that only their key in the folder
+of state can make.
 
-A seal holds for what is in a recording, wherever its folder is moved, and not for the same with another content.
+A seal holds for what is in a recording, wherever its folder is moved, and not for the same with
+another content.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ UNATTENDED = ("ci", "prod")
 
 
 class UntrustedRun(ConfigError):
-    """A recorded run, or a multirun, that this person has not made; `digest` is the hash of what it would set."""
+    """A recorded run, or a multirun, that this person has not made; `digest` is the hash of what it
+    would set."""
 
     digest = ""
 
@@ -38,7 +41,8 @@ def make_seal(document: Mapping[str, Any]) -> str | None:
 
 
 def warn_of_unsealed_runs(store_mode: str) -> Iterator[str]:
-    """What a person should know whose runs will not be known as their own: resuming them will ask."""
+    """What a person should know whose runs will not be known as their own: resuming them will
+    ask."""
     if store_mode in ("record", "cache") and _key(create=True) is None:
         yield (
             f"{state_folder() or 'the folder of your state'} cannot be used: resume will ask whether this run is yours "
@@ -57,8 +61,9 @@ def is_own(document: Mapping[str, Any], seal: object) -> bool:
 def require_own(
     named: str, digest: str, *, own: bool, trust: bool | str, env: str, shown: str
 ) -> None:
-    """Raise UntrustedRun unless what `named` names is the person's `own`, or they trust it: by its hash in `AEON_TRUST`
-    or as `trust`, or, but for where nobody is asked, by `trust=true`. `shown` is what it would set."""
+    """Raise UntrustedRun unless what `named` names is the person's `own`, or they trust it: by its
+    hash in `AEON_TRUST` or as `trust`, or, but for where nobody is asked, by `trust=true`. `shown`
+    is what it would set."""
     is_unattended = env in UNATTENDED
     if own or digest in read_given_hashes() or trust == digest:
         return
@@ -77,7 +82,8 @@ def require_own(
 
 
 def read_trust(overrides: Iterable[str]) -> tuple[bool | str, str]:
-    """What the last of overrides say of `trust` (false unless given) and of `env` (empty unless given)."""
+    """What the last of overrides say of `trust` (false unless given) and of `env` (empty unless
+    given)."""
     given = {key_of(text): text.partition("=")[2].strip("'\"") for text in overrides}
     trust = given.get("trust", "")
     return (True if trust.lower() == "true" else trust), given.get("env", "")

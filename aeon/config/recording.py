@@ -1,7 +1,8 @@
-"""The run that overrides resume or replay: where it comes from, and which of its settings are taken over.
+"""The run that overrides resume or replay: where it comes from, and which of its settings are taken
+over.
 
-A cassette may be anybody's, and replaying it must only replay it: each field of the settings says itself whether it may
-come from a recording (`aeon.domain.values.FromOthers`).
+A cassette may be anybody's, and replaying it must only replay it: each field of the settings says
+itself whether it may come from a recording (`aeon.domain.values.FromOthers`).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _FOLDERS = ("prompts", "schemas")
 
 
 def composition(today: Composition) -> Composition:
-    """Today's composition with the settings of the run that it resumes or replays, if it does: by `resume=DIR` or
-    `store.mode=replay store.path=PATH` among its overrides. Raises ConfigError."""
+    """Today's composition with the settings of the run that it resumes or replays, if it does: by
+    `resume=DIR` or `store.mode=replay store.path=PATH` among its overrides. Raises ConfigError."""
     named = [text for text in today.overrides if key_of(text) == "resume"]
     rest = [text for text in today.overrides if key_of(text) != "resume"]
     if named and (directory := directory_of(named[-1])):
@@ -81,7 +82,8 @@ def _list_composed_again(origin: Origin) -> tuple[str, ...]:
 
 
 def _require_trusted_folders(origin: Origin, today: Composition) -> None:
-    """Raise ConfigError when a folder that the run was given by a project is not trusted as it is today."""
+    """Raise ConfigError when a folder that the run was given by a project is not trusted as it is
+    today."""
     given = set(map(key_of, today.overrides))
     folders = [
         (origin.settings.get(group) or {}).get("dir")
@@ -95,7 +97,8 @@ def _require_trusted_folders(origin: Origin, today: Composition) -> None:
 
 
 def _find_recording(overrides: Sequence[str]) -> Path | None:
-    """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for several values."""
+    """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for
+    several values."""
     given = {key_of(text): text for text in overrides}
     mode = given.get("store.mode", given.get("store", ""))
     path = given.get("store.path")
@@ -107,8 +110,8 @@ def _find_recording(overrides: Sequence[str]) -> Path | None:
 
 
 def directory_of(override: str) -> Path | None:
-    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else. Raises
-    ConfigError for none and for several."""
+    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as
+    something else. Raises ConfigError for none and for several."""
     text = override.partition("=")[2]
     if not text.strip():
         raise ConfigError(
@@ -132,9 +135,10 @@ def _one_value(override: str, problem: str) -> str:
 
 
 def read_recorded_origin(path: Path, trust: bool | str = False, env: str = "") -> Origin | None:
-    """The origin of the run that was recorded in a cassette, a run's directory, or the store in one, if it has one; of
-    a cassette, `settings` are those that are taken, and `missing` names the others. Raises ConfigError when it cannot
-    be read, and for a directory of somebody else's unless `trust` says so."""
+    """The origin of the run that was recorded in a cassette, a run's directory, or the store in
+    one, if it has one; of a cassette, `settings` are those that are taken, and `missing` names the
+    others. Raises ConfigError when it cannot be read, and for a directory of somebody else's unless
+    `trust` says so."""
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
         return _origin_of_cassette(path, path.stat().st_mtime_ns)
@@ -145,8 +149,9 @@ def read_recorded_origin(path: Path, trust: bool | str = False, env: str = "") -
 
 
 def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Origin:
-    """The origin of the run in a directory that `key` names, once it is sure that the person made it or trusts it, as
-    `trust` and the environment `env` say. Raises ConfigError, UntrustedRun among them."""
+    """The origin of the run in a directory that `key` names, once it is sure that the person made
+    it or trusts it, as `trust` and the environment `env` say. Raises ConfigError, UntrustedRun
+    among them."""
     data = origins.read_bytes(directory, key)
     named = f"{key}={directory}"
     origin = origins.parse(data, f"{named}: {origins.FILE}")
@@ -218,8 +223,8 @@ def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
 
 
 def parse_of_cassette(values: Mapping[str, Any], where: str) -> Origin:
-    """The origin in a cassette; one of the format before has no settings, and `missing` names what was overridden.
-    Raises ConfigError; `where` it stands."""
+    """The origin in a cassette; one of the format before has no settings, and `missing` names what
+    was overridden. Raises ConfigError; `where` it stands."""
     if values.get("format") != origins.EARLIER:
         return origins.parse(values, where)
     keys = dict.fromkeys(key_of(str(text)) for text in values.get("overrides") or ())
@@ -234,14 +239,15 @@ def parse_of_cassette(values: Mapping[str, Any], where: str) -> Origin:
 
 
 def find_held_back(origin: Origin, today: Composition) -> tuple[str, ...]:
-    """The keys of settings that a cassette of this origin was recorded with, that are not taken from it and that
-    whoever replays it has not given."""
+    """The keys of settings that a cassette of this origin was recorded with, that are not taken
+    from it and that whoever replays it has not given."""
     given = tuple(f"{key_of(text)}." for text in today.overrides)
     return tuple(key for key in origin.missing if not f"{key}.".startswith(given))
 
 
 def find_left_out(origin: Origin, overrides: Iterable[str]) -> tuple[str, ...]:
-    """The keys of the provider that the run was given, and that were not taken over, since another was chosen."""
+    """The keys of the provider that the run was given, and that were not taken over, since another
+    was chosen."""
     given = set(map(key_of, overrides))
     words = dict.fromkeys(map(key_of, origin.overrides or ()))
     return tuple(key for key in words if key.startswith("provider.") and key not in given)

@@ -1,4 +1,5 @@
-"""Which of two answers is better: asked of the grader, who learns nothing of how either was made."""
+"""Which of two answers is better: asked of the grader, who learns nothing of how either was
+made."""
 
 from __future__ import annotations
 

@@ -118,9 +118,9 @@ class ConvergenceSettings(ConvergenceThresholds):
     `criteria`. A run whose `max_unavailable` latest evaluations could not be had fails, with the
     error of the last. `when`: `plan_done` lets no run converge while steps that the answer depends
     on are pending. `open_severity`: issues of it or more are refined once before the first
-    convergence is accepted. After `patience` assessed passes running without a gain, of more than `min_gain`
-    where scores decide, a run ends. A judgement of which a score is at most `margin` from its
-    threshold is made again, twice at most, and the median counts."""
+    convergence is accepted. After `patience` assessed passes running without a gain, of more than
+    `min_gain` where scores decide, a run ends. A judgement of which a score is at most `margin`
+    from its threshold is made again, twice at most, and the median counts."""
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None

@@ -1,4 +1,5 @@
-"""What is found outside the model, by tools and by checks on an answer; and what configures a check."""
+"""What is found outside the model, by tools and by checks on an answer; and what configures a
+check."""
 
 from __future__ import annotations
 
@@ -98,8 +99,8 @@ class PythonCheck(CheckBase):
 
 class CommandCheck(CheckBase):
     """Runs the program `value` in a scratch folder with copies of `files` and the answer as `file`;
-    exit status 0 passes. With `extract` the file holds the answer's first code block alone. Without a
-    value, as a cassette has it, it can be replayed alone."""
+    exit status 0 passes. With `extract` the file holds the answer's first code block alone. Without
+    a value, as a cassette has it, it can be replayed alone."""
 
     type: Literal["command", "not-command"]
     value: Unneeded[StartsCode[tuple[str, ...]]] = ()
@@ -116,8 +117,9 @@ class CommandCheck(CheckBase):
 
 
 class ToolCheck(CheckBase):
-    """Calls the registered tool `value` with the answer as its argument `argument`, and reads what it
-    returns as that of a function. Without a value, as a cassette has it, it can be replayed alone."""
+    """Calls the registered tool `value` with the answer as its argument `argument`, and reads what
+    it returns as that of a function. Without a value, as a cassette has it, it can be replayed
+    alone."""
 
     type: Literal["tool", "not-tool"]
     value: Unneeded[StartsCode[str]] = ""
@@ -184,8 +186,8 @@ OuterCheck = Annotated[
     Annotated[ComparingCheck | RubricCheck, Field(discriminator="type")] | NamedCheck,
     BeforeValidator(_require_outer_type),
 ]
-"""A check of a plan file or a row of a dataset: one that starts nothing, or the name of a configured
-one."""
+"""A check of a plan file or a row of a dataset: one that starts nothing, or the name of a
+configured one."""
 
 
 class CheckOutcome(Value):

@@ -201,8 +201,8 @@ class ComponentFailed(Unexpected):
 
 
 def list_causes(error: BaseException | None) -> list[BaseException]:
-    """An error and all that led to it, nearest first. An error that is raised again may lead back to
-    itself."""
+    """An error and all that led to it, nearest first. An error that is raised again may lead back
+    to itself."""
     found: list[BaseException] = []
     open_errors = [error]
     while open_errors:

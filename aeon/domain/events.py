@@ -45,7 +45,8 @@ def ignore(event: Event, site: CallSite | None = None) -> None:
 
 
 class RunStarted(Event):
-    """A run began. `provider` is what its endpoint goes by. `synthetic`: no model will be called."""
+    """A run began. `provider` is what its endpoint goes by. `synthetic`: no model will be
+    called."""
 
     run_id: str
     task: str
@@ -197,7 +198,8 @@ class ToolStarted(Event):
 
 
 class ToolCalled(Event):
-    """A tool was called for a step; `result` says with what, what came of it, and what went wrong."""
+    """A tool was called for a step; `result` says with what, what came of it, and what went
+    wrong."""
 
     site: CallSite
     step_id: str

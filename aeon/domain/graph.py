@@ -41,7 +41,8 @@ def _is_in_order(dependencies: Mapping[str, Iterable[str]]) -> bool:
 
 
 def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
-    """The ids along one cycle of dependencies, as `cycle_in` gives them; empty when there is none."""
+    """The ids along one cycle of dependencies, as `cycle_in` gives them; empty when there is
+    none."""
     return cycle_in({step.step_id: step.dependencies for step in steps})
 
 

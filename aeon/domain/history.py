@@ -111,8 +111,8 @@ class ProfileTransition(Value):
 
 
 class EvaluationResults(Value):
-    """What evaluating a pass gave; None where it was not reached or not available. `checks` are those
-    of the pass's answer, in the order of their names in the configuration."""
+    """What evaluating a pass gave; None where it was not reached or not available. `checks` are
+    those of the pass's answer, in the order of their names in the configuration."""
 
     validation_report: SemanticValidationReport | None = None
     convergence: ConvergenceAssessment | None = None
@@ -121,7 +121,8 @@ class EvaluationResults(Value):
 
 
 class Timing(Value):
-    """Start and end in ISO 8601, UTC, the end after the start; the duration by a monotonic clock."""
+    """Start and end in ISO 8601, UTC, the end after the start; the duration by a monotonic
+    clock."""
 
     start_time: str
     end_time: str
@@ -188,8 +189,8 @@ class ExecutionPass(Value):
 
 
 class BestPass(Value):
-    """The best pass: required checks passed, weight of checks, comparisons won, fewest failed codes,
-    scores, latest. None for a score that was not given."""
+    """The best pass: required checks passed, weight of checks, comparisons won, fewest failed
+    codes, scores, latest. None for a score that was not given."""
 
     pass_number: int
     completeness_score: float | None = None
@@ -222,7 +223,8 @@ class FinalResult(Value):
 
 
 class ExecutionHistory(Value):
-    """Everything a run did, pass by pass, numbered from 0 without gaps (FR-071 to FR-076, FR-095)."""
+    """Everything a run did, pass by pass, numbered from 0 without gaps (FR-071 to FR-076,
+    FR-095)."""
 
     execution_id: str
     task_input: str

@@ -189,10 +189,10 @@ class AnswerPoint(Value):
 
 
 class PassesBought(Value):
-    """What came of a run's passes: its `first` whole answer and the `last`, which it gives; how many
-    passes came after the first, and their share of all tokens, in [0, 1]; the share of words that
-    `changed`; how often a later answer was compared with one before it, by outcome; and the judged
-    pass after which nothing was gained."""
+    """What came of a run's passes: its `first` whole answer and the `last`, which it gives; how
+    many passes came after the first, and their share of all tokens, in [0, 1]; the share of words
+    that `changed`; how often a later answer was compared with one before it, by outcome; and the
+    judged pass after which nothing was gained."""
 
     first: AnswerPoint
     last: AnswerPoint
@@ -206,8 +206,8 @@ class PassesBought(Value):
 class BaselineReport(Value):
     """One direct call to the task by the worker of a run. `outcome` says how the run's answer
     compares with its `answer`, `times` how many times its tokens the run took (None where one of
-    them is not known). Tokens and cost, which are no part of the run's, are those of the direct call
-    alone; `folder` is its own in the run's directory."""
+    them is not known). Tokens and cost, which are no part of the run's, are those of the direct
+    call alone; `folder` is its own in the run's directory."""
 
     outcome: ComparedWithEarlier
     explanations: tuple[str, ...] = ()

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 def flatten(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The values within mappings, each with its dotted key below `key`; an empty mapping is a value."""
+    """The values within mappings, each with its dotted key below `key`; an empty mapping is a
+    value."""
     if not isinstance(value, dict) or not value:
         yield key, value
         return

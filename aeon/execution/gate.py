@@ -1,4 +1,5 @@
-"""Whether a changed answer is accepted: compared with the one before it, by the grader and blind."""
+"""Whether a changed answer is accepted: compared with the one before it, by the grader and
+blind."""
 
 from __future__ import annotations
 
@@ -121,8 +122,8 @@ class AnswerGate:
     def compare(
         self, task: str, earlier: Candidate, later: Candidate, run: GatedRun
     ) -> AnswerComparison:
-        """Two answers, in both orders. What cannot be had, or not be paid, is `unknown`. Raises what
-        ends the run."""
+        """Two answers, in both orders. What cannot be had, or not be paid, is `unknown`. Raises
+        what ends the run."""
         if not run.affordable(_CYCLES):
             return AnswerComparison(outcome="unknown", later=later.text)
         questions = self._comparer.questions(task, earlier, later)

@@ -71,7 +71,8 @@ def _limit(tool: ToolResult) -> str:
 
 
 def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
-    """The worker's answer to a step, or to the whole task; with `as_json` its output is JSON text."""
+    """The worker's answer to a step, or to the whole task; with `as_json` its output is JSON
+    text."""
     is_direct = "answer" in answer
     output = answer["answer"] if is_direct else answer["step_output"]
     return StepResult(

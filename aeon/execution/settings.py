@@ -1,4 +1,5 @@
-"""What configures how a run goes: its mode, the carrying out of steps, and the form of the answer."""
+"""What configures how a run goes: its mode, the carrying out of steps, and the form of the
+answer."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from aeon.domain.history import Timing
 
 
 class Stopwatch:
-    """Times something from its making on: the start by the clock, the length by the monotonic one."""
+    """Times something from its making on: the start by the clock, the length by the monotonic
+    one."""
 
     def __init__(self) -> None:
         self._start = datetime.now(UTC)

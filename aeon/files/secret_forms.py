@@ -63,7 +63,8 @@ def mask_value(name: str, value: str) -> None:
 
 
 def find_masked_names(directory: Path) -> frozenset[str]:
-    """The variables whose values the files of a run in a directory have masked, as far as they are there."""
+    """The variables whose values the files of a run in a directory have masked, as far as they are
+    there."""
     names = set[str]()
     for file in _NAMING:
         with suppress(OSError):

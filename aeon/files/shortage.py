@@ -36,7 +36,8 @@ class Shortage(AeonError):
 
 
 def explain_defect(failure: BaseException) -> AeonError:
-    """An exception that nobody expected as one of Aeon's: a shortage of the machine, or a defect."""
+    """An exception that nobody expected as one of Aeon's: a shortage of the machine, or a
+    defect."""
     _logger.debug("unexpected", exc_info=failure)
     message = f"{type(failure).__name__}: {failure}"
     return find_shortage(failure) or Unexpected(message, hint=_DEFECT)

@@ -17,7 +17,8 @@ Place = tuple[str | int, ...]
 """Where a value stands in a document: keys, and places in lists from 0."""
 
 MAX_DEPTH = 200
-"""The most levels of objects and arrays in a value from outside; what writes results stops at 255."""
+"""The most levels of objects and arrays in a value from outside; what writes results stops at
+255."""
 MAX_VALUES = 100_000
 """How many values a YAML file may hold once its aliases and merge keys are followed."""
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"

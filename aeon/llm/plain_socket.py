@@ -1,5 +1,6 @@
-"""Sending and receiving on a socket without TLS in as few calls into the system as it takes: at each of them another
-thread of the process may go first. Where a socket has a timeout, Python makes three for each of the two."""
+"""Sending and receiving on a socket without TLS in as few calls into the system as it takes: at
+each of them another thread of the process may go first. Where a socket has a timeout, Python makes
+three for each of the two."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _GONE = (OSError, ValueError)  # of a socket that was closed, `poll` raises Valu
 
 
 def find_plain_socket(stream: Any) -> socket.socket | None:
-    """The socket of a stream of httpcore2, which never blocks from now on; None where there is TLS, or no `poll`."""
+    """The socket of a stream of httpcore2, which never blocks from now on; None where there is TLS,
+    or no `poll`."""
     found = stream.get_extra_info("socket")
     if isinstance(found, ssl.SSLSocket) or not hasattr(select, "poll"):
         return None
@@ -25,7 +27,8 @@ def find_plain_socket(stream: Any) -> socket.socket | None:
 
 
 def receive(plain: socket.socket, most: int, seconds: float | None) -> bytes:
-    """What has come, once there is something; empty at the end. Raises httpcore2's ReadTimeout and ReadError."""
+    """What has come, once there is something; empty at the end. Raises httpcore2's ReadTimeout and
+    ReadError."""
     try:
         if not _wait(plain, select.POLLIN, seconds):
             raise httpcore2.ReadTimeout("timed out")
@@ -35,7 +38,8 @@ def receive(plain: socket.socket, most: int, seconds: float | None) -> bytes:
 
 
 def send(plain: socket.socket, data: bytes, seconds: float | None) -> None:
-    """Send all of it; each wait for room takes at most so long. Raises httpcore2's WriteTimeout and WriteError."""
+    """Send all of it; each wait for room takes at most so long. Raises httpcore2's WriteTimeout and
+    WriteError."""
     rest = memoryview(data)
     try:
         while rest:

@@ -107,8 +107,8 @@ def _list_shown(value: Any) -> Collection[Any]:
 
 
 def check_filled(text: str, values: Iterable[Any]) -> None:
-    """Raise TooMuchWork for a format that would make too long a text of values: each of its places may take the
-    longest."""
+    """Raise TooMuchWork for a format that would make too long a text of values: each of its places
+    may take the longest."""
     places = text.count("%") + text.count("{")
     add_characters(len(text) + places * max(map(_measure, values), default=0))
 

@@ -119,8 +119,8 @@ class Ledger:
         )
 
     def usage_up_to(self, pass_number: int) -> TokenUsage:
-        """Tokens, requests and cost up to the end of a pass's evaluation: what came after it in that
-        pass is for the next one."""
+        """Tokens, requests and cost up to the end of a pass's evaluation: what came after it in
+        that pass is for the next one."""
         return _total(
             [
                 booked

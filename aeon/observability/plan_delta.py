@@ -48,7 +48,8 @@ class StepsDifference(Value):
 
 
 class PlanChange(StepsDifference):
-    """A plan as its difference from an earlier one; what is null or not named is as it was there."""
+    """A plan as its difference from an earlier one; what is null or not named is as it was
+    there."""
 
     goal: str | None = None
     task: str | None = None

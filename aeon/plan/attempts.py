@@ -51,7 +51,8 @@ def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
 def admit(
     actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings
 ) -> Admission:
-    """Refuse actions beyond the limits (FR-065, FR-066); several on one fragment are one attempt."""
+    """Refuse actions beyond the limits (FR-065, FR-066); several on one fragment are one
+    attempt."""
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):

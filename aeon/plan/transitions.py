@@ -85,7 +85,8 @@ class ContextPart:
 def everything_before(
     plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
 ) -> tuple[ContextPart, ...]:
-    """Results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002, FR-055)."""
+    """Results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002,
+    FR-055)."""
     parts = []
     for earlier in (
         other.step_id for other in plan.steps if other.step_id in results.keys() - {step.step_id}

@@ -80,8 +80,8 @@ def find_unanswered(
 def issue_triggers(
     issues: Sequence[ValidationIssue], closed: Collection[str] = ()
 ) -> tuple[Trigger, ...]:
-    """A trigger for each validation issue and failed check, except those at steps that are closed to
-    refinement."""
+    """A trigger for each validation issue and failed check, except those at steps that are closed
+    to refinement."""
     return tuple(
         Trigger(
             kind=FAILED_CHECK if issue.type == FAILED_CHECK else "validation_issue",

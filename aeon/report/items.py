@@ -1,4 +1,5 @@
-"""The requests, tool calls and waits of a run in order of time, and those that the run waited for."""
+"""The requests, tool calls and waits of a run in order of time, and those that the run waited
+for."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ _ASCII = str.maketrans(f"✓●■✗·↷━─┃→←…│├┤╰╯┼�
 _MOST_NAMES = 8
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 MOST_LEVELS = 18
-"""Levels of an answer in Markdown, two for a list in a list; what is deeper the parser leaves out."""
+"""Levels of an answer in Markdown, two for a list in a list; what is deeper the parser leaves
+out."""
 MOST_RENDERED = 200_000
 """Characters of an answer that is rendered as Markdown; a longer one is shown as it is written."""
 

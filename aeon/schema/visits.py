@@ -117,7 +117,8 @@ class VisitBudget:
         self._left = min(MOST_VISITS + VISITS_A_VALUE * values, MOST_IN_ALL)
 
     def spend(self, characters: int = 0) -> None:
-        """Count a visit, and what it says of that length. Raises TooManyVisits when none is left."""
+        """Count a visit, and what it says of that length. Raises TooManyVisits when none is
+        left."""
         self._left -= 1 + characters // _CHARACTERS_A_VISIT
         if self._left < 0:
             raise TooManyVisits

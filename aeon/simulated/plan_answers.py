@@ -54,7 +54,8 @@ def subplan(situation: SimulatedCall) -> dict[str, Any]:
 
 
 def refinement(situation: SimulatedCall) -> dict[str, Any]:
-    """Changes to the steps of the plan, and a reason for each grave issue that no change answers."""
+    """Changes to the steps of the plan, and a reason for each grave issue that no change
+    answers."""
     closed = situation.variables.get("closed_steps", ())
     changes = [change for change in _propose(situation) if change["target_step_id"] not in closed]
     answered = {issue_id for change in changes for issue_id in change["addresses_issues"]}

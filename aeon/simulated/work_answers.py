@@ -44,7 +44,8 @@ def task_profile(situation: SimulatedCall) -> dict[str, Any]:
 
 
 def step(situation: SimulatedCall) -> dict[str, Any]:
-    """An output that names its step and what came in; BLOCKED where the seed's behaviour says so."""
+    """An output that names its step and what came in; BLOCKED where the seed's behaviour says
+    so."""
     shown = situation.step
     index = shown.get("step_index", 0)
     total = shown.get("total_steps", 0)
@@ -108,7 +109,8 @@ def _without_tags(context: str) -> str:
 
 
 def semantic_validation(situation: SimulatedCall) -> dict[str, Any]:
-    """The issues of a review: of changed steps, of a plan that has not run, or of the work so far."""
+    """The issues of a review: of changed steps, of a plan that has not run, or of the work so
+    far."""
     if situation.variables.get("artifact_type") == "step":
         changed = [change["step_id"] for change in situation.variables.get("changed", ())]
         refused = situation.behaviour.refuses_addition and ADDED in changed

@@ -163,7 +163,8 @@ def _name_nobody(failures: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _is_answer(answer: Mapping[str, Any]) -> bool:
-    """Whether a model gave it; a failure of the provider is stored for a replay, and is no answer."""
+    """Whether a model gave it; a failure of the provider is stored for a replay, and is no
+    answer."""
     return "text" in answer or bool(answer.get("model"))
 
 

@@ -58,7 +58,8 @@ def describe_place(place: Place) -> str:
 
 
 def store_in(directory: Path, backend: OwnObject = SQLITE) -> Path:
-    """The path of the store in a run's directory, or of the one that the jobs of a multirun share."""
+    """The path of the store in a run's directory, or of the one that the jobs of a multirun
+    share."""
     return directory / ("store.sqlite" if is_packaged(backend) else "store")
 
 

@@ -66,7 +66,8 @@ class StoreSettings(Value):
 
 
 def read_store_settings(configuration: Mapping[str, Any]) -> StoreSettings:
-    """The store's settings in the recorded configuration of a run; the defaults for what is none."""
+    """The store's settings in the recorded configuration of a run; the defaults for what is
+    none."""
     try:
         return StoreSettings.model_validate(configuration.get("store") or {})
     except ValidationError:

@@ -74,7 +74,8 @@ def _count_escapes(text: str, place: int) -> int:
 
 
 def _yaml_fields(text: str) -> Iterator[tuple[str, str]]:
-    """Fields at the beginning of a line, unless the line goes on with the value of one before it."""
+    """Fields at the beginning of a line, unless the line goes on with the value of one before
+    it."""
     inside: int | None = None
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip(" "))

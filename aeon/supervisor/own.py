@@ -21,7 +21,8 @@ _SHOWN = 3
 
 
 class Repairs(Protocol):
-    """Repairs JSON. It is also given `errors`, `call`, `tools` and `context` where it names them."""
+    """Repairs JSON. It is also given `errors`, `call`, `tools` and `context` where it names
+    them."""
 
     def repair_json(self, malformed: str, schema: Mapping[str, Any]) -> Any:
         """The value that `malformed` was meant to be, or its JSON text. Raises ValidationError

@@ -1,4 +1,5 @@
-"""The tools a plan may name, and what is put to a person before one is called that needs approval."""
+"""The tools a plan may name, and what is put to a person before one is called that needs
+approval."""
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ class ToolRegistry:
         return [tool.describe() for tool in self.list()]
 
     def on_close(self, close: Callable[[], None]) -> None:
-        """Add a function to be called by `close`, such as one that ends a session that tools use."""
+        """Add a function to be called by `close`, such as one that ends a session that tools
+        use."""
         self._closers.append(close)
 
     def close(self) -> None:

@@ -28,8 +28,8 @@ def inspect_solver(
 ) -> Solver:
     """A solver for `inspect_ai.Task(solver=...)`: each sample is a run with these overrides, whose
     answer becomes the sample's output; the run's figures are in its metadata, under `aeon`. Every
-    call goes through Inspect's `get_model()`, so that its limits, its cache and its log hold for it.
-    Raises ConfigError without the extra `inspect`."""
+    call goes through Inspect's `get_model()`, so that its limits, its cache and its log hold for
+    it. Raises ConfigError without the extra `inspect`."""
     try:
         from inspect_ai.model import get_model
         from inspect_ai.solver import solver

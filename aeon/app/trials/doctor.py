@@ -1,6 +1,8 @@
-"""Whether the configured provider works: one tiny structured call for each role, as the role's calls are made.
+"""Whether the configured provider works: one tiny structured call for each role, as the role's
+calls are made.
 
-Fallbacks are each tried with one call of the worker: whatever role a call has, there it gets the fallback's own model.
+Fallbacks are each tried with one call of the worker: whatever role a call has, there it gets the
+fallback's own model.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ ROLE_CALLS: Mapping[Role, tuple[CallName, CallName]] = {
 
 @dataclass
 class RoleCheck:
-    """What came of one role's call: the models that were asked and that answered, the fallback if it was one, seconds
-    of wall time, and what is wrong. `usage` is None when the server did not tell it."""
+    """What came of one role's call: the models that were asked and that answered, the fallback if
+    it was one, seconds of wall time, and what is wrong. `usage` is None when the server did not
+    tell it."""
 
     role: Role
     asked: str
@@ -50,7 +53,8 @@ class RoleCheck:
 def check_roles(shared: Process) -> Iterator[RoleCheck]:
     """One check for each role, then one for each fallback, made as it is asked for.
 
-    Nothing is retried, repaired or stored. When the provider cannot be used, its remaining roles are not tried.
+    Nothing is retried, repaired or stored. When the provider cannot be used, its remaining roles
+    are not tried.
     """
     settings = shared.settings
     tuned = {

@@ -1,4 +1,5 @@
-"""Small tasks run in both modes on the configured provider: what each run showed, and whether its answer is right."""
+"""Small tasks run in both modes on the configured provider: what each run showed, and whether its
+answer is right."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def _has_the_table(answer: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A small task. `is_right` says whether an answer is, as far as a program can tell; None where it cannot."""
+    """A small task. `is_right` says whether an answer is, as far as a program can tell; None where
+    it cannot."""
 
     text: str
     is_right: Callable[[str], bool] | None = None
@@ -100,8 +102,9 @@ _ORDER: Mapping[Mode, re.Pattern[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One run. `phases` as in `LEGEND`; `answers` structured answers came, `repaired` of them not valid at first.
-    `is_right`: whether the answer is, None where no program can tell, or there is none."""
+    """One run. `phases` as in `LEGEND`; `answers` structured answers came, `repaired` of them not
+    valid at first. `is_right`: whether the answer is, None where no program can tell, or there is
+    none."""
 
     task: str
     mode: Mode
@@ -125,8 +128,9 @@ class Verified:
 def run_tasks(
     settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[Task] = TASKS
 ) -> Iterator[Verified]:
-    """Every task in every mode, each run made as it is asked for. `limits.max_cost` is for all of them together: no run
-    is made after it, or after one whose cost is not known. Raises ConfigError."""
+    """Every task in every mode, each run made as it is asked for. `limits.max_cost` is for all of
+    them together: no run is made after it, or after one whose cost is not known. Raises
+    ConfigError."""
     spent = 0.0
     made = process.build_process(resolve_job(settings[MODES[0]], environ), environ)
     with ExitStack() as leaving:

@@ -1,4 +1,5 @@
-"""The directory of a run or a multirun: made exclusively, before Hydra starts, so that no two runs share one."""
+"""The directory of a run or a multirun: made exclusively, before Hydra starts, so that no two runs
+share one."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def identify_start() -> None:
 
 
 def claim_run_directory(whole: Composed, run: Run) -> Path:
-    """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
+    """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds
+    a run."""
     return _claim(
         whole,
         "hydra.run.dir",

@@ -83,9 +83,9 @@ def run_several(given: Composition, whole: Composed) -> int:
 
 
 def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -> None:
-    """Let Hydra start the jobs, `in_threads` of this process or by a launcher of its own; `mark` is where it
-    writes what they are, and is gone when none can have begun. Raises ConfigError, and KeyboardInterrupt when
-    none has."""
+    """Let Hydra start the jobs, `in_threads` of this process or by a launcher of its own; `mark` is
+    where it writes what they are, and is gone when none can have begun. Raises ConfigError, and
+    KeyboardInterrupt when none has."""
     try:
         if in_threads:
             start_threads(of, sweep.carry_out)
@@ -183,8 +183,8 @@ def _check(
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """What a job is given that runs in a process of its own: the files that the person has `trusted`, the settings of
-    the run that is resumed, and `sweep.objective`."""
+    """What a job is given that runs in a process of its own: the files that the person has
+    `trusted`, the settings of the run that is resumed, and `sweep.objective`."""
 
     trusted: Sequence[Pinned]
     recorded: RecordedSettings | None
@@ -192,9 +192,9 @@ class InProcess:
 
 
 def sweep_job(given: InProcess, values: Any) -> Any:
-    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it with
-    these `values`, and write its exit status; trusted files are what they were there too. Does not
-    raise, so that every job gets its turn; only an interruption ends the multirun."""
+    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it
+    with these `values`, and write its exit status; trusted files are what they were there too. Does
+    not raise, so that every job gets its turn; only an interruption ends the multirun."""
     for pinned in given.trusted:
         pin(pinned)
     job = SweptJob.in_process(values, given.recorded)
@@ -215,5 +215,6 @@ def sweep_job(given: InProcess, values: Any) -> Any:
 
 
 def _count_digits(planned: Sized) -> int:
-    """The digits of the numbers of jobs; 2 for sweepers that do not say before how many they will draw."""
+    """The digits of the numbers of jobs; 2 for sweepers that do not say before how many they will
+    draw."""
     return len(str(len(planned) - 1)) if planned else 2

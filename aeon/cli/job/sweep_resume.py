@@ -37,8 +37,8 @@ FILE = "multirun.json"
 
 
 class RecordedJob(Value):
-    """A job of a multirun: the overrides that only it has, the groups of its settings that are not as those of the
-    first job, and the keys that held a secret."""
+    """A job of a multirun: the overrides that only it has, the groups of its settings that are not
+    as those of the first job, and the keys that held a secret."""
 
     overrides: tuple[str, ...]
     settings: dict[str, Any]
@@ -46,7 +46,8 @@ class RecordedJob(Value):
 
 
 class RecordedMultirun(Value):
-    """What a multirun is made of: what was typed, and its jobs, none where a sweeper draws them as it goes."""
+    """What a multirun is made of: what was typed, and its jobs, none where a sweeper draws them as
+    it goes."""
 
     format: Literal["aeon.multirun/2"] = "aeon.multirun/2"
     overrides: tuple[str, ...]
@@ -121,8 +122,8 @@ def record_jobs(
 
 
 def write_multirun(directory: Path, of: Composition, jobs: tuple[RecordedJob, ...]) -> None:
-    """Write what a multirun is made of, sealed as the person's own; without a seal, going on with it
-    asks whose it is."""
+    """Write what a multirun is made of, sealed as the person's own; without a seal, going on with
+    it asks whose it is."""
     multirun = RecordedMultirun(
         overrides=of.overrides,
         config_dir=str(of.config_dir) if of.config_dir else None,
@@ -134,7 +135,8 @@ def write_multirun(directory: Path, of: Composition, jobs: tuple[RecordedJob, ..
 
 
 def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:
-    """What a multirun is made of, once it is sure that the person made it or trusts it. Raises ConfigError."""
+    """What a multirun is made of, once it is sure that the person made it or trusts it. Raises
+    ConfigError."""
     named = f"sweep.resume={directory}"
     try:
         content = read_regular_file(directory / FILE, _MOST_BYTES)

@@ -238,14 +238,13 @@ def declare_batch(parser: CommandParser) -> None:
     object); batch.columns.task=COLUMN, .id=COLUMN, .inputs.NAME=COLUMN for those of other names.
     Keys of a batch:
 
-      task="..."                     the task of rows without one
-      batch.parallel=16              how many rows are under way at once
-      batch.order=dataset            results in the order of the dataset; else as rows end
-      batch.records=all|failed|none  which rows leave a record
-      batch.changed=again            rows that ask for something else than they did are run again; else they are refused
-      batch.confirm_above_cost=5     ask, or stop, when the whole will cost more
-      batch.max_cost=5               stop when all rows of this start have spent so much; the same command goes on
-      batch.max_llm_calls=1000       the same for calls
+    task="..."                     the task of rows without one batch.parallel=16              how
+    many rows are under way at once batch.order=dataset            results in the order of the
+    dataset; else as rows end batch.records=all|failed|none  which rows leave a record
+    batch.changed=again            rows that ask for something else than they did are run again;
+    else they are refused batch.confirm_above_cost=5     ask, or stop, when the whole will cost more
+    batch.max_cost=5               stop when all rows of this start have spent so much; the same
+    command goes on batch.max_llm_calls=1000       the same for calls
 
     Exit status: 0 every row converged (mode=core: is complete), 1 a row failed or cannot be run, 2
     usage, or a batch that would cost more than may be spent without a question, 3 a row did not
@@ -294,7 +293,7 @@ def declare_eval(parser: CommandParser) -> None:
     a quoted text, or come from a file of the group arms; without any, mode=single and mode=adaptive
     are measured:
 
-      aeon eval dataset=tasks.jsonl out=first 'arms.one=["mode=single"]' 'arms.full=["mode=adaptive"]'
+    aeon eval dataset=tasks.jsonl out=first 'arms.one=["mode=single"]' 'arms.full=["mode=adaptive"]'
 
     Rows are run as those of `aeon batch` are, whose keys it reads, and the same command goes on
     after an interruption. DIR holds eval.json, eval.html, junit.xml and rows.csv; the table stands

@@ -56,8 +56,8 @@ def compose(of: Composition, *, with_hydra: bool = False) -> Composed:
 
 
 def complete(cfg: DictConfig, of: Composition) -> DictConfig:
-    """A configuration that Hydra itself has composed, with its fallbacks, on the recorded settings. Raises
-    ConfigError."""
+    """A configuration that Hydra itself has composed, with its fallbacks, on the recorded settings.
+    Raises ConfigError."""
     with hydra_in(of.config_dir) as initialised:
         return _add_recorded(cfg, of, initialised.config_loader)
 

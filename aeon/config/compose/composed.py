@@ -1,4 +1,5 @@
-"""A composed configuration: what the rest of the program asks of it, so that `aeon.config` alone knows OmegaConf."""
+"""A composed configuration: what the rest of the program asks of it, so that `aeon.config` alone
+knows OmegaConf."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ _LAUNCHER = "aeon.config.compose.launcher.Threads"
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """What a composition came to. `values` is for `aeon.config` alone; `added` are the keys that the configuration did
-    not have: they are composed too, for validation to report, and Hydra itself wants them from
-    `add_unknown_keys`. What stands in Hydra's own part can be asked only of one that was composed with it."""
+    """What a composition came to. `values` is for `aeon.config` alone; `added` are the keys that
+    the configuration did not have: they are composed too, for validation to report, and Hydra
+    itself wants them from `add_unknown_keys`. What stands in Hydra's own part can be asked only of
+    one that was composed with it."""
 
     values: DictConfig
     composition: Composition
@@ -46,12 +48,13 @@ class Composed:
         return [f"hydra.job.{name}" for name in ("chdir", "env_set") if job[name]]
 
     def list_jobs(self, given: Composition) -> list[list[str]]:
-        """The overrides of each job of a multirun that was `given`; none where they are not known before they run.
-        Raises ConfigError."""
+        """The overrides of each job of a multirun that was `given`; none where they are not known
+        before they run. Raises ConfigError."""
         return hydra_private.sweep_jobs(given, self.values)
 
     def find_directory(self, key: str) -> Path:
-        """The directory that a key names, absolute. Raises ConfigError for one that cannot be resolved."""
+        """The directory that a key names, absolute. Raises ConfigError for one that cannot be
+        resolved."""
         try:
             found = OmegaConf.select(self.values, key, throw_on_missing=True)
         except OmegaConfBaseException as error:

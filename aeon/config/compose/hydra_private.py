@@ -109,8 +109,8 @@ def _set(mapping: MutableMapping[str, Any], name: str, value: object) -> Iterato
 
 
 def read_packaged(text: str) -> Any:
-    """The values of a packaged file. libyaml reads ten times as fast as OmegaConf, and a test holds that no packaged
-    file means something else by it."""
+    """The values of a packaged file. libyaml reads ten times as fast as OmegaConf, and a test holds
+    that no packaged file means something else by it."""
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
 
 
@@ -199,7 +199,8 @@ def _sets_value(override: Override, groups: Container[str]) -> bool:
 
 
 def show(given: argparse.Namespace, of: Composition) -> str:
-    """What Hydra prints for the flags that are `given`, of the composition that they show. Raises ConfigError."""
+    """What Hydra prints for the flags that are `given`, of the composition that they show. Raises
+    ConfigError."""
     from hydra._internal.utils import _run_hydra, get_args_parser
 
     own = of.config_dir

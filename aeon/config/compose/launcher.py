@@ -24,8 +24,8 @@ from aeon.config.compose.literal import Composition, RecordedSettings
 
 @dataclass(frozen=True, slots=True)
 class SweptJob:
-    """One job of a multirun, as Hydra composed its `values`; `hydra` is Hydra's own part of them, and `callbacks` are
-    what it calls in the process of its launcher."""
+    """One job of a multirun, as Hydra composed its `values`; `hydra` is Hydra's own part of them,
+    and `callbacks` are what it calls in the process of its launcher."""
 
     values: DictConfig
     hydra: Any
@@ -94,8 +94,8 @@ class SweptJob:
 
 @dataclass(frozen=True, slots=True)
 class _InThreads:
-    """What Hydra hands to the launcher as the task: `carry_out` runs jobs and gives the value of each that began, by
-    its number."""
+    """What Hydra hands to the launcher as the task: `carry_out` runs jobs and gives the value of
+    each that began, by its number."""
 
     carry_out: Callable[[Iterable[SweptJob]], Mapping[int, float | None]]
     given: Composition
@@ -104,14 +104,15 @@ class _InThreads:
 def start_threads(
     of: Composition, carry_out: Callable[[Iterable[SweptJob]], Mapping[int, float | None]]
 ) -> None:
-    """Hand a multirun over to Hydra, whose jobs `carry_out` runs in this process. Raises ConfigError."""
+    """Hand a multirun over to Hydra, whose jobs `carry_out` runs in this process. Raises
+    ConfigError."""
     task: Any = _InThreads(carry_out, of)
     hydra_private.start_multirun(of, task, Threads)
 
 
 class Threads(Launcher):
-    """Composes each job once, in the main thread, as there is room for it. What a process has once, as Hydra's own
-    state, is not changed."""
+    """Composes each job once, in the main thread, as there is room for it. What a process has once,
+    as Hydra's own state, is not changed."""
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig

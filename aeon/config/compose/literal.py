@@ -64,10 +64,11 @@ def is_literal(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSettings:
-    """The settings of a run that is resumed or replayed, as data. `named` is the override that names the run, `missing`
-    are keys that were set and are not recorded, `unknown` those that this version does not have and that are left out.
-    `provider` is the kind that the provider was settled to, and its name. `today` are the keys of the overrides that
-    come after these settings, None for all of them.
+    """The settings of a run that is resumed or replayed, as data. `named` is the override that
+    names the run, `missing` are keys that were set and are not recorded, `unknown` those that this
+    version does not have and that are left out. `provider` is the kind that the provider was
+    settled to, and its name. `today` are the keys of the overrides that come after these settings,
+    None for all of them.
     """
 
     named: str
@@ -82,8 +83,8 @@ class RecordedSettings:
         return self.today is None or key in self.today
 
     def is_provider(self, given: Mapping[str, Any]) -> bool:
-        """Whether a provider's settings are of the one that was recorded: what was set for another one, its address
-        above all, is not for this one and its key."""
+        """Whether a provider's settings are of the one that was recorded: what was set for another
+        one, its address above all, is not for this one and its key."""
         kind, name = self.provider
         before = self.settings.get("provider") or {}
         if given.get("kind") not in (kind, before.get("kind")):
@@ -93,9 +94,9 @@ class RecordedSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a primary file; and
-    the settings of a run, which the overrides come after. `jobs` are those of a multirun that goes on: the overrides
-    that only each of them has, and its settings."""
+    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a
+    primary file; and the settings of a run, which the overrides come after. `jobs` are those of a
+    multirun that goes on: the overrides that only each of them has, and its settings."""
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None

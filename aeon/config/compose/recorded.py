@@ -31,8 +31,9 @@ FILLED_FROM: Mapping[Key, Key] = {
 
 
 def record(settings: BaseModel) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The settings as values of JSON, without task and inputs, which are recorded apart; and the keys of those left
-    out since they hold a secret. Paths are absolute; what files said is recorded in place of their names."""
+    """The settings as values of JSON, without task and inputs, which are recorded apart; and the
+    keys of those left out since they hold a secret. Paths are absolute; what files said is recorded
+    in place of their names."""
     values = _as_data(settings.model_dump(by_alias=True, exclude=set(RECORDED_APART)))
     for key in FILLED_FROM:
         put(values, key, None)
@@ -48,8 +49,8 @@ def record(settings: BaseModel) -> tuple[dict[str, Any], tuple[str, ...]]:
 def check_known(
     recorded: Mapping[str, Any], model: type[BaseModel], where: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Recorded settings without the keys that this version's `model` does not have, and those keys. Raises ConfigError
-    for values that it does not allow; `where` they stand."""
+    """Recorded settings without the keys that this version's `model` does not have, and those keys.
+    Raises ConfigError for values that it does not allow; `where` they stand."""
     ours = {name: part for name, part in recorded.items() if name not in RECORDED_APART}
     known = _as_data(ours)
     try:
@@ -69,8 +70,8 @@ def check_known(
 def find_new(
     settings: BaseModel, recorded: Mapping[str, Any], missing: Collection[str]
 ) -> tuple[str, ...]:
-    """The keys of settings that an earlier version recorded without, so that their default holds; those of `missing`
-    were left out on purpose."""
+    """The keys of settings that an earlier version recorded without, so that their default holds;
+    those of `missing` were left out on purpose."""
     before = dict(leaves(recorded))
     now, _ = record(settings)
     same = {name: part for name, part in now.items() if _is_of_one_kind(part, recorded.get(name))}
@@ -130,7 +131,8 @@ def _as_data(value: object) -> Any:
 
 
 def _holds_secret(name: str, value: object) -> bool:
-    """Whether a value came from the environment as a secret, or is an address that may not be shown whole."""
+    """Whether a value came from the environment as a secret, or is an address that may not be shown
+    whole."""
     if isinstance(value, str):
         is_address = name == "base_url"
         return mask_text(value) != value or (is_address and show_address(value) != value)

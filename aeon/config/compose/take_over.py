@@ -1,4 +1,5 @@
-"""Recorded settings with today's overrides after them, so that of two values for a key today's counts."""
+"""Recorded settings with today's overrides after them, so that of two values for a key today's
+counts."""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ def take_over(
     groups: Collection[str],
     compose_without: Callable[[Sequence[str]], DictConfig],
 ) -> DictConfig:
-    """What today's `overrides` composed to, on the recorded settings. A value of today counts for its key. An option of
-    today counts for its whole group, and for what it changes elsewhere: what differs from the configuration that
-    `compose_without` gives for the other overrides. Raises ConfigError for what is to be given again."""
+    """What today's `overrides` composed to, on the recorded settings. A value of today counts for
+    its key. An option of today counts for its whole group, and for what it changes elsewhere: what
+    differs from the configuration that `compose_without` gives for the other overrides. Raises
+    ConfigError for what is to be given again."""
     today = _plain(cfg)
     given = [one for one in overrides if recorded.is_before(one.key_or_group)]
     choices = [one for one in given if _is_choice(one, groups)]
@@ -50,7 +52,8 @@ def take_over(
 
 
 def _find_given(overrides: Iterable[Override], choices: Collection[Override]) -> set[Key]:
-    """The keys that overrides of values set, and those that are filled from the files that these name."""
+    """The keys that overrides of values set, and those that are filled from the files that these
+    name."""
     ours = (one for one in overrides if one not in choices and not one.is_hydra_override())
     given = {key for one in ours for key in _list_keys(one)}
     return given | {filled for key, filled in FILLED_FROM.items() if key in given}

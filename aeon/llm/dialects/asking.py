@@ -37,7 +37,8 @@ class AttemptResult:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the server refused how the request was written, and no outage can be the cause."""
+        """Whether the server refused how the request was written, and no outage can be the
+        cause."""
         refusal = self.refusal
         return refusal is not None and refusal.is_about_request and not refusal.is_doubtful
 

@@ -11,7 +11,8 @@ from aeon.llm.dialects.refusal import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One way to write a request. `suspects` are parameters left out of it that no refusal named."""
+    """One way to write a request. `suspects` are parameters left out of it that no refusal
+    named."""
 
     dialect: Dialect
     suspects: frozenset[str] = frozenset()

@@ -170,7 +170,8 @@ class BoundedClient(httpx2.Client):
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        """What certificates are checked by; to load it takes longer than all the rest of a client."""
+        """What certificates are checked by; to load it takes longer than all the rest of a
+        client."""
         return httpx2.create_ssl_context()
 
     def build_request(self, method: str, url: httpx2.URL | str, **options: Any) -> httpx2.Request:
@@ -250,7 +251,8 @@ def _parse_address(address: str) -> httpx2.URL:
 
 
 class _OneConnection:
-    """A connection for one request at a time, in the place of a pool, which keeps account of many."""
+    """A connection for one request at a time, in the place of a pool, which keeps account of
+    many."""
 
     def __init__(self, network: Any, find_context: Callable[[], ssl.SSLContext]) -> None:
         self._network = network
@@ -515,7 +517,8 @@ class Client:
 
 
 def read_stream(sdk: OpenAI, response: httpx2.Response, tell: Callable[[str], None]) -> Response:
-    """Read a response as the stream that it is, or as what it is where the server does not stream."""
+    """Read a response as the stream that it is, or as what it is where the server does not
+    stream."""
     if "event-stream" not in response.headers.get("content-type", ""):
         response.read()
         if not is_stream(response.content):

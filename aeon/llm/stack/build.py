@@ -1,14 +1,12 @@
 """The wrappers around a provider's adapter, assembled here and nowhere else. Outermost first:
 
-RunLimits     the run's caps, on what it asks for: a stored answer counts too
-Stored        a stored answer for a request that was paid before
-ProfileMemo   the first profile of an equal task, asked in this process before
-Spend         real money and tokens: what the two above answer never arrives here
-Patient       waits for endpoints that are down or busy, and sends the call again
-Fallback      over endpoints, those that are cooling down last; each of them:
-  Retry         a backoff holds no slot of the limiter inside it
-  Gate          as the endpoint's state allows: not cooling down, requests at once, requests and tokens a minute
-  vendor        the only place that knows an SDK
+RunLimits     the run's caps, on what it asks for: a stored answer counts too Stored        a stored
+answer for a request that was paid before ProfileMemo   the first profile of an equal task, asked in
+this process before Spend         real money and tokens: what the two above answer never arrives
+here Patient       waits for endpoints that are down or busy, and sends the call again Fallback
+over endpoints, those that are cooling down last; each of them: Retry         a backoff holds no
+slot of the limiter inside it Gate          as the endpoint's state allows: not cooling down,
+requests at once, requests and tokens a minute vendor        the only place that knows an SDK
 
 An `EndpointAdapter` and its state live as long as the process, the wrappers as long as a run.
 """

@@ -99,7 +99,8 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
 
 
 def _escape(value: object, inputs: Collection[str], before: Collection[str]) -> Any:
-    """A value whose texts are read back as they are, but for references to these inputs and steps."""
+    """A value whose texts are read back as they are, but for references to these inputs and
+    steps."""
 
     def is_known(found: Reference) -> bool:
         return found.name in (inputs if found.kind == "input" else before)

@@ -122,7 +122,8 @@ def is_sound(record: Record, findings: Sequence[Finding]) -> bool:
 
 
 def _accept_what_there_is(record: Record, patterns: Patterns) -> Iterator[Remedy]:
-    """The thresholds that the scores reach, where nothing else is missing and the gaps are small."""
+    """The thresholds that the scores reach, where nothing else is missing and the gaps are
+    small."""
     still_open = [blocker for blocker in patterns.blockers if blocker.at_end]
     if record.result.exit_status != UNCONVERGED or not still_open or not _is_done(record.result):
         return

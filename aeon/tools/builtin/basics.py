@@ -17,7 +17,8 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 class Moment(Value):
-    """A point in time: ISO 8601 with its offset, the time zone, the weekday in English, seconds since 1970 in UTC."""
+    """A point in time: ISO 8601 with its offset, the time zone, the weekday in English, seconds
+    since 1970 in UTC."""
 
     time: str
     timezone: str

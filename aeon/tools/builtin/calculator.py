@@ -1,4 +1,5 @@
-"""Arithmetic, with the expression evaluator of simpleeval: decimal numbers are exact, and nothing is ever executed."""
+"""Arithmetic, with the expression evaluator of simpleeval: decimal numbers are exact, and nothing
+is ever executed."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from aeon.tools.settings import BuiltinSettings
 MAX_CHARACTERS = 2_000
 MAX_DIGITS = 1_200
 MAX_SERIES = 40
-"""How many powers that are not whole, exponentials and logarithms: each is a series of hundreds of long terms."""
+"""How many powers that are not whole, exponentials and logarithms: each is a series of hundreds of
+long terms."""
 
 _CONTEXT = Context(
     prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow]
@@ -56,9 +58,10 @@ def calculator(
 ) -> int | float:
     """Work out an arithmetic expression and return the number.
 
-    Operators: + - * / // % ** and parentheses. Functions: abs, ceil, cos, exp, factorial, floor, log(x) or
-    log(x, base), log10, max, mean, min, pow, round(x, digits), sin, sqrt, sum, tan (angles in radians; sum, mean,
-    min and max take any number of values). Constants: pi, e. Decimal numbers are exact: 0.1 + 0.2 is 0.3.
+    Operators: + - * / // % ** and parentheses. Functions: abs, ceil, cos, exp, factorial, floor,
+    log(x) or log(x, base), log10, max, mean, min, pow, round(x, digits), sin, sqrt, sum, tan
+    (angles in radians; sum, mean, min and max take any number of values). Constants: pi, e. Decimal
+    numbers are exact: 0.1 + 0.2 is 0.3.
     """
     return evaluate(expression)
 
@@ -69,7 +72,8 @@ def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG00
 
 
 def evaluate(expression: str) -> int | float:
-    """The value of an arithmetic expression. Raises ValueError, in words, for one that has none or is not allowed."""
+    """The value of an arithmetic expression. Raises ValueError, in words, for one that has none or
+    is not allowed."""
     text = " ".join(expression.split())
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"the expression is longer than {MAX_CHARACTERS} characters")
@@ -97,7 +101,8 @@ def evaluate(expression: str) -> int | float:
 
 
 class _Series:
-    """What takes a series to work out, in one expression. Raises ValueError for more than MAX_SERIES of them."""
+    """What takes a series to work out, in one expression. Raises ValueError for more than
+    MAX_SERIES of them."""
 
     def __init__(self) -> None:
         self._count = 0

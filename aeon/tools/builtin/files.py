@@ -1,7 +1,7 @@
 """Reading files and listing folders under one folder, and nothing else.
 
-A path is resolved, and then opened name by name, each from the folder before it and not through a link: so nobody who
-changes the folder meanwhile can lead outside of it.
+A path is resolved, and then opened name by name, each from the folder before it and not through a
+link: so nobody who changes the folder meanwhile can lead outside of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ SECRET_NAMES = (
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx", "*.ppk"),
     *("*.jks", "*.keystore", "*.kdbx", "credentials", "credentials.*"),
 )
-"""The names of files and folders, whatever their case, that hold keys as a rule: not read, and not looked into."""
+"""The names of files and folders, whatever their case, that hold keys as a rule: not read, and not
+looked into."""
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 # O_NONBLOCK, since opening a pipe would wait for somebody to write.
 _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -38,7 +39,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class FolderEntry(Value):
-    """A file, folder, link or something else; its path from the tools' folder; its size in bytes, of files only."""
+    """A file, folder, link or something else; its path from the tools' folder; its size in bytes,
+    of files only."""
 
     path: str
     kind: Literal["file", "folder", "link", "other"]
@@ -46,14 +48,16 @@ class FolderEntry(Value):
 
 
 class Listing(Value):
-    """What is in a folder, sorted by path; `complete` is false when there is more than is listed."""
+    """What is in a folder, sorted by path; `complete` is false when there is more than is
+    listed."""
 
     entries: list[FolderEntry]
     complete: bool
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
-    """The tools for files, when there is a `root`. Raises ConfigError when the folder is missing."""
+    """The tools for files, when there is a `root`. Raises ConfigError when the folder is
+    missing."""
     if settings.root is None:
         return ()
     allowed = settings.allowed_secret_files
@@ -66,8 +70,9 @@ def file_tools(
     max_entries: int = MAX_ENTRIES,
     allowed_secrets: Sequence[str] = (),
 ) -> tuple[Tool, Tool]:
-    """`read_file` and `list_files` for one folder; of SECRET_NAMES those in `allowed_secrets` are files as others are.
-    Raises ConfigError when `root` is missing, and on a system that cannot open files from folders."""
+    """`read_file` and `list_files` for one folder; of SECRET_NAMES those in `allowed_secrets` are
+    files as others are. Raises ConfigError when `root` is missing, and on a system that cannot open
+    files from folders."""
     folder = _open_folder(root, allowed_secrets)
 
     @tool(

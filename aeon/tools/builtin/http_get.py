@@ -29,7 +29,8 @@ _CHARSETS = re.compile(
 
 
 class Page(Value):
-    """What a server answered; `complete` is false when the text was longer than allowed and is only its beginning."""
+    """What a server answered; `complete` is false when the text was longer than allowed and is only
+    its beginning."""
 
     url: str
     status: int
@@ -50,7 +51,8 @@ def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
 
 
 def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_bytes: int) -> Tool:
-    """`http_get` for `allowed_hosts` alone, `host` or `host:port`; the time is for everything together."""
+    """`http_get` for `allowed_hosts` alone, `host` or `host:port`; the time is for everything
+    together."""
     allowed = frozenset(host.lower() for host in allowed_hosts)
 
     @tool(timeout_seconds=timeout_seconds + 1, examples=[{"url": f"https://{allowed_hosts[0]}/"}])

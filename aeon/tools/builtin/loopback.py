@@ -1,4 +1,5 @@
-"""Requests to `localhost` and the names below it, which are looked up nowhere and go through no proxy."""
+"""Requests to `localhost` and the names below it, which are looked up nowhere and go through no
+proxy."""
 
 from __future__ import annotations
 

@@ -24,15 +24,18 @@ class Remembered(Value):
 
 
 def memory_tools(memory: Memory) -> tuple[Tool, ...]:
-    """`memory_read`, `memory_search` and `memory_write`, which a person is asked about, of a memory."""
+    """`memory_read`, `memory_search` and `memory_write`, which a person is asked about, of a
+    memory."""
 
     @tool(examples=[{"key": "step/collect/output"}])
     def memory_read(
         key: Annotated[str, Field(description="For example step/ID/output.")],
     ) -> Remembered:
-        """Read one value that this run has remembered. The output of a step is under step/ID/output.
+        """Read one value that this run has remembered. The output of a step is under
+        step/ID/output.
 
-        Of an output that was cut, the value is an object with its beginning and how many characters are missing.
+        Of an output that was cut, the value is an object with its beginning and how many characters
+        are missing.
         """
         value = memory.read(key)
         return Remembered(found=value is not None, value=value)
@@ -43,7 +46,8 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
     ) -> dict[str, Any]:
         """Find all values that this run has remembered under keys that begin with a prefix, by key.
 
-        Of an output that was cut, the value is an object with its beginning and how many characters are missing.
+        Of an output that was cut, the value is an object with its beginning and how many characters
+        are missing.
         """
         return memory.search(prefix)
 
@@ -54,8 +58,8 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
         ],
         value: Annotated[JsonValue, Field(description="Any JSON value.")],
     ) -> Remembered:
-        """Keep a value under a key, in place of what is there, for the steps after this one and for later runs that
-        share this memory."""
+        """Keep a value under a key, in place of what is there, for the steps after this one and for
+        later runs that share this memory."""
         if key.startswith(STEPS):
             raise ValueError(f"keys that begin with {STEPS} are those of the steps' results")
         memory.write(key, value)

@@ -89,7 +89,8 @@ class McpTools:
         return why and f"the MCP server {server!r} did not start: {why}"
 
     def close(self) -> None:
-        """End all sessions and processes; later calls of the tools fail. Harmless when done twice."""
+        """End all sessions and processes; later calls of the tools fail. Harmless when done
+        twice."""
         if os.getpid() != self._process:
             return  # a forked child must not end its parent's servers
         with self._lock:

@@ -61,8 +61,8 @@ SAMPLES = "samples.json"
 
 @dataclass(frozen=True, slots=True)
 class _ArmRuns:
-    """A measurement on its way: what was typed, its arms, each with the Aeon that runs it, its rows,
-    and what runs them. `judged` is the arm that threshold and baseline are about."""
+    """A measurement on its way: what was typed, its arms, each with the Aeon that runs it, its
+    rows, and what runs them. `judged` is the arm that threshold and baseline are about."""
 
     words: Namespace
     opened: Sequence[tuple[Arm, Aeon]]
@@ -182,9 +182,9 @@ class _ArmRuns:
 
 
 def evaluate(words: Namespace) -> int:
-    """Measure arms on a dataset. 0 when all was measured and the arm that is judged holds, 4 when it
-    is below the threshold or worse than the baseline, 5 when something was not measured, 130 when
-    interrupted. Raises ConfigError before anything is paid."""
+    """Measure arms on a dataset. 0 when all was measured and the arm that is judged holds, 4 when
+    it is below the threshold or worse than the baseline, 5 when something was not measured, 130
+    when interrupted. Raises ConfigError before anything is paid."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
     _check_arms(words.overrides)
     composition = read_composition(words)
