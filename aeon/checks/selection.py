@@ -11,9 +11,6 @@ from typing import Any
 
 import pydantic
 
-from aeon.checks.calling import call_function, call_tool, load_function, require_tool
-from aeon.checks.command import require_command, run_command
-from aeon.checks.comparing import compare, make_condition
 from aeon.checks.interface import CheckContext, CheckResult
 from aeon.domain.checks import (
     CheckSettings,
@@ -152,18 +149,9 @@ class CheckMaker:
     ) -> Work:
         if isinstance(settings, ComparingCheck):
             return _make_comparison(key, settings)
-        if isinstance(settings, PythonCheck):
-            function = load_function(key, settings)
-            return lambda answer, context, access: call_function(
-                function, settings, answer, context, access.stop
-            )
         if isinstance(settings, CommandCheck):
-            require_command(key, settings)
-            return lambda answer, context, access: run_command(
-                settings, answer, context, access.stop
-            )
-        require_tool(key, settings, self.registry)
-        return lambda answer, _context, access: call_tool(access.invoker, settings, answer)
+            return _make_command(key, settings)
+        return _make_call(key, settings, self.registry)
 
 
 def digest_code(settings: CheckSettings) -> str:
@@ -197,13 +185,37 @@ def read_outer_checks(given: Mapping[str, Any]) -> dict[str, OuterCheck]:
         raise ValueError(mistake.sentence()) from None
 
 
+# Few runs have checks of each kind, and what they need takes time to import.
+
+
 def _make_comparison(key: str, settings: ComparingCheck) -> Work:
+    from aeon.checks.comparing import compare, make_condition
+
     try:
         condition = make_condition(settings)
     except ValueError as error:
         raise ConfigError(f"{key}: type {settings.type}: {error}") from None
     return lambda answer, _context, _access: compare(
         condition, answer, negated=is_negated(settings)
+    )
+
+
+def _make_command(key: str, settings: CommandCheck) -> Work:
+    from aeon.checks.command import require_command, run_command
+
+    require_command(key, settings)
+    return lambda answer, context, access: run_command(settings, answer, context, access.stop)
+
+
+def _make_call(key: str, settings: PythonCheck | ToolCheck, registry: ToolRegistry) -> Work:
+    from aeon.checks.calling import call_function, call_tool, load_function, require_tool
+
+    if isinstance(settings, ToolCheck):
+        require_tool(key, settings, registry)
+        return lambda answer, _context, access: call_tool(access.invoker, settings, answer)
+    function = load_function(key, settings)
+    return lambda answer, context, access: call_function(
+        function, settings, answer, context, access.stop
     )
 
 

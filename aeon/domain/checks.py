@@ -112,8 +112,13 @@ class CommandCheck(CheckBase):
 
     @field_validator("value", "files", mode="before")
     @classmethod
-    def _from_one_word(cls, given: object) -> Any:
-        return (given,) if isinstance(given, str) else given
+    def _as_words(cls, given: object) -> object:
+        if isinstance(given, str):
+            return (given,)
+        if not isinstance(given, list):
+            return given
+        # In YAML a number needs no quotes.
+        return [str(word) if type(word) in (int, float) else word for word in given]
 
 
 class ToolCheck(CheckBase):

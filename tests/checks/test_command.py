@@ -61,6 +61,11 @@ def test_it_sees_no_key_and_what_the_run_is_about(monkeypatch: pytest.MonkeyPatc
     assert found.feedback.endswith("make tea")
 
 
+def test_a_lone_program_and_words_that_are_numbers_need_no_quotes() -> None:
+    assert check("tea", type="command", value="true").passed
+    assert check("tea", type="command", value=["sleep", 0]).passed
+
+
 def test_the_files_are_copies(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("as it was")
     code = "open('data.txt', 'w').write('changed')"
