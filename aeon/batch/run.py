@@ -114,7 +114,8 @@ def _of_rows(composition: Composition, *more: str) -> Composition:
 @dataclass
 class RowRunner:
     """Runs rows through `aeon`, from many threads. `of` and `configuration` are for their lines;
-    `running` is where their directories are."""
+    `running` is where their directories are. `aeon` was opened with the overrides `opened_with`
+    beside the composition, which rows do not have."""
 
     aeon: Aeon
     composition: Composition
@@ -122,6 +123,7 @@ class RowRunner:
     configuration: str
     running: Running
     endpoints: SharedEndpoints = field(default_factory=SharedEndpoints)
+    opened_with: tuple[str, ...] = ()
     _others: dict[_Overrides, Aeon | ConfigError] = field(default_factory=dict)
     _opening: threading.RLock = field(default_factory=threading.RLock)
 
@@ -209,7 +211,7 @@ class RowRunner:
     def _aeon_for(self, row: Row) -> Aeon:
         """The Aeon of rows with the overrides of this one, opened once. Raises ConfigError."""
         overrides = row.arm.overrides if row.arm else (), row.overrides
-        if not any(overrides):
+        if not any(overrides) and not self.opened_with:
             return self.aeon
         with self._opening:
             if overrides not in self._others:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -95,18 +96,32 @@ def list_shard(rows: Iterable[Row], shard: tuple[int, int]) -> Iterator[Row]:
     return (row for row in rows if (row.number - first) % every == 0)
 
 
-def open_arms(given: Mapping[str, Sequence[str]], runner: RowRunner) -> list[tuple[Arm, Aeon]]:
-    """The arms, each with the Aeon that runs it. Raises ConfigError for an arm that cannot be run,
-    and for what an arm may not set."""
-    opened = []
+def list_arms(given: Mapping[str, Sequence[str]]) -> list[Arm]:
+    """The arms of a configuration. Raises ConfigError for what an arm may not set."""
+    arms = []
     for name, texts in (given or DEFAULT_ARMS).items():
         overrides = tuple(map(quote_override, texts))
         _check(name, overrides)
-        try:
-            aeon = runner.open_arm(overrides)
-        except ConfigError as error:
-            raise ConfigError(f"arms.{name}: {error.message}", hint=error.hint) from None
-        opened.append((Arm(name, overrides, identify(aeon)), aeon))
+        arms.append(Arm(name, overrides))
+    return arms
+
+
+@contextmanager
+def name_arm(arm: Arm) -> Iterator[None]:
+    """Errors of the configuration in the block are those of an arm."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"arms.{arm.name}: {error.message}", hint=error.hint) from None
+
+
+def open_arms(arms: Sequence[Arm], runner: RowRunner) -> list[tuple[Arm, Aeon]]:
+    """The arms, each with the Aeon that runs it. Raises ConfigError for one that cannot be run."""
+    opened = []
+    for arm in arms:
+        with name_arm(arm):
+            aeon = runner.open_arm(arm.overrides)
+        opened.append((replace(arm, configuration=identify(aeon)), aeon))
     return opened
 
 

@@ -40,7 +40,9 @@ class Cluster:
         self._again = deque[_Task]()
         self._has_more = True
         job_of = runner.of, runner.configuration, settings, Path.cwd()
-        job = BatchJob(runner.composition, dict(runner.aeon.hashes), *job_of)
+        job = BatchJob(
+            runner.composition, dict(runner.aeon.hashes), *job_of, opened_with=runner.opened_with
+        )
         self._ray = ray = connect(settings.ray.address)
         try:
             here = ray.get_runtime_context().get_node_id()

@@ -54,6 +54,7 @@ class BatchJob:
     settings: BatchSettings
     working_directory: Path
     version: str = aeon.__version__
+    opened_with: tuple[str, ...] = ()
 
 
 class Worker:
@@ -102,7 +103,9 @@ class Worker:
         with suppress(OSError):
             os.chdir(job.working_directory)
         try:
-            opened = open_aeon(job.composition, open_endpoints=self._endpoints.open)
+            opened = open_aeon(
+                job.composition, *job.opened_with, open_endpoints=self._endpoints.open
+            )
         except AeonError as error:
             return f"{error.message} {error.hint or ''}".strip()
         if differing := [

@@ -488,3 +488,29 @@ def test_equal_tokens_wait_for_what_is_not_measured_and_then_pay_only_for_that(
         assert single["tokens"] == core["tokens"]
         assert len(server.requests) <= single["calls"] + core["calls"] + max(refused, 1)
     assert not (tmp_path / "out" / "rows.jsonl.running").exists()
+
+
+def test_arms_may_each_name_a_provider(
+    tmp_path: Path, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset(tmp_path, 2)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    one, two = (
+        f'arms.{model}=["mode=single","provider=openai","provider.base_url={server.url}",'
+        f'"provider.model={model}"]'
+        for model in ("small", "large")
+    )
+    assert main(["eval", "dataset=tasks.jsonl", "out=out", one, two]) == 0
+    assert {request.body["model"] for request in server.requests} == {"small", "large"}
+    assert [arm["passed"] for arm in measured(tmp_path)["arms"]] == [1, 1]
+
+
+def test_a_cap_on_money_needs_the_prices_of_every_arm(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dataset(tmp_path, 2)
+    other = 'arms.other=["mode=single","provider.model=unpriced"]'
+    prices = "provider.prices={m: {input: 9, output: 9}}"
+    assert run(server, SINGLE, other, prices, "batch.max_cost=1") == 2
+    assert "arms.other: " in capfd.readouterr().err
+    assert not server.requests

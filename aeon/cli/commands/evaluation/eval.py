@@ -12,6 +12,7 @@ from pathlib import Path
 from aeon.app.aeon import Aeon
 from aeon.batch.batch import Batch
 from aeon.batch.dataset import Arm, Dataset
+from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.forecast import Forecast, add_forecasts, forecast_rows
 from aeon.batch.half_price import remove_journal, with_journal
 from aeon.batch.passing import make_passing_folder
@@ -33,11 +34,11 @@ from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.compose.compose import parse
-from aeon.config.compose.literal import key_of
+from aeon.config.compose.literal import Composition, key_of
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.evaluation.arms import ArmRows, open_arms
+from aeon.evaluation.arms import ArmRows, list_arms, name_arm, open_arms
 from aeon.evaluation.baseline import bless, compare_with_baseline, read_baseline
 from aeon.evaluation.equal import (
     MOST_ROUNDS,
@@ -57,6 +58,7 @@ from aeon.report.words import relative_to_here
 ROWS = "rows.jsonl"
 SAMPLES = "samples.json"
 """The results of the rows, in the folder of a measurement, and with `equal=tokens` the samples."""
+_CONFIGURATION = "aeon.eval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,18 +197,21 @@ def evaluate(words: Namespace) -> int:
     place = words.out.expanduser() / ROWS
     composition = with_journal(composition, settings, place)
     control = GroupControl()
+    arms = list_arms(settings.arms)
     with (
         nullcontext(Path()) if words.dataset != "-" else make_passing_folder() as passing,
         closing(group_endpoints(settings.batch, control)) as endpoints,
-        open_aeon(composition, open_endpoints=endpoints.open) as aeon,
+        _open_first(arms[0], composition, endpoints) as aeon,
     ):
-        warn(*aeon.warnings)
-        check_prices(price_book(aeon.settings.provider), settings.batch.max_cost, of="batch")
         given = GivenRows(words.dataset, place, (1, 1))
         path = dataset_file(words.dataset, passing / "dataset.jsonl")
         dataset = open_given_dataset(path, given, aeon)
         runner = open_runner(aeon, composition, dataset, endpoints, place)
-        opened = open_arms(settings.arms, runner)
+        # Each row has the configuration of its arm: they may differ in everything.
+        runner.configuration = _CONFIGURATION
+        runner.opened_with = arms[0].overrides
+        opened = open_arms(arms, runner)
+        _check_providers(opened, settings)
         judged = _find_judged(words, opened)
         _require_measure(dataset, [aeon for _, aeon in opened])
         baseline = _read_baseline(words, judged, dataset)
@@ -221,6 +226,23 @@ def evaluate(words: Namespace) -> int:
     if not control.stop_requested and not measurement.not_measured:
         remove_journal(place)
     return _finish(measurement, words, control)
+
+
+def _open_first(arm: Arm, composition: Composition, endpoints: SharedEndpoints) -> Aeon:
+    """The Aeon of an arm: what is composed without any need not run, since arms may name their
+    providers."""
+    with name_arm(arm):
+        return open_aeon(composition, *arm.overrides, open_endpoints=endpoints.open)
+
+
+def _check_providers(opened: Sequence[tuple[Arm, Aeon]], settings: Settings) -> None:
+    """Show the warnings of all arms, each once. Raises ConfigError for a cap on money without
+    prices."""
+    warn(*dict.fromkeys(text for _, aeon in opened for text in aeon.warnings))
+    for arm, aeon in opened:
+        with name_arm(arm):
+            book = price_book(aeon.settings.provider)
+            check_prices(book, settings.batch.max_cost, of="batch")
 
 
 def _check_arms(overrides: Sequence[str]) -> None:
