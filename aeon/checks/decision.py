@@ -17,6 +17,8 @@ def block(
 ) -> ConvergenceAssessment:
     """The assessment with the checks taken into account: the required ones that failed are reason
     codes, and an optional one that the judge found unmet is none."""
+    if not checks:
+        return assessment
     names = {check.name for check in checks}
     judged = () if assessment.converged else assessment.reason_codes
     codes = [code for code in judged if code not in names]
@@ -31,10 +33,12 @@ def block(
 def _list_good_codes(
     assessment: ConvergenceAssessment, checks: Sequence[CheckOutcome]
 ) -> tuple[str, ...]:
+    passed = [check.name for check in checks if check.passed]
+    if assessment.converged:
+        return tuple(dict.fromkeys((*assessment.reason_codes, *passed)))
     names = {check.name for check in checks}
     reached = (good for good, _ in SCORE_CODES.values())
     met = (result.name for result in assessment.criteria if result.name not in names)
-    passed = (check.name for check in checks if check.passed)
     return (*reached, *met, *passed)
 
 
