@@ -56,14 +56,17 @@ def read_composition(given: argparse.Namespace, *, several: bool = False) -> Com
 def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
     """Raise ConfigError for a word that is neither an override nor a command, with what was most
     likely meant."""
-    bare = next(iter(getattr(given, "bare", ())), None)
-    if bare is None:
+    words: Sequence[str] = getattr(given, "bare", ())
+    if not words:
         return
+    bare = words[0]
     typed = bare if several else f"{given.name} {bare}"
     known = [name for name in COMMANDS if several or name.startswith(f"{given.name} ")]
     near = get_close_matches(typed, known, n=1)
     meant = f"Did you mean `aeon {near[0]}`? " if near else ""
-    quoting = f'If it is text, quote all of it, with no blanks around =, as in task="{bare}"'
+    begun = [text.removeprefix("task=") for text in given.overrides if text.startswith("task=")]
+    text = " ".join((*begun, *words))
+    quoting = f'If it is text, quote all of it, with no blanks around =, as in task="{text}"'
     raise ConfigError(
         f"{bare}: this is no override (key=value or group=option) and no command",
         hint=f"{meant}{quoting}",

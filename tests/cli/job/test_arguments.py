@@ -13,8 +13,9 @@ from tests.cli.conftest import RunAeon
         (["hello"], 'task="hello"'),
         (
             ["name", "three", "rivers", "mode=core"],
-            'quote all of it, with no blanks around =, as in task="name"',
+            'quote all of it, with no blanks around =, as in task="name three rivers"',
         ),
+        (["task=name", "three", "rivers"], 'as in task="name three rivers"'),
         (["task=x", "limits.max_passes", "=", "3"], "limits.max_passes: this is no override"),
         (["doctr"], "Did you mean `aeon doctor`?"),
     ],
