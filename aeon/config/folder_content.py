@@ -150,15 +150,15 @@ class _Reading:
             raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
         self.size += len(content)
         if self.size > MOST_BYTES:
-            raise self._too_much(path, f"more than {MOST_BYTES // 2**20} MB")
+            raise self._make_excess_error(path, f"more than {MOST_BYTES // 2**20} MB")
         self.files[name] = content
 
     def _count(self, path: Path) -> None:
         self.seen += 1
         if self.seen > MOST_FILES:
-            raise self._too_much(path, f"more than {MOST_FILES} files and folders")
+            raise self._make_excess_error(path, f"more than {MOST_FILES} files and folders")
 
-    def _too_much(self, path: Path, what: str) -> ConfigError:
+    def _make_excess_error(self, path: Path, what: str) -> ConfigError:
         return ConfigError(
             f"{self.folder / FILE}: the folders that it names hold {what} (at {path})",
             hint="Name folders that hold configuration, prompts and schemas alone.",

@@ -53,7 +53,8 @@ def composition(today: Composition) -> Composition:
 
 
 def _with_recorded(origin: Origin, today: Composition, named: str) -> Composition:
-    """Today's composition on the settings of a run; `named` says whose they are."""
+    """Today's composition with the settings of a recorded run; messages name the run by
+    `named`."""
     from aeon.config.settings import Settings  # slow to load
 
     settings, unknown = check_known(origin.settings, Settings, named)
@@ -149,9 +150,9 @@ def read_recorded_origin(path: Path, trust: bool | str = False, env: str = "") -
 
 
 def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Origin:
-    """The origin of the run in a directory that `key` names, once it is sure that the person made
-    it or trusts it, as `trust` and the environment `env` say. Raises ConfigError, UntrustedRun
-    among them."""
+    """Read the origin of the run in a directory that `key` names, and check that the person made it
+    or trusts it, as `trust` and the environment `env` say. Raises ConfigError, and UntrustedRun
+    where they do not."""
     data = origins.read_bytes(directory, key)
     named = f"{key}={directory}"
     origin = origins.parse(data, f"{named}: {origins.FILE}")

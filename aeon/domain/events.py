@@ -139,8 +139,8 @@ class CallAnswered(Event):
 
 
 class CallFailed(Event):
-    """A request failed for good, or its answer, `model`'s, was none; `asked` is the model that the
-    request named."""
+    """A request failed for good, or what `model` answered could not be used as an answer; `asked`
+    is the model that the request named."""
 
     site: CallSite
     call: str

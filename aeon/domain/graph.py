@@ -56,9 +56,9 @@ def cycle_text(cycle: Sequence[str]) -> str:
     )
 
 
-def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """The steps with every dependency before its dependents, else in the given order (FR-015).
-    PlanError on a cycle."""
+def sort_by_dependencies(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+    """Put every step after its dependencies, otherwise in the given order (FR-015). Raises
+    PlanError for a cycle."""
     sorter = _sorter(steps)
     waiting: list[int] = []
     order: list[PlanStep] = []

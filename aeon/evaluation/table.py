@@ -26,8 +26,8 @@ def measure(
     threshold: float | None = None,
     shard: tuple[int, int] = (1, 1),
 ) -> Measurement:
-    """What the lines of the results come to, `judged` being the last arm unless it is named; of a
-    `shard` of the dataset its own rows alone."""
+    """Compute the figures of the arms from the lines of the results. `judged` is the last arm
+    unless one is named; of a `shard` of the dataset only its own rows count."""
     found = {line["id"]: line for line in lines}
     samples = [(arm.name, number) for arm in arms for number in range(1, repeat + 1)]
     rows = tuple(_measure_row(row, samples, found) for row in list_shard(dataset.rows(), shard))

@@ -156,7 +156,7 @@ class LocatedYaml:
             raise UnreadableFile(path, TOO_DEEP) from None
 
     def key_position(self, place: Place) -> Position:
-        """Where the key of the entry at `place` stands; of what has no key, the value."""
+        """The position of the key of the entry at `place`; of its value where it has no key."""
         return self._keys.get(place) or self.position(place)
 
     def position(self, place: Place) -> Position:

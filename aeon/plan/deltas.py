@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from aeon.domain.errors import PlanError
-from aeon.domain.graph import by_id, cycle_text, find_cycle, find_unneeded, is_live, topological
+from aeon.domain.graph import (
+    by_id,
+    cycle_text,
+    find_cycle,
+    find_unneeded,
+    is_live,
+    sort_by_dependencies,
+)
 from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, SubplanOrigin, renumber_steps
 from aeon.domain.refinement import ACTIONS, RefinementAction, RefusedAction, StepChange
 from aeon.domain.values import Value
@@ -95,7 +102,7 @@ def _find_closing_action(
     accepted: Mapping[int, RefinementAction],
     make_draft: Callable[[Mapping[int, RefinementAction]], Draft],
 ) -> dict[int, str]:
-    """The action that closes a cycle: those before it make none."""
+    """The first action that makes a cycle, applied after those before it."""
     numbered = list(accepted.items())
 
     def cycle_after(count: int) -> tuple[str, ...]:
@@ -171,7 +178,7 @@ def _rebuild_plan(
     handed to."""
     if not actions:
         return plan
-    steps = renumber_steps(topological(draft.result()))
+    steps = renumber_steps(sort_by_dependencies(draft.result()))
     if [id(step) for step in steps] == [id(step) for step in plan.steps]:
         return plan
     subplans = _collect_subplans(plan, draft, actions, made)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from aeon.domain.graph import topological
+from aeon.domain.graph import sort_by_dependencies
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
 from aeon.domain.report import Severity, ValidationIssue
@@ -29,7 +29,7 @@ def parse_plan(
     require_few(len(answer["steps"]), "/steps", "steps", MOST_TIMES_TOO_LARGE * max_steps)
     steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]
     _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
-    return Plan(goal=answer["goal"], steps=topological(steps), task=task)
+    return Plan(goal=answer["goal"], steps=sort_by_dependencies(steps), task=task)
 
 
 def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Subplan:

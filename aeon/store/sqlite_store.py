@@ -174,7 +174,7 @@ class SqliteStore:
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
         with _explain_errors(self.path, "read"), self._reading:
-            usable = self._usable_column()
+            usable = self._find_usable_column()
             query = (
                 f"SELECT {_COLUMNS}, {usable} FROM answers WHERE {condition.format(usable=usable)}"
             )
@@ -193,7 +193,7 @@ class SqliteStore:
                 request=request, answer=load_json(answer), time=time, usable=bool(is_usable)
             )
 
-    def _usable_column(self) -> str:
+    def _find_usable_column(self) -> str:
         if self._usable is None:
             version = self._read("PRAGMA user_version").fetchone()[0]
             self._usable = "usable" if version >= _USABLE_SINCE else "1"

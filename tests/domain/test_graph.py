@@ -41,17 +41,17 @@ def test_a_step_behind_a_failed_invalid_running_or_unknown_one_is_not_ready() ->
 
 def test_topological_keeps_an_order_that_is_already_right() -> None:
     plan = diamond()
-    assert graph.topological(plan.steps) == plan.steps
+    assert graph.sort_by_dependencies(plan.steps) == plan.steps
 
 
 def test_topological_puts_dependencies_first_and_otherwise_keeps_the_given_order() -> None:
     steps = (step("c", "b"), step("x"), step("b", "a"), step("a"), step("y"))
-    assert ids(graph.topological(steps)) == ["x", "a", "b", "c", "y"]
+    assert ids(graph.sort_by_dependencies(steps)) == ["x", "a", "b", "c", "y"]
 
 
 def test_topological_refuses_a_cycle_and_names_it() -> None:
     with pytest.raises(PlanError, match="a depends on b, b depends on a"):
-        graph.topological((step("a", "b"), step("b", "a")))
+        graph.sort_by_dependencies((step("a", "b"), step("b", "a")))
 
 
 def test_find_cycle_names_the_ids_along_it_each_depending_on_the_next() -> None:
@@ -62,7 +62,7 @@ def test_find_cycle_names_the_ids_along_it_each_depending_on_the_next() -> None:
 def test_a_step_that_depends_on_itself_is_a_cycle() -> None:
     assert graph.find_cycle((step("a", "a"),)) == ("a",)
     with pytest.raises(PlanError, match="form a loop: a depends on itself"):
-        graph.topological((step("a", "a"),))
+        graph.sort_by_dependencies((step("a", "a"),))
 
 
 def test_there_is_no_cycle_in_a_diamond_or_with_unknown_dependencies() -> None:
@@ -147,11 +147,11 @@ def test_topological_respects_every_dependency_and_is_idempotent(data: st.DataOb
     }
     shuffled = data.draw(st.permutations(range(size)))
     steps = [step(f"s{i}", *(f"s{d}" for d in sorted(edges[i]))) for i in shuffled]
-    order = graph.topological(steps)
+    order = graph.sort_by_dependencies(steps)
     place = {one.step_id: index for index, one in enumerate(order)}
     assert sorted(place) == sorted(one.step_id for one in steps)
     assert all(place[d] < place[one.step_id] for one in order for d in one.dependencies)
-    assert graph.topological(order) == order
+    assert graph.sort_by_dependencies(order) == order
 
 
 @given(
@@ -168,7 +168,7 @@ def test_a_cycle_found_is_one_and_none_found_means_an_order_exists(
     assert len(set(cycle)) == len(cycle)
     if not cycle:
         steps = [step(step_id, *dependencies) for step_id, dependencies in edges.items()]
-        assert len(graph.topological(steps)) == len(edges)
+        assert len(graph.sort_by_dependencies(steps)) == len(edges)
 
 
 def test_reading_a_plan_takes_time_in_proportion_to_its_steps() -> None:
@@ -183,7 +183,7 @@ def test_reading_a_plan_takes_time_in_proportion_to_its_steps() -> None:
         plan = plan_of(*steps)
 
         def read() -> None:
-            assert len(graph.topological(plan.steps)) == len(graph.layers(plan)) == size
+            assert len(graph.sort_by_dependencies(plan.steps)) == len(graph.layers(plan)) == size
             assert graph.find_cycle(plan.steps) == ()
             assert ids(graph.ready_steps(plan)) == ["s0"]
             assert ids(graph.final_steps(plan)) == [f"s{size - 1}"]

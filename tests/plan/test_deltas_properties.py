@@ -97,7 +97,7 @@ def assert_sound(plan: Plan) -> None:
     assert Plan.model_validate(plan.model_dump()) == plan
     assert [one.step_index for one in plan.steps] == list(range(1, len(plan.steps) + 1))
     assert {one.total_steps for one in plan.steps} == {len(plan.steps)}
-    assert graph.topological(plan.steps) == plan.steps
+    assert graph.sort_by_dependencies(plan.steps) == plan.steps
 
 
 def assert_executed_is_kept(before: Plan, after: Plan) -> None:

@@ -37,8 +37,8 @@ FILE = "multirun.json"
 
 
 class RecordedJob(Value):
-    """A job of a multirun: the overrides that only it has, the groups of its settings that are not
-    as those of the first job, and the keys that held a secret."""
+    """A job of a multirun: the overrides that only it has, the groups of its settings that differ
+    from the first job's, and the keys that held a secret."""
 
     overrides: tuple[str, ...]
     settings: dict[str, Any]

@@ -65,7 +65,7 @@ def picture(view: RunView, now: datetime, width: int, height: int) -> list[Text]
     head = _head(view, now, width)
     room = height - 1 - len(head)
     wanted = min(len(view.steps), _MOST_STEPS)
-    bars = _bars(view, width)
+    bars = _draw_bars(view, width)
     if room - 2 - len(bars) < min(
         wanted, _LEAST_STEPS
     ):  # around the steps are an empty line, and one that counts them
@@ -280,7 +280,7 @@ def _fold(line: str, width: int) -> list[str]:
     return wrap(line, width) if line.isascii() else chop_cells(line, width)
 
 
-def _bars(view: RunView, width: int) -> list[Text]:
+def _draw_bars(view: RunView, width: int) -> list[Text]:
     """The budget, and the newest scores with their thresholds."""
     bars = []
     if view.ttl_allocated:

@@ -113,7 +113,7 @@ class Composition:
         return replace(self, jobs=tuple(jobs))
 
     def find_recorded(self, number: int) -> RecordedSettings | None:
-        """The settings that the job of this number is on, if there are any."""
+        """The recorded settings that the job of this number starts from, if there are any."""
         return self.jobs[number][1] if self.jobs else self.recorded
 
     def with_files(self, config_dir: Path | None, config_name: str) -> Composition:

@@ -151,7 +151,8 @@ class Server:
             )
 
     def findings(self, *, only_new: bool = False) -> tuple[ServerFinding, ...]:
-        """What a person should know, sorted; or of that what was not returned as new before."""
+        """What a person should know, sorted; with `only_new`, only what no such call has returned
+        yet."""
         with self._lock:
             known = self._reported if only_new else frozenset[str]()
             found = {

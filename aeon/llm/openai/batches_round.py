@@ -45,9 +45,9 @@ class RoundMember:
     stop: Callable[[], bool]
     asks: set[Ask] = field(default_factory=set)
 
-    def waits(self) -> bool:
-        """Whether one of its requests has no answer. One that was answered may be followed by
-        another at once, so that a round of all runs waits for that one too."""
+    def is_waiting(self) -> bool:
+        """Whether one of its requests has no answer. A run that was answered may send another
+        request at once, so a round of all runs waits for that one too."""
         return any(not ask.answer.done() for ask in self.asks)
 
 

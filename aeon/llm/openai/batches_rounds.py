@@ -114,7 +114,7 @@ class Rounds:
         return len(self._arrived) >= self._carrier.most or size >= MAX_BYTES
 
     def _do_all_wait(self) -> bool:
-        return all(member.waits() or member.stop() for member in tuple(self.members))
+        return all(member.is_waiting() or member.stop() for member in tuple(self.members))
 
     def _begin_round(self) -> None:
         """Begin a round of requests that arrived, all for one model, as providers want it."""

@@ -11,7 +11,7 @@ import pydantic
 
 from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError
-from aeon.domain.graph import topological
+from aeon.domain.graph import sort_by_dependencies
 from aeon.domain.plan import Plan, PlanStep
 from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml, LongestList, UnreadableFile
@@ -72,7 +72,9 @@ class Workflow:
             )
             for step in self.content.steps
         ]
-        return Plan(goal=self.content.goal, steps=topological(steps), task=task or self.task)
+        return Plan(
+            goal=self.content.goal, steps=sort_by_dependencies(steps), task=task or self.task
+        )
 
 
 def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:

@@ -112,10 +112,10 @@ def is_rising(assessed: tuple[AssessedPass, ...]) -> bool:
     gain."""
     if len(assessed) < 2:
         return True
-    return _gains(assessed[-2], assessed[-1])
+    return _has_gained(assessed[-2], assessed[-1])
 
 
-def _gains(before: AssessedPass, after: AssessedPass) -> bool:
+def _has_gained(before: AssessedPass, after: AssessedPass) -> bool:
     # Rounded, since 0.72 - 0.7 is less than 0.02.
     rises = (
         round(after.scores[name] - score, 6)
@@ -370,7 +370,7 @@ def _stop_earlier(evidence: Evidence) -> Iterator[Remedy]:
     if evidence.result.converged:
         return
     for place, one in enumerate(assessed[:-2]):
-        if not any(_gains(one, later) for later in assessed[place + 1 :]):
+        if not any(_has_gained(one, later) for later in assessed[place + 1 :]):
             purpose = f"To end with pass {one.pass_number}, on which no later pass gained"
             yield Remedy(purpose, (f"limits.max_passes={one.pass_number}",))
             return

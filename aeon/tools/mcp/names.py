@@ -35,12 +35,12 @@ def is_selected(name: str, server: McpServer) -> bool:
 
 
 def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
-    """The key of the server to which a tool of that registered name would belong; None when to
-    none.
+    """The key of the server that a tool of this registered name would belong to, or None.
 
-    After a prefix `_` and `-` count as well as the dot, since other programs join them so. Of
-    several prefixes the longest counts; a server without a prefix has the names that its `allow`
-    lists, except by `*` alone.
+    `_` and `-` may follow a prefix in place of the dot, since other programs join names with them.
+    The longest prefix that fits wins. A server without a prefix has the names that its `allow`
+    lists, unless that is `*` alone.
+
     """
     prefixes = {
         key: key if server.prefix is None else server.prefix for key, server in servers.items()

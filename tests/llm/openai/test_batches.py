@@ -269,9 +269,9 @@ def test_a_run_whose_request_was_answered_does_not_wait() -> None:
     second = batches_round.Ask(b"{}", member, lambda _: None)
     member.asks |= {first, second}
     first.give(Result("1", 200, b""))
-    assert member.waits()
+    assert member.is_waiting()
     second.give(Result("2", 200, b""))
-    assert not member.waits()
+    assert not member.is_waiting()
 
 
 @pytest.mark.parametrize("path", [FILES, BATCHES])
