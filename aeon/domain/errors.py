@@ -165,8 +165,11 @@ class PlanError(AeonError):
 
 
 class StoreMiss(AeonError):
-    """A replay's store has no answer to a request; the message shows the difference. It ends the
-    run."""
+    """A replay's store has no answer to a request of a `call`; the message shows the difference,
+    and `differs` names the parts of the request that are not as recorded. It ends the run."""
+
+    call = ""
+    differs: tuple[str, ...] = ()
 
 
 class StoreFailed(AeonError):

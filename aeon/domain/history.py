@@ -327,11 +327,15 @@ class RunState(Value):
 
 
 class RunError(Value):
-    """Why a run failed: the error's class, its message, and what a person can do."""
+    """Why a run failed: the error's class, its message, and what a person can do; of a replay the
+    `call` that the recording has no answer to, and the parts of its request that are not as
+    recorded."""
 
     type: str
     message: str
     hint: str = ""
+    call: str = ""
+    differs: tuple[str, ...] = ()
 
 
 class Outcome(Value):

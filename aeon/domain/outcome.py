@@ -18,7 +18,7 @@ from aeon.domain.assessment import (
     TTLExpiredMetadata,
 )
 from aeon.domain.checks import CheckOutcome, weight_passed
-from aeon.domain.errors import AeonError
+from aeon.domain.errors import AeonError, StoreMiss
 from aeon.domain.events import RunFinished
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import ExecutionPass, RunState, TerminationReason
@@ -291,9 +291,18 @@ def build_outcome(
         state=state,
         best_pass=best,
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
-        error=history.RunError(type=type(error).__name__, message=error.message, hint=error.hint)
-        if error
-        else None,
+        error=_describe_error(error) if error else None,
+    )
+
+
+def _describe_error(error: AeonError) -> history.RunError:
+    of_replay = error if isinstance(error, StoreMiss) else StoreMiss("")
+    return history.RunError(
+        type=type(error).__name__,
+        message=error.message,
+        hint=error.hint,
+        call=of_replay.call,
+        differs=of_replay.differs,
     )
 
 

@@ -11,7 +11,7 @@ from aeon.evaluation.models import ArmSummary, GradedAnswer, MeasuredRow, Measur
 from aeon.evaluation.sentences import format_interval, format_share
 from aeon.files.tables import write_csv
 from aeon.observability.artefacts import write_json
-from aeon.report.words import escape_controls, one_line, shorten
+from aeon.report.words import encode_for_xml, escape_controls, one_line, shorten
 
 _LONGEST_TEXT = 4_000
 _LONGEST_REASON = 300
@@ -175,18 +175,12 @@ def _add_case(
         suite,
         "testcase",
         classname=answer.arm,
-        name=_for_xml(name),
+        name=encode_for_xml(name),
         time=f"{answer.seconds:.3f}",
     )
     if answer.grade.verdict == "passed":
         return
     kind = "failure" if answer.grade.verdict == "failed" else "error"
     reason = one_line(answer.grade.reason, _LONGEST_REASON)
-    found = ElementTree.SubElement(case, kind, message=_for_xml(reason))
-    found.text = _for_xml(shorten(f"{answer.grade.reason}\n\n{answer.answer}", _LONGEST_TEXT))
-
-
-def _for_xml(text: str) -> str:
-    """A text without the characters that XML cannot have."""
-    shown = escape_controls(text)
-    return shown.encode("utf-8", "backslashreplace").decode().replace("\uffff", "\\uffff")
+    found = ElementTree.SubElement(case, kind, message=encode_for_xml(reason))
+    found.text = encode_for_xml(shorten(f"{answer.grade.reason}\n\n{answer.answer}", _LONGEST_TEXT))

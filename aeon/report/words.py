@@ -55,6 +55,12 @@ def escape_controls(text: str, *, json: bool = False) -> str:
     return _STEERING.sub(escape, text)
 
 
+def encode_for_xml(text: str) -> str:
+    """A text without the characters that XML cannot have."""
+    shown = escape_controls(text)
+    return shown.encode("utf-8", "backslashreplace").decode().replace("\uffff", "\\uffff")
+
+
 def one_line(text: str, limit: int | None = None) -> str:
     """Text on one line without control characters, so that no text can steer a terminal; at most
     `limit` characters."""

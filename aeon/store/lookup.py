@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import unified_diff
 from typing import Any, Literal
@@ -153,29 +153,56 @@ def place_of(request: StoreRequest) -> tuple[object, ...]:
 def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
     """The error for a request that a recording has no answer to, with a diff to the nearest one of
     the same call."""
+    nearest = _find_nearest(request, source)
+    message, hint = _explain_miss(request, nearest)
+    miss = StoreMiss(message, hint=hint)
+    miss.call = request.path.call
+    miss.differs = _name_differences(nearest, request) if nearest else ()
+    return miss
+
+
+def _find_nearest(request: StoreRequest, source: AnswerSource) -> StoreRequest | None:
     place = request.path
-    what = f"the store has no answer to {_describe(request)}"
     recorded = [entry.request for entry in source.entries()]
     same_call = [one for one in recorded if (one.kind, one.path.call) == (request.kind, place.call)]
-    if not same_call:
-        hint = "Replay what was recorded, or record this run anew."
-        return StoreMiss(f"{what}; no such {_NOUNS[request.kind]} was recorded", hint=hint)
-    nearest = min(
+    return min(
         reversed(same_call),
         key=lambda one: (
             one.path.step_id != place.step_id,
             abs(one.path.pass_number - place.pass_number),
         ),
+        default=None,
     )
+
+
+def _explain_miss(request: StoreRequest, nearest: StoreRequest | None) -> tuple[str, str]:
+    what = f"the store has no answer to {_describe(request)}"
+    if nearest is None:
+        hint = "Replay what was recorded, or record this run anew."
+        return f"{what}; no such {_NOUNS[request.kind]} was recorded", hint
     where = "there" if place_of(nearest) == place_of(request) else f"as {_describe(nearest)}"
     hint = (
         "store.match=order answers by call and order, whatever the requests say and "
         "wherever they come from."
     )
     if nearest.content == request.content:
-        return StoreMiss(f"{what}; the same was recorded {where}", hint=hint)
+        return f"{what}; the same was recorded {where}", hint
     difference = show_difference(nearest, request)
-    return StoreMiss(f"{what}. It differs from what was recorded {where}:\n{difference}", hint=hint)
+    return f"{what}. It differs from what was recorded {where}:\n{difference}", hint
+
+
+def _name_differences(recorded: StoreRequest, request: StoreRequest) -> tuple[str, ...]:
+    """The parts of a request that are not as recorded: its messages by role, the other ones by
+    their keys."""
+    before = _split_messages(recorded.body)
+    after = _split_messages(request.body)
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return tuple(names) or ("place",)
+
+
+def _split_messages(body: Mapping[str, Any]) -> dict[str, Any]:
+    messages = {f"{one['role']} message": one["content"] for one in body.get("messages", ())}
+    return {**messages, **{name: value for name, value in body.items() if name != "messages"}}
 
 
 def show_difference(recorded: StoreRequest, request: StoreRequest) -> str:

@@ -1,5 +1,5 @@
 """`aeon cassette export RUN OUT.aeon` and `aeon cassette show FILE.aeon`: recordings of runs as
-portable files."""
+portable files; `aeon replay-check FILE.aeon ...`: are they decided as they were?"""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aeon.cli.terminal.status import DONE
+from aeon.cli.terminal.status import BELOW, DONE
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.cli.terminal.width import fit_rows
 from aeon.config import origin as origins
@@ -27,13 +27,23 @@ from aeon.domain.values import OwnObject
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.secret_forms import find_masked_names
 from aeon.files.text import load_json, read_linked_file
-from aeon.report.words import count_noun, one_line
+from aeon.observability.artefacts import replace_file
+from aeon.report.words import (
+    count_noun,
+    escape_controls,
+    format_seconds,
+    one_line,
+    relative_to_here,
+)
 from aeon.store.cassette import Cassette, CassetteSource, Provenance, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
 from aeon.store.opening import is_packaged, open_source
 from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, read_store_settings
+
+if TYPE_CHECKING:
+    from aeon.app.trials.replay import CheckedRecording
 
 _NOTHING_KNOWN = Provenance(answered_by="", first="", last="")
 
@@ -86,6 +96,39 @@ def show(given: Namespace) -> int:
     except StoreFailed as error:
         raise ConfigError(error.message, hint=error.hint) from error
     return DONE
+
+
+def check_replays(given: Namespace) -> int:
+    """Run recordings again and say of each whether it decides as it did; 4 where one does not.
+    Raises ConfigError for a file that is no cassette, ArtefactError for a file of results that
+    cannot be written."""
+    from aeon.app.trials.replay import check_recording, write_junit
+
+    checked = []
+    for path in given.files:
+        try:
+            one = check_recording(path, given.overrides)
+        except StoreFailed as error:
+            raise ConfigError(error.message, hint=error.hint) from error
+        checked.append(one)
+        put(_describe_replay(one))
+    if given.junit is not None:
+        replace_file(given.junit, write_junit(checked), "junit=FILE names the file.")
+    apart = sum(not one.holds for one in checked)
+    say(
+        f"{count_noun(len(checked), 'recording')}: {apart or 'none'} {'goes' if apart == 1 else 'go'} another way."
+    )
+    return BELOW if apart else DONE
+
+
+def _describe_replay(one: CheckedRecording) -> str:
+    path = relative_to_here(one.path)
+    answers = count_noun(one.answers, "answer")
+    if one.holds:
+        return f"{path}: as recorded, {answers}, {format_seconds(one.seconds)}"
+    divergence = escape_controls(one.divergence)
+    causes = "".join(f"\n  {one_line(cause)}" for cause in one.causes)
+    return f"{path}: {divergence}{causes}"
 
 
 def _open_recording(run: Path) -> AnswerSource:

@@ -325,6 +325,22 @@ def declare_eval(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.evaluation.eval:evaluate"
 
 
+def declare_replay_check(parser: CommandParser) -> None:
+    """Check that recordings are still decided as they were.
+
+    Each recording is run with its own settings on today's prompts, schemas, code and configuration,
+    without a network. Of one that goes another way, the first request that was not recorded is
+    shown, and the files, keys and versions that may have led there. Status 0: every recording is
+    decided as it was; 4: one is not.
+
+      aeon replay-check recordings/*.aeon junit=replays.xml
+    """
+    parser.add("CASSETTE ...", "recordings (*.aeon)", type=Path, dest="files")
+    parser.add("[junit=FILE]", "write the outcome as JUnit's XML", type=Path)
+    parser.add_overrides(and_bare_words=False)
+    parser.function = "aeon.cli.commands.cassette:check_replays"
+
+
 def declare_cassette(parser: CommandParser) -> None:
     """Recordings of runs as portable files: export and show."""
     parser.add("COMMAND", "as below", known=("export", "show"))
@@ -448,6 +464,7 @@ COMMANDS: dict[str, Declare] = {
     "batch merge": declare_merge,
     "batch record": declare_record,
     "eval": declare_eval,
+    "replay-check": declare_replay_check,
     "cassette": declare_cassette,
     "cassette export": declare_export,
     "cassette show": declare_show,
