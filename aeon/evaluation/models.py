@@ -28,8 +28,8 @@ class GradedAnswer(Value):
 
 
 class MeasuredRow(Value):
-    """A row of the dataset with its answers. `asked` is a digest of its task, inputs and target:
-    rows of two measurements are the same if it is."""
+    """A row of the dataset with its answers. `asked` is a digest of its task, inputs, target
+    and checks: rows of two measurements are the same if it is."""
 
     id: str
     asked: str

@@ -2,19 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from aeon.batch.dataset import Arm, Common, Dataset, open_dataset
+from aeon.batch.dataset import Arm, Common, Dataset, Row, open_dataset
 from aeon.config.settings import BatchColumns
+from aeon.domain.checks import ComparingCheck
 from aeon.evaluation import forms
 from aeon.evaluation.arms import AnswerName
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import render_evaluation, write_files
-from aeon.evaluation.table import measure
+from aeon.evaluation.table import digest_row, measure
 
 ARMS = [Arm("single", ("mode=single",)), Arm("full", ("mode=adaptive",))]
 
@@ -164,3 +166,16 @@ def test_what_is_not_measured_is_an_error_of_junit(tmp_path: Path) -> None:
         forms.write_junit(measure(dataset(tmp_path, 1), ARMS, 1, [], "full"))
     )
     assert [error.get("message") for error in suites.iter("error")] == ["it was not run"] * 2
+
+
+def test_rows_are_the_same_if_they_ask_for_and_expect_the_same() -> None:
+    row = Row(1, 1, "r", "say 1", target="1")
+    brief = {"brief": ComparingCheck(type="word-count", value=1)}
+    others = [
+        replace(row, task="say 2"),
+        replace(row, inputs={"a": "b"}),
+        replace(row, target="2"),
+        replace(row, checks=brief),
+    ]
+    assert digest_row(row) == digest_row(replace(row, id="other", number=7, metadata={"k": 1}))
+    assert len({digest_row(one) for one in [row, *others]}) == 5
