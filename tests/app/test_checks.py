@@ -15,7 +15,7 @@ from aeon.cli.commands.cassette import export
 from aeon.domain.checks import NamedCheck
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
-from tests.support.scripted_model import ScriptedModel, clear
+from tests.support.scripted_model import ScriptedModel, clear, profile
 
 COUNTER = """
 from pathlib import Path
@@ -150,6 +150,23 @@ def test_what_cannot_be_run_is_refused_before_the_first_call(check: str, problem
     assert "convergence.checks.mine" in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("overrides", "judged"),
+    [
+        (["mode=auto"], 0),
+        (["mode=auto", "evaluation.skip_judge_when_checks_fail=false"], 1),
+        (["mode=adaptive"], 1),
+        (["mode=adaptive", "evaluation.skip_judge_when_checks_fail=true"], 0),
+    ],
+)
+def test_auto_mode_spares_the_judge_where_a_check_failed(overrides: list[str], judged: int) -> None:
+    model = ScriptedModel(task_profile=profile(1))
+    check = "convergence.checks.milk={type: contains, value: milk}"
+    result = carry_out(model, check, "limits.max_passes=1", *overrides)
+    assert model.calls.count("convergence") == judged
+    assert result.reason_codes == ("milk",)
+
+
 def test_a_rubric_needs_a_judge() -> None:
     rubric = "convergence.checks.kind={type: llm-rubric, value: It is kind.}"
     with pytest.raises(ConfigError, match="asks the judge, and this mode has none"):
@@ -184,6 +201,19 @@ def test_a_steps_checks_look_at_its_output_and_may_be_configured_ones(
         ("draft.milk", "draft", True),
         ("draft.hot", "draft", True),
     ]
+
+
+def test_a_step_cannot_be_put_to_the_judge_alone(tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"kind": {"type": "llm-rubric", "value": "It is kind."}})
+    with pytest.raises(ConfigError, match="the judge is asked about the answer alone") as refused:
+        Aeon.from_config([f"plan_file={plan}"], environ={})
+    assert "step draft: checks.kind" in refused.value.message
+
+
+def test_a_plan_file_brings_nothing_that_starts_code(tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, {"it": {"type": "command", "value": ["touch", "PWNED"]}})
+    with pytest.raises(ConfigError, match="a check of type command starts code"):
+        Aeon.from_config([f"plan_file={plan}"], environ={})
 
 
 def test_a_step_that_names_no_configured_check_is_refused(tmp_path: Path) -> None:
