@@ -93,11 +93,12 @@ def _make_gate(packaged: Packaged, work: Work, llm: LLMAdapter) -> AnswerGate | 
     return AnswerGate(packaged.make_comparer(llm), work.rival)
 
 
-def _takes_best(settings: Settings) -> bool:
+def _takes_best(settings: Settings, work: Work) -> bool:
     """Whether the answer is that of the best pass: asked for, or where more than scores judges
     it."""
     source = settings.answer.source
-    is_judged = settings.refinement.accept == "not_worse" or bool(settings.convergence.checks)
+    has_checks = bool(settings.convergence.checks or work.checks)
+    is_judged = settings.refinement.accept == "not_worse" or has_checks
     return source == "best" or (source is None and is_judged)
 
 
@@ -160,7 +161,7 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         evaluates_whole_answers=_evaluates_whole_answers(settings),
         requires_final_step=settings.answer.json_schema is not None,
         judges_answer=settings.answer.judge,
-        takes_best=_takes_best(settings),
+        takes_best=_takes_best(settings, work),
         # Nothing is put before JSON of the person's schema.
         answer_mark=f"{SIMULATED_LINE}\n"
         if synthetic and settings.answer.json_schema is None
