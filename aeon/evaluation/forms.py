@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree
@@ -56,17 +56,28 @@ def _format_score_interval(arm: ArmSummary) -> str:
     return "" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
 
 
-def write_text(evaluation: Measurement) -> str:
-    """The table of arms and the sentences below it, as plain text."""
+def write_text(evaluation: Measurement, width: int | None = None) -> str:
+    """The table of arms and the sentences below it, as plain text. Where a line for each arm is
+    wider than `width`, each arm has a column."""
     columns = list_columns(evaluation)
-    widths = [max(map(len, (title, *texts))) for title, texts in columns]
-    lines = [[title for title, _ in columns], *zip(*(texts for _, texts in columns), strict=True)]
+    by_figure = [[title, *texts] for title, texts in columns]
+    by_arm = [list(cells) for cells in zip(*by_figure, strict=True)]
+    table = _align(by_arm)
+    if width is not None and max(map(len, table)) > width:
+        table = _align(by_figure)
+    return "\n".join([*table, "", *list_sentences(evaluation)])
+
+
+def _align(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of cells as text, the first cell at the left, the others at the right of their
+    columns."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     table = []
     for cells in lines:
         first, *rest = zip(cells, widths, strict=True)
         aligned = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
         table.append("  ".join(aligned).rstrip())
-    return "\n".join([*table, "", *list_sentences(evaluation)])
+    return table
 
 
 def list_sentences(evaluation: Measurement) -> list[str]:

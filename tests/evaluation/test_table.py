@@ -179,3 +179,15 @@ def test_rows_are_the_same_if_they_ask_for_and_expect_the_same() -> None:
     ]
     assert digest_row(row) == digest_row(replace(row, id="other", number=7, metadata={"k": 1}))
     assert len({digest_row(one) for one in [row, *others]}) == 5
+
+
+def test_a_table_that_is_too_wide_has_a_column_for_each_arm(tmp_path: Path) -> None:
+    evaluation = measured(tmp_path, [True, False], [True, True])
+    wide = forms.write_text(evaluation).splitlines()
+    assert wide[0].startswith("arm     passed")
+    assert forms.write_text(evaluation, len(max(wide[:3], key=len))).splitlines()[:3] == wide[:3]
+    narrow = forms.write_text(evaluation, 60).splitlines()
+    assert narrow[:2] == [
+        "arm                   single            full",
+        "passed                1 of 2          2 of 2",
+    ]

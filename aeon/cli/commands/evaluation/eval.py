@@ -33,6 +33,7 @@ from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
 from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.width import fit_rows, terminal_width
 from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.load import compose_settings
@@ -328,7 +329,7 @@ def _read_baseline(words: Namespace, judged: str, dataset: Dataset) -> Measureme
 
 def _show(evaluation: _ArmRuns, measurement: Measurement) -> None:
     page = write_files(measurement, evaluation.folder)
-    put(write_text(measurement))
+    put(fit_rows(write_text(measurement, terminal_width()), hanging=0))
     say(f"Page: {relative_to_here(page)}")
     if evaluation.words.format == "inspect":
         from aeon.evaluation.inspect_log import write_logs  # with inspect_ai, which is slow to load
