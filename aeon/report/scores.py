@@ -11,7 +11,7 @@ from pydantic import Field
 
 from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.domain.checks import CheckOutcome
-from aeon.domain.history import ExecutionHistory
+from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.values import Value
 
 NOTICEABLE = 0.02
@@ -20,13 +20,15 @@ _SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
 
 
 class AssessedPass(Value):
-    """A pass that was assessed: its scores by name, the criteria met or not, and the codes of what
-    failed."""
+    """A pass that was assessed: its scores by name, the criteria met or not, the codes of what
+    failed, how many steps were done by then, and whether the answer was whole."""
 
     pass_number: int
     scores: dict[str, float]
     criteria: dict[str, bool] = Field(default_factory=dict)
     missed: tuple[str, ...] = ()
+    steps_done: int = 0
+    answer_complete: bool = True
 
 
 BlockerKind = Literal["score", "criterion", "check", "issue", "unavailable"]
@@ -89,9 +91,20 @@ def find_assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
             criteria = {criterion.name: criterion.met for criterion in assessment.criteria}
             missed = () if assessment.converged else assessment.reason_codes
             found.append(
-                AssessedPass(pass_number=number, scores=scores, criteria=criteria, missed=missed)
+                AssessedPass(
+                    pass_number=number,
+                    scores=scores,
+                    criteria=criteria,
+                    missed=missed,
+                    steps_done=_count_done(history.passes[number]),
+                    answer_complete=history.passes[number].answer_complete,
+                )
             )
     return tuple(found)
+
+
+def _count_done(passed: ExecutionPass) -> int:
+    return sum(step.status == "complete" for step in passed.steps)
 
 
 def read_scores(assessment: ConvergenceAssessment) -> dict[str, float]:

@@ -258,19 +258,15 @@ def _count_issues(result: RunResult) -> dict[str, int]:
 
 def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
     by_name = {
-        name: {one.pass_number: one.scores[name] for one in patterns.assessed if name in one.scores}
+        name: [one for one in patterns.assessed if name in one.scores]
         for name in patterns.thresholds
     }
-    given = [score for values in by_name.values() for score in values.values()]
+    given = [one.scores[name] for name, passes in by_name.items() for one in passes]
     floor = find_floor([*given, *patterns.thresholds.values()])
     return [
-        (
-            name,
-            patterns.thresholds[name],
-            draw_scores(name, values, patterns.thresholds[name], floor),
-        )
-        for name, values in by_name.items()
-        if values
+        (name, bar, draw_scores(name, by_name[name], bar, floor))
+        for name, bar in patterns.thresholds.items()
+        if by_name[name]
     ]
 
 

@@ -10,11 +10,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from html import escape
+from itertools import groupby
 
 from markupsafe import Markup
 
 from aeon.report.items import Item
-from aeon.report.words import format_took, one_line, round_down
+from aeon.report.scores import AssessedPass
+from aeon.report.words import count_noun, format_took, one_line, round_down
 
 _SCORES_HEIGHT = 150
 _TOP = 26
@@ -35,9 +37,13 @@ def find_floor(scores: Iterable[float]) -> float:
     return 0.0 if min(scores, default=0.0) < 0.5 else 0.5
 
 
-def draw_scores(name: str, scores: Mapping[int, float], threshold: float, floor: float) -> Markup:
-    """One score over the passes as a line, on a scale from `floor` to 1, with its threshold as
-    another line; the page's script moves that and marks the dots anew."""
+def draw_scores(
+    name: str, assessed: Sequence[AssessedPass], threshold: float, floor: float
+) -> Markup:
+    """One score over the passes that have it, on a scale from `floor` to 1, with its threshold as a
+    line; the page's script moves that and marks the dots anew. A line joins only passes whose answer
+    was whole: before, a higher score shows that steps were finished, not a better answer."""
+    scores = {one.pass_number: one.scores[name] for one in assessed}
     numbers = sorted(scores)
 
     def across(number: int) -> float:
@@ -48,15 +54,10 @@ def draw_scores(name: str, scores: Mapping[int, float], threshold: float, floor:
     def down(score: float) -> float:
         return _BOTTOM - max(0.0, score - floor) / (1 - floor) * (_BOTTOM - _TOP)
 
-    points = [(across(number), down(scores[number]), number) for number in numbers]
-    line = " ".join(f"{x:.2f},{y:.1f}" for x, y, _ in points)
+    places = {number: (across(number), down(scores[number])) for number in numbers}
     dots = "".join(
-        f'<circle class="dot {"ok" if scores[number] >= threshold else "low"}" cx="{x:.2f}%" cy="{y:.1f}" r="4" '
-        f'data-value="{scores[number]}"><title>pass {number}: {round_down(scores[number]):.2f}</title></circle>'
-        f'<text class="axis" x="{x:.2f}%" y="145" text-anchor="middle">{number}</text>'
-        f'<text class="value" x="{x:.2f}%" y="{y - 9:.1f}" text-anchor="middle">'
-        f"{_value(scores[number], len(points))}</text>"
-        for x, y, number in points
+        _dot(one, one.scores[name], threshold, places[one.pass_number], len(numbers))
+        for one in assessed
     )
     read = ", ".join(f"pass {number} {round_down(scores[number]):.2f}" for number in numbers)
     bar = down(threshold)
@@ -67,7 +68,38 @@ def draw_scores(name: str, scores: Mapping[int, float], threshold: float, floor:
         f"{_scale(floor, down)}"
         f'<line class="threshold" x1="{_LEFT - 4}%" x2="100%" y1="{bar:.1f}" y2="{bar:.1f}"/>'
         f'<svg width="100%" height="{_SCORES_HEIGHT}" viewBox="0 0 100 {_SCORES_HEIGHT}" preserveAspectRatio="none">'
-        f'<polyline points="{line}" vector-effect="non-scaling-stroke"/></svg>{dots}</svg>'
+        f"{_join_whole(assessed, places)}</svg>{dots}</svg>"
+    )
+
+
+def _dot(
+    one: AssessedPass, score: float, threshold: float, place: tuple[float, float], dots: int
+) -> str:
+    x, y = place
+    state = "ok" if score >= threshold else "low"
+    done = count_noun(one.steps_done, "step")
+    title = f"pass {one.pass_number}: {round_down(score):.2f}, {done} done"
+    return (
+        f'<circle class="dot {state}" cx="{x:.2f}%" cy="{y:.1f}" r="4" '
+        f'data-value="{score}"><title>{title}</title></circle>'
+        f'<text class="axis" x="{x:.2f}%" y="145" text-anchor="middle">{one.pass_number}</text>'
+        f'<text class="value" x="{x:.2f}%" y="{y - 9:.1f}" text-anchor="middle">'
+        f"{_value(score, dots)}</text>"
+    )
+
+
+def _join_whole(assessed: Sequence[AssessedPass], places: Mapping[int, tuple[float, float]]) -> str:
+    """A line for each stretch of passes whose answer was whole."""
+    stretches = [
+        [places[one.pass_number] for one in group]
+        for is_whole, group in groupby(assessed, key=lambda one: one.answer_complete)
+        if is_whole
+    ]
+    return "".join(
+        f'<polyline points="{" ".join(f"{x:.2f},{y:.1f}" for x, y in points)}" '
+        'vector-effect="non-scaling-stroke"/>'
+        for points in stretches
+        if len(points) > 1
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aeon.report.page.charts import draw_scores, draw_timeline, find_floor
+from aeon.report.scores import AssessedPass
 from tests.report.diagnosis.builders import a_call
 
 
@@ -69,7 +70,36 @@ def test_the_scale_begins_at_0_or_at_0_5(scores: tuple[float, ...], floor: float
 
 
 def test_a_score_stands_by_its_height_and_is_marked_by_its_threshold() -> None:
-    drawing = str(draw_scores("completeness", {1: 0.5, 2: 1.0, 3: 0.75}, 0.75, 0.5))
+    passes = [judged(1, 0.5), judged(2, 1.0), judged(3, 0.75)]
+    drawing = str(draw_scores("completeness", passes, 0.75, 0.5))
     dots = re.findall(r'class="dot (\w+)" cx="[\d.]+%" cy="([\d.]+)"', drawing)
     assert dots == [("low", "122.0"), ("ok", "26.0"), ("ok", "74.0")]
     assert 'class="threshold" x1="12.0%" x2="100%" y1="74.0"' in drawing
+
+
+def judged(number: int, score: float, *, steps: int = 1, whole: bool = True) -> AssessedPass:
+    return AssessedPass(
+        pass_number=number,
+        scores={"completeness": score},
+        steps_done=steps,
+        answer_complete=whole,
+    )
+
+
+def test_a_line_joins_only_passes_whose_answer_was_whole() -> None:
+    passes = [
+        judged(1, 0.5, whole=False),
+        judged(2, 0.6),
+        judged(3, 0.7),
+        judged(4, 0.7, whole=False),
+        judged(5, 0.9),
+    ]
+    (line,) = re.findall(
+        r'<polyline points="([^"]+)"', str(draw_scores("completeness", passes, 0.75, 0.5))
+    )
+    assert len(line.split()) == 2
+
+
+def test_a_point_says_how_many_steps_were_done() -> None:
+    drawing = str(draw_scores("completeness", [judged(1, 0.5, steps=3)], 0.75, 0.5))
+    assert "<title>pass 1: 0.50, 3 steps done</title>" in drawing
