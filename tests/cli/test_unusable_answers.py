@@ -17,7 +17,11 @@ from tests.support.openai_server import Answer, OpenAIServer, Received
 TASKS = {fault: f"task that meets {fault.replace(' ', '_')} and goes on" for fault in FAULTS}
 CELLS = [
     pytest.param(mode, call, id=f"{mode}-{call}")
-    for mode, calls in (("adaptive", CALLS), ("core", ("plan", "step", "tool_arguments")))
+    for mode, calls in (
+        ("adaptive", CALLS),
+        ("core", ("plan", "step", "tool_arguments")),
+        ("single", ("direct",)),
+    )
     for call in calls
 ]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -56,7 +60,8 @@ def asked_for(server: OpenAIServer) -> set[str]:
 def overrides(server: OpenAIServer, mode: str) -> list[str]:
     quick = ["provider.retry.initial_seconds=0", "provider.retry.jitter_seconds=0"]
     place = ["provider=openai", f"provider.base_url={server.url}", "provider.model=scripted"]
-    return [*place, *quick, "tools=builtin", f"mode={mode}", "progress=none"]
+    tools = "none" if mode == "single" else "builtin"
+    return [*place, *quick, f"tools={tools}", f"mode={mode}", "progress=none"]
 
 
 def ends_of_rows() -> dict[str, bool]:

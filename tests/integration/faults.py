@@ -52,6 +52,7 @@ def healthy(*, is_core: bool = False) -> dict[str, Script]:
         "convergence": lambda request: (
             scripted.assessment() if "Work on: do c" in request.user else scripted.unfinished()
         ),
+        "direct": {"working": None, "answer": "The whole answer."},
         "repair": "nothing useful",
     }
 

@@ -25,7 +25,7 @@ CELLS = [
         if (mode, call) == ("core", "plan") or (call, fault) in QUICK
         else pytest.mark.slow,
     )
-    for mode, calls in (("adaptive", CALLS), ("core", USED_IN_CORE))
+    for mode, calls in (("adaptive", CALLS), ("core", USED_IN_CORE), ("single", ("direct",)))
     for call in calls
     for fault in FAULTS
 ]
@@ -36,10 +36,10 @@ def server(start_server) -> OpenAIServer:
     return start_server({})
 
 
-def run(server: OpenAIServer, directory: Path, *more: str) -> RunResult:
+def run(server: OpenAIServer, directory: Path, *more: str, tools: str = "builtin") -> RunResult:
     forget_servers()  # what an unusable answer says of a server changes what goes over the wire
     is_resumed = any(text.startswith("resume=") for text in more)
-    given = overrides(server.url, "tools=builtin", *more)
+    given = overrides(server.url, f"tools={tools}", *more)
     with Aeon.from_config(given, environ={"OPENAI_API_KEY": "sk-test"}) as aeon:
         return aeon.run(None if is_resumed else TASK, directory=directory)
 
@@ -60,10 +60,11 @@ def test_a_resumed_run_asks_again_what_came_to_nothing_and_nothing_that_was_usab
     server: OpenAIServer, tmp_path: Path, mode: str, call: str, fault: str
 ) -> None:
     before = answer_to(server, mode, call, FAULTS[fault])
-    first = run(server, tmp_path / "first", f"mode={mode}")
+    tools = "none" if mode == "single" else "builtin"
+    first = run(server, tmp_path / "first", f"mode={mode}", tools=tools)
     assert before.unanswered
     now = answer_to(server, mode)
-    resumed = run(server, tmp_path / "resumed", f"resume={tmp_path / 'first'}")
+    resumed = run(server, tmp_path / "resumed", f"resume={tmp_path / 'first'}", tools=tools)
     assert resumed.exit_status == 0
     assert not now.answered & before.answered
     assert now.names["repair"] == 0
@@ -72,7 +73,8 @@ def test_a_resumed_run_asks_again_what_came_to_nothing_and_nothing_that_was_usab
     else:
         assert any(now.answered & before.unanswered)
     after = answer_to(server, mode)
-    assert run(server, tmp_path / "third", f"resume={tmp_path / 'resumed'}").exit_status == 0
+    third = run(server, tmp_path / "third", f"resume={tmp_path / 'resumed'}", tools=tools)
+    assert third.exit_status == 0
     assert not after.names
 
 
