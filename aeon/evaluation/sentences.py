@@ -22,7 +22,7 @@ def describe_comparison(comparison: ArmComparison, rows: int) -> str:
     head = f"{arm} passes {format_points(points)} {way} than {other}"
     if points == 0:
         head = f"{arm} passes as many as {other}"
-    changed = f"{count_noun(comparison.improved, 'row')} improved, {comparison.degraded} degraded"
+    changed = f"{count_noun(comparison.improved, 'row')} improved, {comparison.degraded:,} degraded"
     if comparison.improvements_per_degradation is not None:
         changed += f" ({comparison.improvements_per_degradation:.2g} improvements per degradation)"
     head += f"{format_change(comparison.difference_interval)}{_describe_tokens(comparison)}"
