@@ -121,7 +121,8 @@ def _make_checks(
         return NO_CHECKS
     invoker = packaged.make_invoker(packaged.registry, shared.settings.tools)
     access = CheckAccess(invoker, stop)
-    return RunChecks(of, work.task, work.inputs, session, access, work.row)
+    waits = _evaluates_whole_answers(shared.settings)
+    return RunChecks(of, work.task, work.inputs, session, access, work.row, waits)
 
 
 def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], bool]:

@@ -20,7 +20,7 @@ from aeon.domain.checks import (
     is_negated,
 )
 from aeon.domain.errors import AeonError
-from aeon.domain.graph import by_id, current_outputs, final_steps
+from aeon.domain.graph import by_id, current_outputs, final_steps, is_answer_awaited
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site, current_site
 from aeon.store.lookup import ReuseScope
@@ -43,7 +43,7 @@ class _Subject(NamedTuple):
 @dataclass
 class RunChecks:
     """The checks `of` one run, in whose `session` what they find is stored; `row` is the row of a
-    dataset that it is run for."""
+    dataset that it is run for. `waits_for_answer`: an answer that is still to come is not looked at."""
 
     of: CheckSet
     task: str
@@ -51,6 +51,7 @@ class RunChecks:
     session: Session
     access: CheckAccess
     row: Mapping[str, Any] | None = None
+    waits_for_answer: bool = False
     _before: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -94,9 +95,11 @@ class RunChecks:
 
     def _find_subjects(self, plan: Plan, answer: str) -> Iterator[_Subject]:
         steps = by_id(plan.steps)
+        is_to_come = self.waits_for_answer and is_answer_awaited(plan)
         for check in self.of.checks:
             if check.step_id is None:
-                yield _Subject(check, answer)
+                if not is_to_come:
+                    yield _Subject(check, answer)
                 continue
             step = _follow(steps, check.step_id)
             if step is not None and step.status == "complete":

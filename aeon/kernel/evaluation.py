@@ -110,9 +110,9 @@ class Evaluation:
         the judge says, and may be instead of it."""
         run = self.run
         this.answer = run.state.answer
-        if self._awaits_answer():
-            return self._review_shared(this, phase)
         checks = self.check(this)
+        if self._awaits_answer():
+            return self._review_shared(this, phase, checks)
         if before := self.gate and self.gate.set_back(run, this, checks, self.memory):
             return before.validation_report, before.convergence or UNAVAILABLE
         if self.options.skip_judge_when_checks_fail and find_failed_codes(checks):
@@ -132,7 +132,7 @@ class Evaluation:
         return self.options.evaluates_whole_answers and is_answer_awaited(self.run.plan)
 
     def _review_shared(
-        self, this: OpenPass, phase: OpenPhase
+        self, this: OpenPass, phase: OpenPhase, checks: tuple[CheckOutcome, ...]
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
         """Of a pass that the answer does not come from: a review of the outputs that several steps
         use, and no assessment."""
@@ -144,10 +144,11 @@ class Evaluation:
         else:
             outputs = current_outputs(shared)
             report = self.review(phase, "cross_phase", plan, shared, outputs, None)
+        found = block(AWAITED, checks)
         if phase.outcome != "abandoned":
-            results = EvaluationResults(validation_report=report, convergence=AWAITED)
+            results = EvaluationResults(validation_report=report, convergence=found, checks=checks)
             self._record(this, results)
-        return report, AWAITED
+        return report, found
 
     def _judge(
         self, phase: OpenPhase, checks: tuple[CheckOutcome, ...], *, is_reviewed: bool
@@ -179,8 +180,7 @@ class Evaluation:
         if self.checks is NO_CHECKS:
             return ()
         site = run.charge(0)
-        find = partial(self.checks.run, run.plan, answer_text(run.plan), site)
-        found = run.wait_for(find)
+        found = run.wait_for(partial(self.checks.run, run.plan, answer_text(run.plan), site))
         if found:
             this.evaluation = EvaluationResults(checks=found)
             run.stream.emit(events.ChecksDone(pass_number=this.number, checks=found), site)

@@ -28,13 +28,14 @@ def run_checks(
     session: Session | None = None,
     by_step: Mapping[str, Any] | None = None,
     row: Mapping[str, Any] | None = None,
+    waits_for_answer: bool = False,
 ) -> RunChecks:
     """The checks of a run that is configured with these settings."""
     registry = ToolRegistry(list(tools))
     maker = CheckMaker(SETTINGS.validate_python(dict(settings)), registry)
     of = maker.prepare(by_step or {})
     access = CheckAccess(ToolInvoker(registry))
-    return RunChecks(of, "make tea", {}, session or Session(), access, row)
+    return RunChecks(of, "make tea", {}, session or Session(), access, row, waits_for_answer)
 
 
 def check(answer: str, **settings: Any) -> CheckOutcome:

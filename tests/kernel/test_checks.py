@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aeon.domain import events
+from aeon.domain.checks import ComparingCheck
 from aeon.domain.errors import Truncated
 from aeon.domain.history import Outcome
 from aeon.domain.request import LLMRequest
@@ -159,3 +160,21 @@ def test_of_several_samples_the_first_that_passes_the_checks_is_taken():
     assert outcome.termination_reason == "completed"
     assert outcome.answer == "Berlin"
     assert len(model.requests) == 2
+
+
+def test_a_pass_whose_answer_is_to_come_is_checked_at_its_steps_alone():
+    of_a = {"a": {"tea": ComparingCheck(type="contains", value="tea")}}
+    checks = run_checks(BERLIN, by_step=of_a, waits_for_answer=True)
+    better = add("a2", addresses_issues=["check:a.tea"])
+    model = ScriptedModel(
+        plan=plan("a", planned("b", "a")),
+        step=[clear("coffee"), clear("Berlin"), clear("Berlin")],
+        refinement=[refinement(), refinement(better)],
+    )
+    outcome = run(model, checks=checks, evaluates_whole_answers=True, ttl=12)
+    first = outcome.history.passes[1]
+    assert [check.name for check in first.evaluation_results.checks] == ["a.tea"]
+    assert first.evaluation_results.convergence.reason_codes == ("answer_awaited", "a.tea")
+    assert first.refinement.triggers == ("failed_check:check:a.tea",)
+    later = outcome.history.passes[2].evaluation_results.checks
+    assert [check.name for check in later] == ["berlin", "a.tea"]
