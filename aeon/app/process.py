@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aeon.app import tools
@@ -105,7 +106,7 @@ def build_process(
     registry = _start_tools(settings, environ, own.tools, warnings)
     try:
         workflow = _load_workflow(settings, registry)
-        check_maker = _make_check_maker(settings, registry)
+        check_maker = _make_check_maker(job, registry)
         checks = check_maker.prepare(workflow.checks if workflow else {})
         endpoints = _open_adapter(settings, environ, adapter, open_endpoints or process_stack)
         synthetic = _is_synthetic(job, endpoints)
@@ -238,7 +239,8 @@ def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | Non
     return workflow
 
 
-def _make_check_maker(settings: Settings, registry: ToolRegistry) -> CheckMaker:
+def _make_check_maker(job: Job, registry: ToolRegistry) -> CheckMaker:
+    settings = job.settings
     configured = settings.convergence.checks
     if configured:
         registry = tools.build_run_registry(registry, InMemory(), settings=settings.tools)
@@ -247,6 +249,7 @@ def _make_check_maker(settings: Settings, registry: ToolRegistry) -> CheckMaker:
         registry,
         has_judge=settings.mode.kind not in UNJUDGED_MODES or settings.answer.judge,
         is_replay=settings.store.mode == "replay",
+        recorded_in=Path(job.origin.working_directory) if job.origin else None,
     )
 
 

@@ -74,7 +74,8 @@ class CheckSet:
 @dataclass(frozen=True, slots=True)
 class CheckMaker:
     """Makes checks ready, the configured ones once. `registry` holds the tools that they may call;
-    with `is_replay` nothing is imported or looked for, since all results are recorded. Raises
+    with `is_replay` nothing is imported or looked for, since all results are recorded. Files are
+    looked for in the folder that the resumed run was `recorded_in`, too. Raises
     ConfigError for a check that could not be run: an unknown module or tool, a bad expression, a
     missing program or file."""
 
@@ -82,6 +83,7 @@ class CheckMaker:
     registry: ToolRegistry = field(default_factory=ToolRegistry)
     has_judge: bool = True
     is_replay: bool = False
+    recorded_in: Path | None = None
 
     def prepare(self, by_step: Mapping[str, Mapping[str, OuterCheck]]) -> CheckSet:
         """The checks of a run: the configured ones on its answer, but for those that a step of its
@@ -141,8 +143,17 @@ class CheckMaker:
             return Check(name, settings, _refuse, step_id)
         if not isinstance(settings, ComparingCheck) and not settings.value:
             raise ConfigError(f"{key}: type {settings.type}: needs a value")
+        if isinstance(settings, CommandCheck):
+            files = tuple(map(self._locate, settings.files))
+            settings = settings.model_copy(update={"files": files})
         work = self._make_work(key, settings)
         return Check(name, settings, work, step_id, digest_code(settings))
+
+    def _locate(self, path: Path) -> Path:
+        path = path.expanduser()
+        if self.recorded_in is None or path.exists():
+            return path
+        return self.recorded_in / path
 
     def _make_work(
         self, key: str, settings: ComparingCheck | PythonCheck | CommandCheck | ToolCheck

@@ -79,3 +79,18 @@ def test_the_files_of_a_trusted_project_are_relative_to_it_and_part_of_what_is_t
     assert (found["passed"], found["feedback"]) == (True, "looked at")
     look.write_text("open('PWNED', 'w')\n")
     assert aeon(*RUN).status == 2
+
+
+def test_a_run_that_is_resumed_from_another_folder_finds_its_files(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "look.py").write_text("print('looked at')\n")
+    settings = "{type: command, value: [python, look.py], files: [look.py]}"
+    assert aeon(*RUN, f"convergence.checks.it={settings}", "hydra.run.dir=run").status == 3
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    ended = aeon(f"resume={tmp_path / 'run'}", "limits.max_passes=2", "progress=none")
+    assert ended.status == 3
+    (found,) = result_in(elsewhere)["checks"]
+    assert found["feedback"] == "looked at"
