@@ -89,9 +89,11 @@ class CheckMaker:
         """The checks of a run: the configured ones on its answer, but for those that a step of its
         plan file names, which look at that step's output."""
         of_steps = [
-            self._make(f"{step_id}.{name}", one, f"step {step_id}: checks.{name}", step_id)
+            self._make(
+                f"{step_id}.{name}", one, f"plan file: step {step_id}: checks.{name}", step_id
+            )
             for step_id, named in by_step.items()
-            for name, one in self._select(named, f"step {step_id}").items()
+            for name, one in self._select(named, f"plan file: step {step_id}").items()
         ]
         taken = {name for named in by_step.values() for name in named}
         rest = {name: one for name, one in self.configured.items() if name not in taken}
