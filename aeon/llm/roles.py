@@ -10,6 +10,7 @@ from aeon.domain.request import Parameters, ReasoningMode, Role
 from aeon.domain.values import OfRow, Value
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+_LESS_THAN_MEDIUM: tuple[Effort, ...] = ("none", "minimal", "low")
 
 
 class GenerationSettings(Value):
@@ -48,7 +49,10 @@ class ReasoningSettings(Value):
 def parameters_for(
     roles: RoleSettings, reasoning: ReasoningSettings, role: Role, mode: ReasoningMode | None
 ) -> Parameters:
-    """What a call of this role in this mode overrides: the role's settings over the mode's."""
+    """What a call of this role in this mode overrides: the role's settings over the mode's. An easy
+    task does not make its judging easy: of the mode, the grader's effort is medium at least."""
     of_mode: GenerationSettings = getattr(reasoning, mode) if mode else GenerationSettings()
+    if role == "grader" and of_mode.effort in _LESS_THAN_MEDIUM:
+        of_mode = of_mode.model_copy(update={"effort": "medium"})
     of_role: GenerationSettings = getattr(roles, role)
     return of_role.parameters.over(of_mode.parameters)

@@ -254,7 +254,7 @@ class Refiner:
     def _review(
         self, plan: Plan, draft: DeltaResult, budget: Budget, errors: list[AeonError]
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
-        if not draft.changes:
+        if not draft.changes or not self._needs_review(draft):
             return None, ()
         steps = [step for change in draft.changes if (step := change.after or change.before)]
         outputs = _select_outputs(plan, draft)
@@ -275,6 +275,11 @@ class Refiner:
                 RefusedAction(action=action, reason=reason) for action in draft.accepted
             )
         return report, _reject_actions(report, plan, draft, self._settings.reject_severity)
+
+    def _needs_review(self, draft: DeltaResult) -> bool:
+        before = (change.before for change in draft.changes)
+        touches_executed = any(step is not None and step.status in EXECUTED for step in before)
+        return touches_executed or self._settings.review == "always"
 
     def _new_questions(
         self, plan: Plan, questions: Sequence[FollowUpQuestion]

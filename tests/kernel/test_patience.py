@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, Literal
 
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.history import Outcome
+from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import run
 from tests.support.scripted_model import (
     ScriptedModel,
     action,
     assessment,
     clear,
+    issue,
     plan,
     planned,
     refinement,
+    report,
 )
 
 
@@ -83,3 +86,18 @@ def test_a_run_that_is_to_be_whole_goes_on_while_the_answer_needs_more() -> None
     )
     assert whole.termination_reason == "converged"
     assert [step.status for step in whole.state.plan.steps] == ["complete", "complete"]
+
+
+def test_changes_that_touch_no_executed_step_need_no_review_where_it_is_said() -> None:
+    chain = plan("a", planned("b", "a"))
+    of_pending = refinement(action("MODIFY", "b", planned("b", "a", description="do b so")))
+
+    def reviews(review: Literal["always", "executed"], proposal: Any) -> int:
+        model = ScriptedModel(
+            plan=chain, semantic_validation=report(issue()), refinement=[proposal, refinement()]
+        )
+        settings = RefinementSettings(review=review, max_attempts_total=1)
+        run(model, ttl=40, refinement=settings, convergence=ConvergenceSettings(when="plan_done"))
+        return model.calls.count("semantic_validation")
+
+    assert reviews("executed", of_pending) == reviews("always", of_pending) - 1
