@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def _with_recorded(origin: Origin, today: Composition, named: str) -> Compositio
     # Its files are needed for options that are chosen today; what they said then is recorded.
     is_there = folder is not None and (folder.is_dir() or today.config_dir is not None)
     if today.config_name == Composition().config_name and is_there:
-        today = today.with_files(folder, origin.config_name)
+        today = replace(today, config_dir=folder, config_name=origin.config_name)
     recorded = RecordedSettings(
         named=named,
         settings=settings,
@@ -71,9 +72,8 @@ def _with_recorded(origin: Origin, today: Composition, named: str) -> Compositio
         unknown=unknown,
         provider=(origin.provider.kind, origin.settings.get("provider", {}).get("name")),
     )
-    return today.with_overrides((*_list_composed_again(origin), *today.overrides)).with_recorded(
-        recorded
-    )
+    overrides = (*_list_composed_again(origin), *today.overrides)
+    return replace(today, overrides=overrides, recorded=recorded)
 
 
 def _list_composed_again(origin: Origin) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,8 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -
         if in_threads:
             start_threads(of, sweep.carry_out)
         else:
-            given = InProcess(tuple(list_pinned()), of.recorded, sweep.objective)
-            hydra_private.start_multirun(of, partial(sweep_job, given))
+            task = partial(sweep_job, list_pinned(), of.recorded, sweep.objective)
+            hydra_private.start_multirun(of, task)
     except (KeyboardInterrupt, ConfigError) as error:
         if not (has_begun := mark.stat().st_size or compare_jobs(mark.parent).runs):
             mark.unlink()
@@ -173,7 +173,7 @@ def _check(
     """Check each planned job as far as it can be without a call; its configuration and settings."""
     for number, overrides in enumerate(planned):
         recorded = given.find_recorded(number)
-        job = config_compose.compose(given.with_overrides(overrides).with_recorded(recorded))
+        job = config_compose.compose(replace(given, overrides=tuple(overrides), recorded=recorded))
         chosen = settings_from(job)
         aeon, _ = prepare_job(chosen)
         aeon.close()
@@ -181,23 +181,15 @@ def _check(
         yield job, chosen
 
 
-@dataclass(frozen=True, slots=True)
-class InProcess:
-    """What a job is given that runs in a process of its own: the files that the person has
-    `trusted`, the settings of the run that is resumed, and `sweep.objective`."""
-
-    trusted: Sequence[Pinned]
-    recorded: RecordedSettings | None
-    objective: str | None
-
-
-def sweep_job(given: InProcess, values: Any) -> Any:
-    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it
-    with these `values`, and write its exit status; trusted files are what they were there too. Does
-    not raise, so that every job gets its turn; only an interruption ends the multirun."""
-    for pinned in given.trusted:
+def sweep_job(
+    trusted: Sequence[Pinned], recorded: RecordedSettings | None, objective: str | None, values: Any
+) -> Any:
+    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it with
+    these `values`, and write its exit status; what the person has `trusted` is what it was there
+    too. Does not raise, so that every job gets its turn; only an interruption ends the multirun."""
+    for pinned in trusted:
         pin(pinned)
-    job = SweptJob.in_process(values, given.recorded)
+    job = SweptJob.in_process(values, recorded)
     directory = job.directory
 
     def run() -> int:
@@ -211,7 +203,7 @@ def sweep_job(given: InProcess, values: Any) -> Any:
     write_status(directory, status)
     if status == INTERRUPTED:
         raise KeyboardInterrupt
-    return objective_of(directory, given.objective, status)
+    return objective_of(directory, objective, status)
 
 
 def _count_digits(planned: Sized) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,7 +78,8 @@ def compose_again(today: Composition) -> Composition:
         config_dir=Path(recorded.config_dir) if recorded.config_dir else None,
         config_name=recorded.config_name,
     )
-    return recording.composition(of).with_jobs(_list_jobs(recorded, directory, given))
+    jobs = tuple(_list_jobs(recorded, directory, given))
+    return replace(recording.composition(of), jobs=jobs)
 
 
 def _list_again(recorded: RecordedMultirun, given: frozenset[str]) -> Iterator[str]:

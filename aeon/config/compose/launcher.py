@@ -36,7 +36,7 @@ class SweptJob:
     def in_process(cls, values: DictConfig, recorded: RecordedSettings | None) -> SweptJob:
         """The job that Hydra has set up this process for."""
         hydra = HydraConfig.get()
-        return cls(values, hydra, read_composition_of(hydra).with_recorded(recorded))
+        return cls(values, hydra, replace(read_composition_of(hydra), recorded=recorded))
 
     @property
     def number(self) -> int:
@@ -134,7 +134,7 @@ class Threads(Launcher):
     def _compose(self, number: int, overrides: list[str]) -> SweptJob:
         job = self._context.config_loader.load_sweep_config(self._config, overrides)
         recorded = self._task.given.find_recorded(number)
-        of = read_composition_of(job.hydra).with_recorded(recorded)
+        of = replace(read_composition_of(job.hydra), recorded=recorded)
         if of.recorded is not None or job.provider.get("fallbacks"):
             job = complete(job, of)
         with read_write(job.hydra), open_dict(job.hydra):

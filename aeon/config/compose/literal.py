@@ -108,21 +108,9 @@ class Composition:
         """The same with other overrides."""
         return replace(self, overrides=tuple(overrides))
 
-    def with_jobs(self, jobs: Iterable[tuple[tuple[str, ...], RecordedSettings]]) -> Composition:
-        """The same with the jobs of a multirun that goes on."""
-        return replace(self, jobs=tuple(jobs))
-
     def find_recorded(self, number: int) -> RecordedSettings | None:
         """The recorded settings that the job of this number starts from, if there are any."""
         return self.jobs[number][1] if self.jobs else self.recorded
-
-    def with_files(self, config_dir: Path | None, config_name: str) -> Composition:
-        """The same with another folder and another primary file."""
-        return replace(self, config_dir=config_dir, config_name=config_name)
-
-    def with_recorded(self, recorded: RecordedSettings | None) -> Composition:
-        """The same on the settings of a run, or on none."""
-        return replace(self, recorded=recorded)
 
 
 def key_of(override: str) -> str:

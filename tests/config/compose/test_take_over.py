@@ -46,7 +46,7 @@ def taken_over(
         named="resume=DIR", settings=settings, missing=missing, provider=(kind, name)
     )
     of = composition(today, config_dir)
-    return compose_settings(of.with_recorded(replace(recorded, **more)))
+    return compose_settings(replace(of, recorded=replace(recorded, **more)))
 
 
 def test_settings_are_composed_once(composed: list[str]) -> None:
