@@ -68,12 +68,16 @@ def find_unanswered(
     declined: Sequence[DeclinedIssue] = (),
     binding: Severity = "HIGH",
 ) -> tuple[str, ...]:
-    """The ids of the issues of severity `binding` or more that no action answers, and that are not
-    declined (FR-086)."""
+    """The ids of the issues of severity `binding` or more, and of the failed checks, that no action
+    answers, and that are not declined (FR-086)."""
     answered = {issue_id for action in actions for issue_id in action.answers} | {
         each.issue_id for each in declined
     }
-    grave = (issue.issue_id for issue in issues if reaches(issue.severity, binding))
+    grave = (
+        issue.issue_id
+        for issue in issues
+        if issue.type == FAILED_CHECK or reaches(issue.severity, binding)
+    )
     return tuple(issue_id for issue_id in grave if issue_id not in answered)
 
 

@@ -218,7 +218,9 @@ def test_a_plan_file_brings_nothing_that_starts_code(tmp_path: Path) -> None:
 
 def test_a_step_that_names_no_configured_check_is_refused(tmp_path: Path) -> None:
     plan = plan_file(tmp_path, {"milk": {}})
-    with pytest.raises(ConfigError, match=r"plan file: step draft: checks\.milk: no check of this name"):
+    with pytest.raises(
+        ConfigError, match=r"plan file: step draft: checks\.milk: no check of this name"
+    ):
         Aeon.from_config([f"plan_file={plan}"], environ={})
 
 

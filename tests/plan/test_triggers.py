@@ -9,7 +9,14 @@ import pytest
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.domain.plan import PlanStep
 from aeon.domain.report import IssueLocation, ValidationIssue
-from aeon.plan.triggers import WHOLE, code_triggers, issue_triggers, pass_triggers, step_triggers
+from aeon.plan.triggers import (
+    WHOLE,
+    code_triggers,
+    find_unanswered,
+    issue_triggers,
+    pass_triggers,
+    step_triggers,
+)
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
 
@@ -163,3 +170,11 @@ def test_a_contradiction_of_the_whole_that_is_left_to_a_person_triggers_nothing_
     assert kinds(step("a"), issues=[conflict, issue("i2")], closed=(WHOLE,)) == [
         "validation_issue:i2"
     ]
+
+
+def test_a_failed_check_is_to_be_answered_whatever_severity_binds():
+    failed = ValidationIssue(
+        issue_id="check:tests", type="failed_check", severity="HIGH", description="1 failed"
+    )
+    assert find_unanswered([failed], [], binding="CRITICAL") == ("check:tests",)
+    assert [str(one) for one in issue_triggers([failed])] == ["failed_check:check:tests"]
