@@ -168,10 +168,15 @@ def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Orig
     return origin
 
 
+def list_changed(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The recorded settings that are not the packaged ones, each on a printable line."""
+    for key, value in find_changed(settings):
+        yield _printable(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
+
+
 def _list_effects(origin: Origin) -> Iterator[str]:
     """What a run would set that goes on with a recorded one."""
-    for key, value in find_changed(origin.settings):
-        yield f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+    yield from list_changed(origin.settings)
     yield from _list_composed_again(origin)
     if origin.config_dir:
         yield f"--config-dir {origin.config_dir}"

@@ -211,6 +211,23 @@ def test_a_multirun_of_somebody_else_is_not_gone_on_with(
     assert aeon("sweep.resume=sweep").status == 2
 
 
+def test_what_the_jobs_of_somebody_elses_multirun_would_set_is_shown(
+    aeon: RunAeon, tmp_path: Path, become: Become
+) -> None:
+    become("stranger")
+    sweep = ("-m", "task=x", "provider=simulated", "progress=none", "hydra.sweep.dir=sweep")
+    assert aeon(*sweep, "ttl.base=9,11").status in (0, 3)
+    path = tmp_path / "sweep" / "multirun.json"
+    recorded = json.loads(path.read_bytes())
+    recorded["jobs"][0]["settings"]["tools"]["functions"] = {"shell": "os:system"}
+    path.write_text(json.dumps(recorded), encoding="utf-8")
+    become("me")
+    refused = aeon("sweep.resume=sweep")
+    assert refused.status == 2
+    assert "tools.functions.shell=os:system" in refused.err
+    assert "ttl.base=11" in refused.err
+
+
 def test_a_projects_folder_that_changed_since_is_not_used_by_resuming_its_run(
     aeon: RunAeon, tmp_path: Path
 ) -> None:

@@ -156,9 +156,18 @@ def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:
         own=is_own(document, multirun.seal),
         trust=trust,
         env=env,
-        shown="\n".join(f"  {one_line(text)}" for text in multirun.overrides),
+        shown="\n".join(f"  {line}" for line in dict.fromkeys(_list_effects(multirun))),
     )
     return multirun
+
+
+def _list_effects(multirun: RecordedMultirun) -> Iterator[str]:
+    """What the jobs of a multirun would set."""
+    yield from map(one_line, multirun.overrides)
+    for job in multirun.jobs:
+        yield from recording.list_changed({**multirun.jobs[0].settings, **job.settings})
+    if multirun.config_dir:
+        yield f"--config-dir {one_line(multirun.config_dir)}"
 
 
 def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
