@@ -171,6 +171,9 @@ def _make_files_absolute(project: Project, value: Any, *, is_files: bool) -> Any
 
 
 def is_of_recorded_run(given: Sequence[str]) -> bool:
-    """Whether overrides resume or replay a run, which brings what it was given itself."""
+    """Whether overrides resume or replay a run or a multirun, which brings what it was given
+    itself."""
     values = {key_of(text): text.partition("=")[2] for text in given}
-    return "resume" in values or "replay" in values.get("store.mode", values.get("store", ""))
+    if "resume" in values or "sweep.resume" in values:
+        return True
+    return "replay" in values.get("store.mode", values.get("store", ""))

@@ -246,6 +246,24 @@ def test_a_projects_folder_that_changed_since_is_not_used_by_resuming_its_run(
     assert aeon("resume=run", *AGAIN).status in (0, 3)
 
 
+def test_a_projects_folder_that_changed_since_is_not_used_by_going_on_with_its_multirun(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    assert aeon("init", ".").status == 0
+    sweep = ("-m", "task=x", "provider=simulated", "progress=none", "hydra.sweep.dir=sweep")
+    assert aeon(*sweep, "ttl.base=9,11").status in (0, 3)
+    assert aeon("sweep.resume=sweep").status in (0, 3)
+    for name in ("conf/ttl/default.yaml", "prompts/default/plan.system.j2"):
+        path = tmp_path / name
+        before = path.read_text(encoding="utf-8")
+        path.write_text(before + "\n", encoding="utf-8")
+        ended = aeon("sweep.resume=sweep")
+        assert ended.status == 2
+        assert "it has changed since you trusted it" in ended.err
+        path.write_text(before, encoding="utf-8")
+    assert aeon("sweep.resume=sweep").status in (0, 3)
+
+
 def test_without_a_folder_of_state_a_run_runs_and_says_that_resume_will_ask(
     aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from aeon.config.origin import write_sealed
 from aeon.config.own_runs import is_own, read_trust, require_own
 from aeon.config.recording import directory_of
 from aeon.config.settings import Settings, hash_of_json
+from aeon.config.trusted_folders import pin_project_of_run, require_trust_of_owner
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Value
 from aeon.files.explain import first_mistake
@@ -71,6 +72,8 @@ def compose_again(today: Composition) -> Composition:
     if recorded.working_directory != str(Path.cwd()):
         problem = f"sweep.resume={directory}: it was started in another working directory"
         raise ConfigError(problem, hint=f"cd {recorded.working_directory}")
+    _require_trusted_folders(recorded)
+    pin_project_of_run(Path.cwd(), rest, [*recorded.overrides, *rest])
     given = frozenset(map(key_of, rest))
     place = f"sweep.resume={quote(str(directory))}"
     of = Composition(
@@ -80,6 +83,14 @@ def compose_again(today: Composition) -> Composition:
     )
     jobs = tuple(_list_jobs(recorded, directory, given))
     return replace(recording.composition(of), jobs=jobs)
+
+
+def _require_trusted_folders(recorded: RecordedMultirun) -> None:
+    """Raise ConfigError when a folder that a project gave to the jobs is not trusted as it is today."""
+    groups = [job.settings.get(group) for job in recorded.jobs for group in ("prompts", "schemas")]
+    folders = dict.fromkeys([recorded.config_dir, *(part["dir"] for part in groups if part)])
+    for folder in filter(None, folders):
+        require_trust_of_owner(Path(recorded.working_directory, folder))
 
 
 def _list_again(recorded: RecordedMultirun, given: frozenset[str]) -> Iterator[str]:
