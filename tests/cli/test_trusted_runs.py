@@ -359,6 +359,29 @@ def test_the_store_of_a_strangers_run_is_not_imported_to_export_it(
     assert not (tmp_path / "PWNED").exists()
 
 
+def test_a_module_of_the_project_that_changed_since_is_not_imported_by_going_on_with_a_multirun(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "def price(of: str) -> str:\n    'Tell a price.'\n    return of\n"
+    module = tmp_path / "swept_module.py"
+    module.write_text(source, encoding="utf-8")
+    (tmp_path / "aeon.yaml").write_text(
+        "overrides: {tools.functions.price: 'swept_module:price'}\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("AEON_TRUST", hash_in(aeon("trust").err))
+    sweep = ("-m", "task=x", "provider=simulated", "progress=none", "hydra.sweep.dir=sweep")
+    assert aeon(*sweep, "ttl.base=9,11").status in (0, 3)
+    shutil.rmtree(next(tmp_path.glob("sweep/1-*")))
+    sys.modules.pop("swept_module")
+    module.write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w')\n{source}", encoding="utf-8")
+    ended = aeon("sweep.resume=sweep")
+    assert ended.status == 2
+    assert "swept_module.py is none of the files that you have trusted" in ended.err
+    assert not (tmp_path / "PWNED").exists()
+    module.write_text(source, encoding="utf-8")
+    assert aeon("sweep.resume=sweep").status in (0, 3)
+
+
 def test_a_module_of_the_project_that_changed_since_is_not_imported_by_resuming_its_run(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
