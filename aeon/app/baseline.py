@@ -8,8 +8,9 @@ from pathlib import Path
 from aeon.app.process import Process
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.domain.result import BaselineReport, RunResult
+from aeon.domain.result import BaselineReport, RunResult, TokenUsage
 from aeon.execution.settings import ExecutionSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
 from aeon.tools.registry import ToolRegistry
 
@@ -19,7 +20,25 @@ already."""
 _DIRECT_CYCLES = 3  # the call, and a comparison in both orders
 
 
-def make_direct_process(shared: Process) -> Process:
+def lower_caps(limits: LimitSettings, spent: TokenUsage) -> LimitSettings | None:
+    """What is left of a run's caps for its baseline; None where that is nothing."""
+    used = {
+        "max_llm_calls": spent.requests,
+        "max_tokens": spent.total_tokens,
+        "max_cost": spent.cost or 0.0,
+    }
+    left = {name: cap - used[name] for name in used if (cap := getattr(limits, name)) is not None}
+    if any(value <= 0 for value in left.values()):
+        return None
+    return limits.model_copy(update=left)
+
+
+def has_whole_answer(result: RunResult) -> bool:
+    """Whether a run came to an answer that can be compared."""
+    return any(one.answer_complete for one in result.history.passes)
+
+
+def make_direct_process(shared: Process, limits: LimitSettings) -> Process:
     """What a run shares, for one direct call by its worker and a comparison by its grader."""
     settings = shared.settings
     execution = ExecutionSettings(max_parallel=settings.execution.max_parallel)
@@ -29,7 +48,7 @@ def make_direct_process(shared: Process) -> Process:
     changes = {
         "mode": settings.mode.model_copy(update={"kind": "single"}),
         "ttl": settings.ttl.model_copy(update={"base": _DIRECT_CYCLES}),
-        "limits": settings.limits.model_copy(update={"max_passes": None}),
+        "limits": limits.model_copy(update={"max_passes": None}),
         "answer": settings.answer.model_copy(update={"baseline": False, "judge": False}),
         "execution": execution,
         "memory": memory,
@@ -74,7 +93,9 @@ def report_baseline(result: RunResult, direct: RunResult, place: Path | None) ->
 
 def require_answer(result: RunResult, settings: Settings) -> None:
     """Raise ConfigError for a run that has nothing to compare with a direct call."""
-    if not result.answer.strip():
-        raise ConfigError("this run has no answer to compare", hint="Run it to its end first.")
+    if not has_whole_answer(result):
+        raise ConfigError(
+            "this run has no whole answer to compare", hint="Run it to its end first."
+        )
     if settings.mode.kind == "single":
         raise ConfigError("this run is one direct call itself: there is nothing to compare it with")

@@ -210,7 +210,8 @@ def _describe_passes(
     result: RunResult, assessed: ExecutionPass | None, ledger: Ledger
 ) -> RunResult:
     total = result.usage.total
-    bought = find_bought(result.history, result.answer, ledger.usage_up_to, total)
+    judged = result.assessed_pass
+    bought = find_bought(result.history, result.answer, judged, ledger.usage_up_to, total)
     return result.model_copy(update={"bought": bought, "open_issues": find_open_issues(assessed)})
 
 

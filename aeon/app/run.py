@@ -13,7 +13,13 @@ from time import perf_counter
 
 from aeon.app import wiring
 from aeon.app.attendance import Attendance
-from aeon.app.baseline import find_free_folder, make_direct_process, report_baseline
+from aeon.app.baseline import (
+    find_free_folder,
+    has_whole_answer,
+    lower_caps,
+    make_direct_process,
+    report_baseline,
+)
 from aeon.app.components import offer_memory
 from aeon.app.parent import has_ended_well
 from aeon.app.record import Identity, make_origin, make_result
@@ -30,6 +36,7 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
 from aeon.llm.protocols import close
 from aeon.llm.stack import build as stack
+from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
 from aeon.memory.settings import open_memory
@@ -117,21 +124,42 @@ class Run(Identity):
             seconds_by_phase=dict(self._ledger.seconds_by_phase),
         )
         result = make_result(self, outcome, self._ledger, session, timings, place.of_multirun)
-        if self._settings.answer.baseline and result.exit_status in (0, 3):
-            baseline = self.measure_baseline(result, attendance, place.directory)
-            result = result.model_copy(update={"baseline": baseline})
         if place.directory is not None:
             artefacts.write(result, place.directory)
             self._write_report(place.directory, result, attendance.warn)
+        if self._settings.answer.baseline:
+            result = self._with_baseline(result, attendance, place.directory)
+        return result
+
+    def _with_baseline(
+        self, result: RunResult, attendance: Attendance, directory: Path | None
+    ) -> RunResult:
+        """The result with its baseline, which is written again; without one where the run has no
+        whole answer, or its caps leave nothing for it."""
+        limits = lower_caps(self._settings.limits, result.usage.total)
+        if result.exit_status not in (0, 3) or not has_whole_answer(result):
+            return result
+        if limits is None:
+            attendance.warn("answer.baseline: the caps of the run leave nothing for a direct call")
+            return result
+        report = self.measure_baseline(result, attendance, directory, limits)
+        result = result.model_copy(update={"baseline": report})
+        if directory is not None:
+            artefacts.write(result, directory)
+            self._write_report(directory, result, attendance.warn)
         return result
 
     def measure_baseline(
-        self, result: RunResult, attendance: Attendance, directory: Path | None
+        self,
+        result: RunResult,
+        attendance: Attendance,
+        directory: Path | None,
+        limits: LimitSettings,
     ) -> BaselineReport:
-        """Make one direct call to the run's task, in a folder of its own below `directory`, and
-        have the answer of `result` compared with its answer. Raises ArtefactError and
-        StoreFailed."""
-        shared = make_direct_process(self.shared)
+        """Make one direct call to the run's task, in a folder of its own below `directory` and
+        within `limits`, and have the answer of `result` compared with its answer. Raises
+        ArtefactError and StoreFailed."""
+        shared = make_direct_process(self.shared, limits)
         work = replace(self.work, plan=None, rival=result.answer)
         folder = find_free_folder(directory) if directory else None
         direct = Run(shared, work).to_end(

@@ -50,6 +50,7 @@ _OfStep = Literal[
     "repaired_arguments",
     "repeated_tool",
     "memory_failure",
+    "lost_samples",
 ]
 AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 

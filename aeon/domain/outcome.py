@@ -12,6 +12,7 @@ from aeon.domain import history
 from aeon.domain.assessment import (
     ConvergenceAssessment,
     ConvergenceScores,
+    ConvergenceSettings,
     ExpirationPoint,
     SpentReason,
     TTLExpirationResponse,
@@ -162,6 +163,13 @@ def count_passes_without_gain(passes: Sequence[ExecutionPass], min_gain: float) 
         best_checks = max(best_checks, checks)
         best_score = max(best_score, score)
     return count
+
+
+def has_plateau(passes: Sequence[ExecutionPass], settings: ConvergenceSettings) -> bool:
+    """Whether as many passes running as `convergence.patience` says have gained nothing."""
+    if settings.patience is None:
+        return False
+    return count_passes_without_gain(passes, settings.min_gain) >= settings.patience
 
 
 def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from aeon.domain import events
-from aeon.domain.assessment import AnswerComparison
+from aeon.domain.assessment import AnswerComparison, ConvergenceAssessment
+from aeon.domain.errors import AeonError
 from aeon.domain.graph import answer_text, is_answer_complete
 from aeon.domain.history import (
     Advisory,
@@ -136,7 +137,7 @@ class RunRecorder:
         """What was tried since then and taken back."""
         self._converged: AcceptedAnswer | None = None
         self.converged_pass: int | None = None
-        """The pass that had converged with faults that were to be mended, once it holds again."""
+        """The pass whose answer is given, of a run that mended a converged one."""
         stream.subscribers.append(self.answers.note)
 
     def accept_answer(self, evaluation: EvaluationResults) -> None:
@@ -144,32 +145,49 @@ class RunRecorder:
         if is_answer_complete(self.plan):
             self.accepted = AcceptedAnswer(self.plan, self.state.results, evaluation)
 
-    def begin_mending(self, this: OpenPass, severity: Severity) -> bool:
-        """Whether the answer of a pass that has converged is refined first, once in a run: its
-        review left issues of a severity."""
-        report = this.evaluation.validation_report
-        grave = report and any(reaches(issue.severity, severity) for issue in report.issues)
-        if self._converged is not None or not grave or not this.complete:
-            return False
-        self._converged = AcceptedAnswer(
-            self.plan, self.state.results, this.evaluation, pass_number=this.number
-        )
-        return True
+    @property
+    def is_mending(self) -> bool:
+        """Whether an answer has converged, and its known faults are being mended."""
+        return self._converged is not None
 
-    def settle_mending(self, reason: TerminationReason) -> TerminationReason:
-        """How the run ends: where mending a converged answer came to nothing better, as it had
-        converged before, with that answer."""
+    def begin_mending(self, this: OpenPass, severity: Severity | None) -> bool:
+        """Whether the answer of a pass that has converged is refined before it is accepted: its
+        review left issues of the severity."""
+        report = this.evaluation.validation_report
+        if self.is_mending or severity is None or report is None or not this.complete:
+            return self.is_mending
+        if any(reaches(issue.severity, severity) for issue in report.issues):
+            self._converged = AcceptedAnswer(
+                self.plan, self.state.results, this.evaluation, pass_number=this.number
+            )
+        return self.is_mending
+
+    def decide_mended(self, assessment: ConvergenceAssessment) -> TerminationReason | None:
+        """How a run ends once its mended answer is whole and judged; None before."""
+        if not self.is_mending or not is_answer_complete(self.plan):
+            return None
+        return "converged" if assessment.converged else "stalled"
+
+    def settle_mending(
+        self, reason: TerminationReason, error: AeonError | None
+    ) -> tuple[TerminationReason, AeonError | None]:
+        """How the run ends, and with which error: where mending a converged answer came to nothing
+        better, as it had converged before, with that answer."""
         before = self._converged
-        if before is None or reason in ("converged", "failed"):
-            return reason
-        self.advise("set_back", f"The answer of pass {before.pass_number} could not be mended.")
+        if before is None or reason == "interrupted":
+            return reason, error
+        if reason == "converged":
+            self.converged_pass = self.state.passes[-1].pass_number
+            return reason, error
+        why = f": {error.message}" if error else "."
+        self.advise("set_back", f"The answer of pass {before.pass_number} could not be mended{why}")
         self.converged_pass = before.pass_number
         self.update(
             plan=before.plan,
             results=dict(before.results),
             assessment=before.evaluation.convergence,
         )
-        return "converged"
+        return "converged", None
 
     def stop_listening(self) -> None:
         """Collect no more answers."""

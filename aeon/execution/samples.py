@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
+from typing import Protocol
 
 from aeon.convergence.comparison import Candidate, Comparer
 from aeon.domain.assessment import AnswerComparison, settle_comparison
 from aeon.domain.checks import CheckOutcome, weight_passed
-from aeon.domain.errors import LLMError, ValidationError, go_on_without
+from aeon.domain.errors import (
+    AeonError,
+    LLMError,
+    StopRequested,
+    ValidationError,
+    go_on_without,
+)
 from aeon.domain.graph import final_steps
-from aeon.domain.history import SampleRecord
+from aeon.domain.history import AdvisoryKind, SampleRecord
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallName, CallSite, at_site
 from aeon.execution.outcome import Worked
@@ -21,7 +28,18 @@ from aeon.execution.settings import ExecutionSettings
 from aeon.execution.threads import Workers, as_done
 from aeon.schema.equality import canonical, is_same
 
-Announce = Callable[[CallSite, str], None]
+
+class Dispatcher(Protocol):
+    """What a step needs of its run to make several calls: each is announced, and none is begun once
+    the run is ending."""
+
+    def announce(self, site: CallSite, call: str, *, plan: Plan | None = None) -> None:
+        """Announce a call, in a batch with the `plan` as it began."""
+
+    def is_ending(self) -> bool:
+        """Whether nothing new may start."""
+
+
 CheckSample = Callable[[Plan, PlanStep], Sequence[CheckOutcome]]
 _CYCLES_OF_A_COMPARISON = 2  # both orders
 _SHOWN = {"name", "passed", "feedback"}
@@ -84,31 +102,33 @@ class Sampler:
         self,
         ask: Callable[[], Worked],
         sites: Sequence[CallSite],
-        announce: Announce,
+        dispatcher: Dispatcher,
         call: CallName,
         plan: Plan,
-    ) -> Worked:
-        """The chosen one of several answers to a `call`. `sites` are the numbered places of all
-        calls, the first of which is announced already. Raises what `ask` raises, when no answer is
-        usable."""
+    ) -> tuple[Worked, AeonError | None]:
+        """The chosen one of several answers to a `call`, and what must end the run meanwhile.
+        `sites` are the numbered places of all calls, the first of which is announced already.
+        Raises what `ask` raises, when no answer is usable."""
         count = self._count_samples(len(sites))
         numbered = [replace(site, sample=number) for number, site in enumerate(sites[:count])]
-        drawn, failure = self._ask_all(ask, numbered, announce, call, plan)
+        drawn, failure = self._ask_all(ask, numbered, dispatcher, call, plan)
         usable = [sample for sample in drawn if sample.is_usable]
-        if failure is not None and not usable:
-            raise failure
         if not usable:
-            return drawn[0].worked
-        chosen, reason = self._choose(usable, sites[count:], announce, plan.task)
+            if failure is not None or not drawn:
+                raise failure or StopRequested("the run ended before an answer was there")
+            return drawn[0].worked, None
+        left = () if failure or dispatcher.is_ending() else sites[count:]
+        chosen, reason = self._choose(usable, left, dispatcher, plan)
         record = SampleRecord(
-            asked=len(drawn),
+            asked=count,
             usable=len(usable),
             chosen=chosen.number,
             select=self._settings.select,
             reason=reason,
         )
         result = chosen.worked.result.model_copy(update={"samples": record})
-        return replace(chosen.worked, result=result)
+        remarks = (*chosen.worked.remarks, *_remark_lost(chosen, drawn, usable))
+        return replace(chosen.worked, result=result, remarks=remarks), failure
 
     def _count_samples(self, sites: int) -> int:
         if self._settings.select != "pairwise":
@@ -119,34 +139,39 @@ class Sampler:
         self,
         ask: Callable[[], Worked],
         sites: Sequence[CallSite],
-        announce: Announce,
+        dispatcher: Dispatcher,
         call: CallName,
         plan: Plan,
-    ) -> tuple[list[Sample], Exception | None]:
+    ) -> tuple[list[Sample], AeonError | None]:
         """The samples in their order, and what ended the asking early. With `select=check` nothing
         more is asked once one passes."""
         workers = Workers(min(len(sites), self._settings.max_parallel))
         drawn: list[Sample] = []
-        failure: Exception | None = None
-        is_found = Event()
+        failure: AeonError | None = None
+        is_over = Event()
 
         def draw_one(site: CallSite) -> Sample | None:
-            if is_found.is_set():
+            if is_over.is_set() or dispatcher.is_ending():
                 return None
             if site.sample:
-                announce(site, call)
-            with at_site(site):
-                worked = ask()
-                sample = Sample(site.sample, worked, self._run_checks(worked, plan))
+                dispatcher.announce(site, call, plan=plan)
+            try:
+                with at_site(site):
+                    worked = ask()
+                    sample = Sample(site.sample, worked, self._run_checks(worked, plan))
+            except AeonError:
+                # A cap, a stop or the store: nothing more is asked, and what there is counts.
+                is_over.set()
+                raise
             if self._is_found(sample):
-                is_found.set()
+                is_over.set()
             return sample
 
         futures = [workers.submit(partial(draw_one, site)) for site in sites]
-        for future in as_done(futures, lambda: False, 0):
+        for future in as_done(futures, dispatcher.is_ending, 0):
             try:
                 sample = future.result()
-            except Exception as error:
+            except AeonError as error:
                 failure = failure or error
                 continue
             if sample is not None:
@@ -171,16 +196,16 @@ class Sampler:
         self,
         usable: Sequence[Sample],
         sites: Sequence[CallSite],
-        announce: Announce,
-        task: str,
+        dispatcher: Dispatcher,
+        plan: Plan,
     ) -> tuple[Sample, str]:
         match self._settings.select:
             case "check":
                 return choose_by_checks(usable)
             case "vote":
                 return choose_by_vote(usable)
-            case "pairwise":
-                return self._choose_in_pairs(usable, sites, announce, task)
+            case "pairwise" if sites:
+                return self._choose_in_pairs(usable, sites, dispatcher, plan)
             case _:
                 return usable[0], "the first that could be used"
 
@@ -188,8 +213,8 @@ class Sampler:
         self,
         usable: Sequence[Sample],
         sites: Sequence[CallSite],
-        announce: Announce,
-        task: str,
+        dispatcher: Dispatcher,
+        plan: Plan,
     ) -> tuple[Sample, str]:
         """The winner of a knock-out. Where two are as good, or cannot be compared, the one with the
         lower number stays."""
@@ -200,7 +225,7 @@ class Sampler:
             winners = standing[2 * (len(standing) // 2) :]
             for first, second in zip(standing[::2], standing[1::2], strict=False):
                 orders = (next(left), next(left))
-                outcome = self._compare(first, second, orders, announce, task)
+                outcome = self._compare(first, second, orders, dispatcher, plan)
                 compared += outcome is not None
                 is_better = outcome is not None and outcome.outcome == "better"
                 winners.append(second if is_better else first)
@@ -212,22 +237,31 @@ class Sampler:
         first: Sample,
         second: Sample,
         sites: tuple[CallSite, CallSite],
-        announce: Announce,
-        task: str,
+        dispatcher: Dispatcher,
+        plan: Plan,
     ) -> AnswerComparison | None:
         if self._comparer is None or is_same(first.text, second.text):
             return None
-        questions = self._comparer.questions(task, first.candidate, second.candidate)
+        questions = self._comparer.questions(plan.task, first.candidate, second.candidate)
         answers = []
         try:
             for site, question in zip(sites, questions, strict=True):
-                announce(site, "comparison")
+                dispatcher.announce(site, "comparison", plan=plan)
                 with at_site(site):
                     answers.append(question())
         except (LLMError, ValidationError) as error:
             go_on_without(error)
             return None
         return settle_comparison(*answers)
+
+
+def _remark_lost(
+    chosen: Sample, drawn: Sequence[Sample], usable: Sequence[Sample]
+) -> Iterator[tuple[AdvisoryKind, str]]:
+    lost = len(drawn) - len(usable)
+    if lost:
+        step_id = chosen.worked.step.step_id
+        yield "lost_samples", f"Step {step_id}: {lost} of {len(drawn)} answers could not be used"
 
 
 def choose_by_checks(samples: Sequence[Sample]) -> tuple[Sample, str]:

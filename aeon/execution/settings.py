@@ -62,5 +62,5 @@ class AnswerSettings(Value):
     schema_file: Path | None = Field(default=None, alias="schema")
     json_schema: dict[str, Any] | None = None
     judge: OfRow[bool] = False
-    baseline: OfRow[bool] = False
+    baseline: bool = False
     source: OfRow[Literal["latest", "best"] | None] = Field(default=None, alias="from")

@@ -14,7 +14,7 @@ from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
 from aeon.execution.outcome import Worked, find_outage
-from aeon.execution.samples import Announce, Sampler
+from aeon.execution.samples import Dispatcher, Sampler
 from aeon.execution.worker import Situation, StepWorker
 from aeon.plan.transitions import abandon_step
 
@@ -51,7 +51,7 @@ class StepExecutor:
         step: PlanStep,
         sites: Sequence[CallSite],
         situation: Situation,
-        announce: Announce,
+        dispatcher: Dispatcher,
     ) -> Executed:
         """A step, charged and numbered at each of its `sites`, after its execution; abandoned when
         something ended the run meanwhile."""
@@ -61,10 +61,13 @@ class StepExecutor:
             try:
                 if self._sampler is not None and len(sites) > 1:
                     call = self.worker.call
-                    worked = self._sampler.draw(ask, sites, announce, call, situation.plan)
+                    drawn = self._sampler.draw(ask, sites, dispatcher, call, situation.plan)
+                    worked, ended_by = drawn
                 else:
                     worked = ask()
-                executed = Executed(worked.step, worked, find_outage(worked.error))
+                    ended_by = None
+                ended_by = ended_by or find_outage(worked.error)
+                executed = Executed(worked.step, worked, ended_by)
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandon_step(step), ended_by=error)
         self.emit(

@@ -42,13 +42,12 @@ class Batches:
         run = self._run
         executor = self.executor
         batch = self._start()
-        announce = partial(run.announce, plan=run.plan)
         for step, (site, *_), _ in batch:
             executor.emit(
                 StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site
             )
         running = {
-            run.workers.submit(partial(executor.carry_out, *dispatch, announce)): dispatch
+            run.workers.submit(partial(executor.carry_out, *dispatch, run)): dispatch
             for dispatch in batch
         }
         ended: dict[str, Executed] = {}

@@ -23,7 +23,7 @@ from aeon.domain.checks import find_failed_codes
 from aeon.domain.errors import AeonError, LimitReached, StopRequested
 from aeon.domain.graph import find_pending_steps, is_answer_complete, layers
 from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
-from aeon.domain.outcome import build_outcome, count_passes_without_gain, make_finished_event
+from aeon.domain.outcome import build_outcome, has_plateau, make_finished_event
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
@@ -97,14 +97,14 @@ class Loop:
             run.close()
         if error is None and reason != "interrupted":
             error = None if run.answers.are_of_model else find_common_error(run.step_errors)
-            reason = "failed" if error else run.settle_mending(reason)
+            reason = "failed" if error else reason
+        reason, error = run.settle_mending(reason, error)
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
-        configuration = self._options.configuration
         ended = build_outcome(
             run_id,
             task,
-            configuration,
+            self._options.configuration,
             self.state,
             reason,
             error,
@@ -162,17 +162,18 @@ class Loop:
     ) -> TerminationReason | None:
         run = self._run
         convergence = self._options.convergence
+        is_last = this.number == self._options.limits.max_passes
+        if mended := run.decide_mended(assessment):
+            return mended
         if assessment.converged and self._has_answer():
-            severity = self._options.convergence.open_severity
-            return None if severity and run.begin_mending(this, severity) else "converged"
+            severity = None if is_last else convergence.open_severity
+            return None if run.begin_mending(this, severity) else "converged"
         if not (this.complete and run.affordable()):
             return "ttl_expired"
-        if this.number == self._options.limits.max_passes:
+        if is_last:
             return "max_passes"
         passes = (*run.state.passes, this.close(run.state))
-        without_gain = count_passes_without_gain(passes, convergence.min_gain)
-        has_plateau = convergence.patience and without_gain >= convergence.patience
-        return "plateau" if has_plateau else None
+        return "plateau" if has_plateau(passes, convergence) else None
 
     def _has_answer(self) -> bool:
         # An answer of a given schema needs its final step, and so does one that is to be whole;

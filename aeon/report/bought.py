@@ -20,12 +20,17 @@ UsageUpTo = Callable[[int], TokenUsage]
 
 
 def find_bought(
-    history: ExecutionHistory, answer: str, usage_up_to: UsageUpTo, total: TokenUsage
+    history: ExecutionHistory,
+    answer: str,
+    judged: int | None,
+    usage_up_to: UsageUpTo,
+    total: TokenUsage,
 ) -> PassesBought | None:
     """The first whole answer of a run and the one that it gives, each with what it had cost by the
-    end of its evaluation (`usage_up_to` a pass); None where passes made no whole answer."""
+    end of its evaluation (`usage_up_to` a pass). `judged` is the pass whose judgement is that of the
+    answer. None where passes made no whole answer."""
     whole = [one for one in history.passes if one.answer_complete and one.answer.strip()]
-    given = [one for one in whole if one.answer == answer]
+    given = _find_given(whole, answer, judged)
     if not given:
         return None
     first, last = (
@@ -42,6 +47,13 @@ def find_bought(
         comparisons=_count_comparisons(later),
         last_gain=_find_last_gain(history),
     )
+
+
+def _find_given(
+    whole: Sequence[ExecutionPass], answer: str, judged: int | None
+) -> list[ExecutionPass]:
+    given = [one for one in whole if one.answer == answer]
+    return [one for one in given if one.pass_number == judged] or given
 
 
 def _count_comparisons(passes: Sequence[ExecutionPass]) -> Counter[ComparedWithEarlier]:

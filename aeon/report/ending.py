@@ -360,7 +360,9 @@ def _ways_to_mend(result: RunResult) -> Iterator[_Way]:
 
 def _ways_to_better(result: RunResult) -> Iterator[_Way]:
     """To have the known faults of an answer mended that was accepted with them."""
-    if result.converged and result.open_issues:
+    reviewed = any(issue.source == "review" for issue in result.open_issues)
+    is_tried = bool(result.configuration["convergence"].get("open_severity"))
+    if result.converged and reviewed and not is_tried:
         yield "To mend the known faults", [f"convergence.open_severity={_gravest(result)}"]
 
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from aeon.domain.checks import CheckOutcome
-from aeon.domain.errors import ServerFailed
+from aeon.domain.errors import (
+    AeonError,
+    LimitReached,
+    ServerFailed,
+    StopRequested,
+    StoreFailed,
+    StoreMiss,
+)
 from aeon.domain.history import Outcome, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMRequest
 from aeon.execution.outcome import Worked
 from aeon.execution.samples import Sample, choose_by_checks, choose_by_vote
 from aeon.execution.settings import ExecutionSettings
-from tests.kernel.build import run
+from aeon.kernel.control import RunControl
+from tests.kernel.build import advisories, run
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
 
 
@@ -151,3 +161,47 @@ def test_of_a_small_budget_fewer_are_asked_for() -> None:
     model = ScriptedModel(plan=plan("only"), step=clear("done"))
     run(model, ttl=6, execution=ExecutionSettings(samples=8))
     assert model.calls.count("step:only") == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (LimitReached("the cap", limit="max_cost"), "max_cost"),
+        (StopRequested("stop"), "interrupted"),
+        (StoreFailed("disk full"), "failed"),
+        (StoreMiss("not recorded"), "failed"),
+    ],
+)
+def test_what_must_end_the_run_ends_it_with_the_answer_that_is_there(
+    error: AeonError, reason: str
+) -> None:
+    def answer(request: LLMRequest) -> Any:
+        return error if request.sample == 1 else numbered(request)
+
+    model = ScriptedModel(direct=answer)
+    outcome = single(model, samples=3, max_parallel=1)
+    assert outcome.termination_reason == reason
+    assert outcome.answer == "answer 0"
+    assert len(model.requests) == 2
+
+
+def test_a_stop_begins_no_further_sample() -> None:
+    control = RunControl()
+
+    def answer(request: LLMRequest) -> Any:
+        control.request_stop()
+        return numbered(request)
+
+    model = ScriptedModel(direct=answer)
+    settings = ExecutionSettings(samples=6, max_parallel=1)
+    outcome = run(model, mode="single", base_ttl=25, execution=settings, control=control)
+    assert outcome.termination_reason == "interrupted"
+    assert len(model.requests) == 1
+
+
+def test_answers_that_were_lost_are_advised_of() -> None:
+    def answer(request: LLMRequest) -> Any:
+        return ServerFailed("no", status=500) if request.sample else numbered(request)
+
+    outcome = single(ScriptedModel(direct=answer), samples=3)
+    assert advisories(outcome, "lost_samples") == ["Step answer: 2 of 3 answers could not be used"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from aeon.domain.assessment import ConvergenceSettings
+from aeon.domain.errors import RequestRefused, ServerFailed
 from aeon.domain.history import Outcome
+from aeon.llm.stack.limits import LimitSettings
 from tests.kernel.build import advisories, run
 from tests.kernel.test_patience import changing
-from tests.support.scripted_model import ScriptedModel, issue, report
+from tests.support.scripted_model import ScriptedModel, clear, issue, report
 
 FAULTY = report(issue("MEDIUM"))
 
@@ -59,3 +63,37 @@ def test_a_budget_that_ends_meanwhile_leaves_the_answer_that_had_converged() -> 
     model = reviewed(1.0, 0.4, reports=[FAULTY] * 4)
     outcome = mending(model, ttl=8)
     assert (outcome.termination_reason, outcome.answer) == ("converged", "answer 1")
+
+
+def test_one_refinement_is_made_and_no_more() -> None:
+    model = reviewed(1.0, 1.0, 1.0, reports=[FAULTY] * 4)
+    outcome = mending(model)
+    assert outcome.history.overall_statistics.total_passes == 2
+    model = reviewed(1.0, 0.4, 0.4, reports=[FAULTY] * 4)
+    outcome = mending(model)
+    assert outcome.history.overall_statistics.total_passes == 2
+    assert (outcome.termination_reason, outcome.answer) == ("converged", "answer 1")
+
+
+def test_the_last_pass_that_is_allowed_is_accepted_with_its_faults() -> None:
+    outcome = mending(reviewed(1.0, reports=[FAULTY]), limits=LimitSettings(max_passes=1))
+    assert outcome.history.overall_statistics.total_passes == 1
+    assert outcome.termination_reason == "converged"
+
+
+def test_a_mended_answer_that_converged_is_given_where_the_best_is_asked_for() -> None:
+    model = reviewed(1.0, 0.99, reports=[FAULTY, report()])
+    assert mending(model, takes_best=True).answer == "answer 2"
+
+
+@pytest.mark.parametrize(
+    "failure", [ServerFailed("down", status=500), RequestRefused("no", status=400)]
+)
+def test_an_answer_that_cannot_be_replaced_stays(failure: Exception) -> None:
+    model = reviewed(1.0, 1.0, reports=[FAULTY] * 3)
+    answers = iter([clear("answer 1")])
+    model._answers["step"] = [lambda _: next(answers, failure)]
+    outcome = mending(model)
+    assert (outcome.termination_reason, outcome.answer) == ("converged", "answer 1")
+    assert outcome.error is None
+    assert advisories(outcome, "set_back")

@@ -13,7 +13,7 @@ from aeon.cli.job.arguments import read_composition
 from aeon.cli.job.attendance import attend_run
 from aeon.cli.job.prepare import prepare_job
 from aeon.cli.terminal.side_by_side import draw_comparison
-from aeon.cli.terminal.status import DONE, INTERRUPTED
+from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.cli.terminal.width import terminal_width
 from aeon.config.load import compose_settings
@@ -79,11 +79,16 @@ def baseline(given: Namespace) -> int:
     aeon, run = prepare_job(settings, composition)
     with aeon, attend_run(aeon.settings) as (attendance, _):
         warn(*aeon.warnings)
-        report = run.measure_baseline(result, attendance, given.run)
+        report = run.measure_baseline(result, attendance, given.run, aeon.settings.limits)
+    if attendance.control.stop_requested:
+        return INTERRUPTED
+    if report.outcome == "unknown":
+        say(f"{describe_baseline(report)}: {' '.join(report.explanations) or report.folder}")
+        return FAILED
     result = result.model_copy(update={"baseline": report})
     artefacts.write(result, given.run)
     write_report(given.run, result)
     sentence = describe_baseline(report)
     put(f"{sentence[0].upper()}{sentence[1:]}.")
     put("\n".join(f"  {words}" for words in report.explanations))
-    return INTERRUPTED if attendance.control.stop_requested else DONE
+    return DONE

@@ -41,6 +41,7 @@ _FACTS = {
         "assessed_pass",
         "checks",
     ),
+    *("bought", "open_issues", "baseline"),
     *("reason_codes", "explanation", "passes", "ttl", "usage", "timings"),
 }
 """The fields of a result that say how it ended, and what it cost."""
