@@ -191,7 +191,7 @@ class Evaluation:
         found = results.convergence or UNAVAILABLE
         this.complete = not misses or run.affordable()
         this.evaluation = results = results.model_copy(update={"comparison": this.comparison})
-        if not misses:
+        if not misses or this.comparison is not None:
             run.accept_answer(results)
         run.update(unavailable_evaluations=misses, assessment=found)
         run.stream.emit(

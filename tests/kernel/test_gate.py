@@ -12,7 +12,7 @@ from aeon.domain.request import LLMRequest
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import advisories, run
 from tests.kernel.test_patience import changing
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel, assessment
 
 NOT_WORSE = RefinementSettings(accept="not_worse", max_attempts_total=50)
 
@@ -146,3 +146,12 @@ def test_a_rival_answer_is_compared_with_that_of_a_single_call() -> None:
     assert outcomes(outcome) == ["better"]
     assert model.calls == ["direct", "comparison", "comparison"]
     assert outcome.answer == "The whole answer."
+
+
+def test_an_answer_that_was_accepted_and_not_judged_is_not_compared_again() -> None:
+    model = changing(comparison=preferring("answer 2"))
+    model._answers["convergence"] = [assessment(0.5), "no JSON", assessment(1.0)]
+    outcome = gated(model, convergence=ConvergenceSettings(max_unavailable=3))
+    asked = [prompt for prompt in model.prompts("comparison") if "answer 1" in prompt]
+    assert len(asked) == 2
+    assert outcomes(outcome)[:2] == [None, "better"]

@@ -57,6 +57,11 @@ def batch(words: Namespace) -> int:
     composition = read_composition(words)
     settings = compose_settings(composition)
     keep_private(settings)
+    if settings.answer.baseline:
+        raise ConfigError(
+            "answer.baseline=true is for runs and multiruns: no row of a batch reports a baseline",
+            hint="`aeon eval` measures configurations against one direct call.",
+        )
     if settings.resume is not None or settings.store.mode == "replay":
         problem = "a batch goes on by itself, from its out file"
         raise ConfigError(f"{problem}: leave resume and store.mode=replay out")

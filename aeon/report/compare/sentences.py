@@ -54,8 +54,7 @@ def _count_completed(core: Sequence[ComparedRun]) -> Iterator[str]:
     if core:
         completed = sum(run.ended == "completed" for run in core)
         yield (
-            f"{completed} of {count_noun(len(core), 'run')} in core mode, where nothing is judged, "
-            "completed"
+            f"{completed} of {count_noun(len(core), 'run')} in a mode that judges nothing completed"
         )
 
 

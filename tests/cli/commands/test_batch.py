@@ -713,3 +713,13 @@ def test_a_folder_that_is_missing_has_a_hint_of_its_own(
     told = capsys.readouterr().err
     assert "there is no folder no/folder" in told
     assert "mkdir -p no/folder" in told
+
+
+def test_a_baseline_that_no_row_would_report_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"dataset={dataset(tmp_path, 2)}", f"out={tmp_path / 'out.jsonl'}"]
+    assert run(*given, "answer.baseline=true") == 2
+    told = capfd.readouterr().err
+    assert "no row of a batch reports a baseline" in told
+    assert "aeon eval" in told

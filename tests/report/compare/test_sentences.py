@@ -50,11 +50,11 @@ def compared(*runs: ComparedRun, keys: tuple[str, ...] = ()) -> Comparison:
         ((run("a"), run("b", "stalled"), run("c", "failed")), "1 of 3 runs converged"),
         (
             (core("a"), core("b", "step_failed")),
-            "1 of 2 runs in core mode, where nothing is judged, completed",
+            "1 of 2 runs in a mode that judges nothing completed",
         ),
         (
             (run("a"), run("b", "stalled"), core("c")),
-            "1 of 2 runs converged; 1 of 1 run in core mode, where nothing is judged, completed",
+            "1 of 2 runs converged; 1 of 1 run in a mode that judges nothing completed",
         ),
         (
             (run("a"), pending("b", "running"), pending("c", "running"), pending("d", "cut off")),
