@@ -105,11 +105,13 @@ def check_replays(given: Namespace) -> int:
     from aeon.app.trials.replay import check_recording, write_junit
 
     checked = []
+    unreadable = []
     for path in given.files:
         try:
             one = check_recording(path, given.overrides)
         except StoreFailed as error:
-            raise ConfigError(error.message, hint=error.hint) from error
+            unreadable.append(error.message)
+            continue
         checked.append(one)
         put(_describe_replay(one))
     if given.junit is not None:
@@ -118,6 +120,8 @@ def check_replays(given: Namespace) -> int:
     say(
         f"{count_noun(len(checked), 'recording')}: {apart or 'none'} {'goes' if apart == 1 else 'go'} another way."
     )
+    if unreadable:
+        raise ConfigError("\n".join(unreadable), hint="The other recordings were checked.")
     return BELOW if apart else DONE
 
 

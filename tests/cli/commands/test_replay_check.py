@@ -90,3 +90,14 @@ def test_the_command_has_a_status_and_a_file_for_a_pipeline(aeon: RunAeon, tmp_p
     assert suites["bad.xml"].get("failures") == "1"
     assert suites["bad.xml"].find("testcase/failure") is not None
     assert aeon("replay-check", str(tmp_path / "gone.aeon")).status == 2
+
+
+def test_one_that_cannot_be_read_does_not_keep_the_others_from_being_checked(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    junit = tmp_path / "all.xml"
+    ended = aeon("replay-check", str(tmp_path / "gone.aeon"), str(SUM), f"junit={junit}")
+    assert ended.status == 2
+    assert "gone.aeon cannot be read" in ended.err
+    assert "as recorded, 6 answers" in ended.out
+    assert junit.is_file()
