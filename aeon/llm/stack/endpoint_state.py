@@ -104,7 +104,7 @@ class EndpointState:
     def cool_down(self, error: ProviderError, times: int, most: float) -> float | None:
         """A call has used up its attempts, for the `times`-th time, and waits: let the endpoint
         cool down, for `most` seconds or what it asks for. Returns the seconds after which the call
-        may be sent again; None where the endpoint answers others."""
+        may be sent again; None where the endpoint answers others, and this call has not waited for it."""
         with self._lock:
             now = self._clock()
             asked = error.retry_after or 0.0
@@ -117,9 +117,11 @@ class EndpointState:
             if self._answers_nobody(error, now) or asked > self._retry.max_wait_seconds:
                 self._begin_cooldown(seconds, error)
                 return seconds
-            # A busy endpoint answers others: this call comes again later, and not together with
-            # those it met.
-            return seconds * random.uniform(0.5, 1.0) if isinstance(error, RateLimited) else None
+            # A busy endpoint answers others, and one that has just come up may have answered another
+            # before this call's last failure arrived: this call comes again later, and not
+            # together with those it met.
+            comes_again = isinstance(error, RateLimited) or times > 1
+            return seconds * random.uniform(0.5, 1.0) if comes_again else None
 
     def begin_waiting(self) -> bool:
         """Note that a call waits for the endpoint to come up; True for the first of those."""
