@@ -308,19 +308,12 @@ def test_a_key_that_is_refused_during_a_cooldown_is_not_waited_for() -> None:
     assert len(stack.server.asked) == asked
 
 
-def test_a_failure_that_arrives_after_another_was_answered_again_costs_a_call_nothing() -> None:
-    stack = Stack(ServerFailed("503", status=503))
-    rounds = 2
-    attempts_of_a_round = 3
-
-    def complete(_: LLMRequest) -> LLMResponse:
-        stack.server.asked.append(stack.clock.now)
-        if len(stack.server.asked) > rounds * attempts_of_a_round:
-            return LLMResponse("{}", usage=Usage(requests=1))
-        if len(stack.server.asked) > attempts_of_a_round:
-            # The server is up again, and another call was the first to be answered.
-            stack.state.note_answer(sent_at=stack.clock.now)
-        raise stack.server.failure
-
-    stack.server.complete = complete  # type: ignore[method-assign]
-    assert stack.patient.complete(request()).text == "{}"
+def test_a_call_that_has_waited_comes_again_where_another_was_answered_before_its_failure() -> None:
+    stack = Stack(ServerFailed("500", status=500))
+    stack.state.note_answer(is_trial=True)
+    failure = ServerFailed("500", status=500)
+    assert stack.state.cool_down(failure, 1, 60.0) is None
+    pause = stack.state.cool_down(failure, 2, 60.0)
+    assert pause is not None
+    assert 0 < pause <= 60.0
+    assert not stack.state.is_cooling
