@@ -28,6 +28,7 @@ from aeon.domain.assessment import (
     Preferred,
 )
 from aeon.domain.checks import CheckOutcome, RubricCheck
+from aeon.domain.errors import PlanError
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep, Subplan
 from aeon.domain.profile import DEFAULT_PROFILE, TaskProfile
@@ -185,8 +186,8 @@ class Parts:
             )
         ]
 
-    def create_subplan(self, *_: object) -> Subplan:
-        raise NotImplementedError
+    def create_subplan(self, parent_step: PlanStep, *_: object) -> Subplan:
+        raise PlanError(f"step {parent_step.step_id!r} is one piece of work: it is not decomposed")
 
     def validate(self, *_: object, **__: object) -> SemanticValidationReport:
         self.world.calls += 1
