@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import TypeVar
 
 from aeon.domain.refinement import RepairRecord
+from aeon.domain.request import Usage
 from aeon.domain.result import RunResult, TokenUsage
 from aeon.domain.values import Value
 from aeon.report.record import Call, Line, Record
@@ -109,24 +110,16 @@ def _spend_of_result(result: RunResult) -> SpendingByPlace:
     usage = result.usage
     seconds = result.timings.seconds_by_call
     return SpendingByPlace(
-        by_pass={number: _of_usage(used) for number, used in usage.by_pass.items()},
+        by_pass={number: _of_usage(used, 0.0, used.cost) for number, used in usage.by_pass.items()},
         by_call={
-            name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()
+            name: _of_usage(used, seconds.get(name, 0.0), used.cost)
+            for name, used in usage.by_call.items()
         },
     )
 
 
 def _charge_request(call: Call) -> _Charge:
-    usage = call.usage
-    spent = Spending(
-        requests=usage.requests,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        seconds=call.seconds,
-        cost=call.cost,
-    )
+    spent = _of_usage(call.usage, call.seconds, call.cost)
     return _Charge(call.pass_number, call.phase, call.step_id, call.call, spent)
 
 
@@ -162,7 +155,7 @@ def _add_up(spent: Sequence[Spending]) -> Spending:
     )
 
 
-def _of_usage(usage: TokenUsage, seconds: float = 0.0) -> Spending:
+def _of_usage(usage: Usage | TokenUsage, seconds: float, cost: float | None) -> Spending:
     return Spending(
         requests=usage.requests,
         input_tokens=usage.input_tokens,
@@ -170,7 +163,7 @@ def _of_usage(usage: TokenUsage, seconds: float = 0.0) -> Spending:
         cached_tokens=usage.cached_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         seconds=seconds,
-        cost=usage.cost,
+        cost=cost,
     )
 
 
