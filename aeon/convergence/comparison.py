@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.domain.assessment import AnswerComparison, Preferred, settle_comparison
+from aeon.domain.assessment import Preferred
 from aeon.supervisor.structured import StructuredCaller
 
 
@@ -49,8 +49,3 @@ class Comparer:
             lambda: self.prefer(task, earlier, later),
             lambda: self.prefer(task, later, earlier),
         )
-
-    def compare(self, task: str, earlier: Candidate, later: Candidate) -> AnswerComparison:
-        """A later answer against an earlier one, in both orders; two calls. Raises as `prefer`."""
-        later_second, later_first = self.questions(task, earlier, later)
-        return settle_comparison(later_second(), later_first())

@@ -45,12 +45,6 @@ class AnswerName(NamedTuple):
         """The id of its row among the rows that are run."""
         return f"{self.arm}/{self.repeat}/{self.row}"
 
-    @classmethod
-    def of_id(cls, text: str) -> AnswerName:
-        """The name that such an id is of."""
-        arm, repeat, row = text.split("/", 2)
-        return cls(arm, int(repeat), row)
-
 
 @dataclass(frozen=True, slots=True)
 class ArmRows(Dataset):

@@ -38,7 +38,9 @@ def test_only_judgements_that_agree_in_both_orders_decide(
 
 def test_both_orders_are_asked_of_the_grader() -> None:
     model = ScriptedModel(comparison=[verdict("second"), verdict("first")])
-    compared = Comparer(StructuredCaller(model)).compare("make tea", EARLIER, LATER)
+    comparer = Comparer(StructuredCaller(model))
+    later_second, later_first = comparer.questions("make tea", EARLIER, LATER)
+    compared = settle_comparison(later_second(), later_first())
     assert compared.outcome == "better"
     assert compared.explanations == ("It is second.", "It is first.")
     assert [request.role for request in model.requests] == ["grader", "grader"]
