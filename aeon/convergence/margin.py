@@ -4,47 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment, ConvergenceSettings
 from aeon.domain.errors import LLMError, ValidationError, go_on_without
-from aeon.domain.request import CallName, ask_sample
+from aeon.domain.request import Budget, ask_sample
 
 MOST_JUDGEMENTS = 3
 _ROUNDING = 1e-9
 
 
-class JudgedRun(Protocol):
-    """A run as judgements are made in it: what it may spend, and what one of them costs."""
-
-    assessment_cycles: int
-
-    def affordable(self, cycles: int = 1) -> bool:
-        """Whether so many cycles are left."""
-
-    def call(
-        self, name: CallName, ask: Callable[[], ConvergenceAssessment], *, cycles: int = 1
-    ) -> ConvergenceAssessment:
-        """Make one structured call, charged."""
-
-
 def settle_judgement(
     first: ConvergenceAssessment,
     settings: ConvergenceSettings,
-    run: JudgedRun,
+    budget: Budget,
     assess: Callable[[], ConvergenceAssessment],
+    cycles: int,
 ) -> ConvergenceAssessment:
-    """The median of several judgements, where the first is close to a threshold and more can be
-    paid; one that cannot be had is left out. Raises what ends the run."""
+    """The median of several judgements, each of so many `cycles`, where the first is close to a
+    threshold and more can be paid; one that cannot be had is left out. Raises what ends the run."""
     judgements = [first]
-    cycles = run.assessment_cycles
     most = MOST_JUDGEMENTS if is_close(first, settings) else 1
     for number in range(1, most):
-        if not run.affordable(cycles):
+        if not budget.affordable(cycles):
             break
         again = partial(ask_sample, number, assess)
         try:
-            judgements.append(run.call("convergence", again, cycles=cycles))
+            judgements.append(budget.call("convergence", again, cycles=cycles))
         except (LLMError, ValidationError) as error:
             go_on_without(error)
     return take_median(judgements)

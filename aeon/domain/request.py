@@ -109,6 +109,16 @@ def at_site(site: CallSite) -> Iterator[None]:
         _site.reset(token)
 
 
+class Budget(Protocol):
+    """What a part of a run may spend: the kernel's TTL, one cycle a call unless it says how many."""
+
+    def affordable(self, cycles: int = 1) -> bool:
+        """Whether so many cycles are left."""
+
+    def call(self, name: CallName, ask: Callable[[], T], *, cycles: int = 1) -> T:
+        """Make one structured call, charged."""
+
+
 def ask_sample(number: int, ask: Callable[[], T]) -> T:
     """Make a call of this site once more, as its sample of that number."""
     with at_site(replace(current_site(), sample=number)):

@@ -3,7 +3,7 @@ blind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from aeon.domain.graph import answer_text, is_answer_complete
 from aeon.domain.history import AdvisoryKind, EvaluationResults, Phase, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
-from aeon.domain.request import CallName
+from aeon.domain.request import Budget
 from aeon.execution.event_stream import EventStream
 from aeon.execution.outcome import remember_steps
 from aeon.execution.recorder import AcceptedAnswer, OpenPass
@@ -27,7 +27,7 @@ _SHOWN = {"name", "passed", "feedback"}
 _CYCLES = 2  # both orders
 
 
-class GatedRun(Protocol):
+class GatedRun(Budget, Protocol):
     """A run as the gate uses it: its record, and what it may spend."""
 
     stream: EventStream
@@ -47,12 +47,6 @@ class GatedRun(Protocol):
 
     def phase(self, stage: str, phase: Phase) -> AbstractContextManager[object]:
         """A phase, announced and recorded."""
-
-    def affordable(self, cycles: int = 1) -> bool:
-        """Whether so many cycles are left."""
-
-    def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
-        """Make one structured call, charged."""
 
 
 class AnswerGate:

@@ -111,7 +111,7 @@ class Evaluation:
         run = self.run
         this.answer = run.state.answer
         checks = self.check(this)
-        if self._awaits_answer():
+        if self.options.evaluates_whole_answers and is_answer_awaited(run.plan):
             return self._review_shared(this, phase, checks)
         if before := self.gate and self.gate.set_back(run, this, checks, self.memory):
             return before.validation_report, before.convergence or UNAVAILABLE
@@ -127,9 +127,6 @@ class Evaluation:
             results = EvaluationResults(validation_report=report, convergence=found, checks=checks)
             self._record(this, results, misses)
         return report, found
-
-    def _awaits_answer(self) -> bool:
-        return self.options.evaluates_whole_answers and is_answer_awaited(self.run.plan)
 
     def _review_shared(
         self, this: OpenPass, phase: OpenPhase, checks: tuple[CheckOutcome, ...]
@@ -154,6 +151,7 @@ class Evaluation:
         self, phase: OpenPhase, checks: tuple[CheckOutcome, ...], *, is_reviewed: bool
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment | None]:
         run = self.run
+        settings = self.options.convergence
         report = assessment = None
         work = (run.plan, list(run.plan.steps), current_outputs(run.plan.steps))
         if is_reviewed:
@@ -164,13 +162,13 @@ class Evaluation:
                 self.engine,
                 report or UNREVIEWED,
                 *work,
-                {**self.options.convergence.criteria, **describe_rubrics(self.checks.rubrics)},
+                {**settings.criteria, **describe_rubrics(self.checks.rubrics)},
                 left_to_person=run.state.conflicts,
                 checks=checks,
             )
-            assessment = self._ask(phase, "convergence", assess, run.assessment_cycles)
-            settings = self.options.convergence
-            assessment = assessment and settle_judgement(assessment, settings, run, assess)
+            cycles = run.assessment_cycles
+            assessment = self._ask(phase, "convergence", assess, cycles)
+            assessment = assessment and settle_judgement(assessment, settings, run, assess, cycles)
         return report, assessment
 
     def check(self, this: OpenPass) -> tuple[CheckOutcome, ...]:

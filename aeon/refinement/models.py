@@ -11,7 +11,6 @@ from aeon.domain.errors import AeonError
 from aeon.domain.plan import FollowUpQuestion, Plan
 from aeon.domain.refinement import Refinement, RefinementRecord
 from aeon.domain.report import ValidationIssue
-from aeon.domain.request import CallName
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.triggers import Trigger, fragment_of
 
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
 
 
 Ask = Callable[[FollowUpQuestion], str | None]
-
-
-class Budget(Protocol):
-    """What a refinement may spend: the kernel's TTL, one cycle a call."""
-
-    def affordable(self, cycles: int = 1) -> bool:
-        """Whether one more call, or so many, may be made."""
-
-    def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
-        """Make one structured call, charged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from aeon.domain.refinement import (
     SupervisorAssessment,
 )
 from aeon.domain.report import SemanticValidationReport, Severity, ValidationIssue, reaches
+from aeon.domain.request import Budget
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.deltas import DeltaResult, apply_actions
@@ -49,7 +50,7 @@ from aeon.refinement.components import (
     WithNestingDepth,
 )
 from aeon.refinement.conflicts import find_conflicts
-from aeon.refinement.models import Ask, Budget, Occasion, Proposer, RefinementOutcome, Remark
+from aeon.refinement.models import Ask, Occasion, Proposer, RefinementOutcome, Remark
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
 
