@@ -308,6 +308,17 @@ def test_an_interruption_shows_what_was_measured_and_the_same_command_goes_on(
         assert len(server.requests) == calls
 
 
+def kill_after(requests: int, server: OpenAIServer, command: list[str], folder: Path) -> None:
+    """Kill a command once the server has been asked so often."""
+    with subprocess.Popen(command, cwd=folder) as process:
+        until = time.monotonic() + 60
+        while (
+            len(server.requests) < requests and process.poll() is None and time.monotonic() < until
+        ):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+
+
 @pytest.mark.slow
 def test_a_killed_measurement_goes_on_without_asking_again_what_was_answered(
     tmp_path: Path,
@@ -320,15 +331,7 @@ def test_a_killed_measurement_goes_on_without_asking_again_what_was_answered(
         command = [sys.executable, "-m", "aeon", *words, "execution.max_parallel=1"]
         for _ in range(4):
             enough = len(server.requests) + random.randint(5, 40)
-            with subprocess.Popen(command, cwd=tmp_path) as process:
-                until = time.monotonic() + 60
-                while (
-                    len(server.requests) < enough
-                    and process.poll() is None
-                    and time.monotonic() < until
-                ):
-                    time.sleep(0.01)
-                process.send_signal(signal.SIGKILL)
+            kill_after(enough, server, command, tmp_path)
         assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
         asked = Counter(map(content_of, server.requests))
         calls = sum(arm["calls"] for arm in measured(tmp_path)["arms"])
@@ -366,15 +369,7 @@ def test_a_killed_measurement_with_equal_tokens_goes_on_without_asking_again(
     command = [sys.executable, "-m", "aeon", *words, "execution.max_parallel=1"]
     # 36 calls in the first round, 30 more in the second.
     for enough in (20, 40, 50):
-        with subprocess.Popen(command, cwd=tmp_path) as process:
-            until = time.monotonic() + 60
-            while (
-                len(server.requests) < enough
-                and process.poll() is None
-                and time.monotonic() < until
-            ):
-                time.sleep(0.001)
-            process.send_signal(signal.SIGKILL)
+        kill_after(enough, server, command, tmp_path)
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
     single, full = measured(tmp_path)["arms"]
     assert single["tokens"] == full["tokens"]
