@@ -6,12 +6,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import Any
-
-import omegaconf
-from omegaconf import OmegaConf
 
 from aeon.config.compose.literal import key_of
+from aeon.config.compose.resolvers import register_resolver
 
 JOB_DIGITS = "AEON_JOB_DIGITS"
 """The variable that tells every process of a multirun how many digits the jobs' numbers have."""
@@ -53,7 +50,4 @@ def _clean(text: str) -> str:
     )
 
 
-# OmegaConf 2.4 deprecates the one, and 2.3 the other.
-_is_new = not omegaconf.__version__.startswith("2.3.")
-_register: Any = OmegaConf.register_resolver if _is_new else OmegaConf.register_new_resolver
-_register("aeon.job_directory", name_job, replace=True)
+register_resolver("aeon.job_directory", name_job)

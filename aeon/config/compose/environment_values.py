@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from omegaconf import Node, OmegaConf
+from omegaconf import Node
 from omegaconf.resolvers import oc
 
+from aeon.config.compose.resolvers import register_resolver
 from aeon.files.secret_forms import mask_value
 
 # Which model answers, and where what runs leave is: they are shown everywhere, and are no secrets.
@@ -16,7 +17,7 @@ _SHOWN = frozenset({"model", "name"})
 
 def mask_environment_values() -> None:
     """Have OmegaConf's `oc.env` mask each value that it takes from the environment."""
-    OmegaConf.register_new_resolver("oc.env", _read_variable, replace=True)
+    register_resolver("oc.env", _read_variable)
 
 
 def _read_variable(name: str, *default: Any, _node_: Node) -> str | None:
