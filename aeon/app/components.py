@@ -72,7 +72,9 @@ class Packaged:
         self.registry = tools.build_run_registry(
             self.shared.registry, self.memory, settings=settings.tools
         )
-        self.shown = ShownMemory(self.memory.notes, settings.memory.max_characters)
+        self.shown = ShownMemory(
+            self.memory.notes, settings.memory.max_characters, self.memory.handoffs
+        )
 
     def make_convergence(self, llm: LLMAdapter) -> ConvergenceEngine:
         """The judge of whether the task is done."""

@@ -24,7 +24,7 @@ from aeon.domain.report import UNREVIEWED, SemanticValidationReport, ValidationI
 from aeon.domain.request import LLMAdapter
 from aeon.llm.exchange import InvalidAnswer, require_few
 from aeon.memory.run_memory import ShownMemory
-from aeon.plan.views import answer_view, outputs_view, plan_view
+from aeon.plan.views import answer_view, find_drafts, outputs_view, plan_view
 from aeon.schema.json_schema import enum_of
 from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller
@@ -69,12 +69,14 @@ class ConvergenceEngine:
         memory = self._memory.variables()
         unasked = () if memory["memory"] else UNREMEMBERED
         pairs = enum_of(self._structured.schema("convergence"), "artifacts")
+        reviewed = validation_report != UNREVIEWED
+        drafts = find_drafts(current.steps, validation_report.issues) if reviewed else ()
         variables = {
             "task": plan.task,
             "plan": plan_view(current, outputs),
-            "outputs": outputs_view(current.steps, outputs),
+            "outputs": outputs_view(current.steps, outputs, self._memory.handoffs(), drafts),
             "answer": answer_view(current, outputs),
-            "reviewed": validation_report != UNREVIEWED,
+            "reviewed": reviewed,
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_report.issues],
             "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
             "left_to_person": [issue.description for issue in left_to_person],

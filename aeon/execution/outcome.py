@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import AeonError, LLMError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
+from aeon.execution.quotes import join_quotes
 from aeon.memory.interface import Memory
 from aeon.plan.transitions import fail_step, finish_step
 from aeon.plan.views import step_key
@@ -70,14 +72,22 @@ def _limit(tool: ToolResult) -> str:
     )
 
 
-def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
-    """The worker's answer to a step, or to the whole task; with `as_json` its output is JSON
-    text."""
-    is_direct = "answer" in answer
-    output = answer["answer"] if is_direct else answer["step_output"]
+def step_result(
+    step_id: str,
+    answer: Mapping[str, Any],
+    as_json: bool,
+    quotable: Mapping[str, str] = MappingProxyType({}),
+) -> StepResult:
+    """The worker's answer to a step, or to the whole task; with `as_json` its output is JSON text.
+    `quotable` are the outputs that it may quote. Raises InvalidAnswer for a wrong quote."""
+    output = answer["answer"] if "answer" in answer else answer["step_output"]
+    if as_json:
+        output = json.dumps(output, ensure_ascii=False, indent=2)
+    elif quotable:
+        output = join_quotes(output, answer.get("quotes", ()), quotable)
     return StepResult(
         step_id=step_id,
-        step_output=json.dumps(output, ensure_ascii=False, indent=2) if as_json else output,
+        step_output=output,
         clarity_state=answer.get("clarity_state"),
         clarity_reason=answer.get("clarity_reason"),
         handoff=answer.get("handoff_to_next"),

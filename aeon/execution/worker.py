@@ -130,37 +130,41 @@ class StepWorker:
         return self._replace_tool(step, situation)
 
     def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
-        as_json = self._answer_schema is not None and [
-            final.step_id for final in final_steps(situation.plan)
-        ] == [step.step_id]
+        is_final = [final.step_id for final in final_steps(situation.plan)] == [step.step_id]
+        as_json = is_final and self._answer_schema is not None
         schema = self._answer_schema if as_json else None
+        quotable = _find_quotable(step, situation) if is_final and not as_json else {}
         own = self._of_task if self.call == "direct" else self._of_step
         try:
             result = self._structured.call(
                 self.call,
-                {**own(step, situation), "answer_schema": schema},
-                lambda answer: step_result(step.step_id, answer, as_json),
+                {**own(step, situation, quotable), "answer_schema": schema},
+                lambda answer: step_result(step.step_id, answer, as_json, quotable),
                 role="worker",
                 answer_schema=schema,
+                absent=() if quotable else ("quotes",),
             )
         except (LLMError, ValidationError) as error:
             return fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
         return Worked(finish_step(step, result), result)
 
-    def _of_task(self, _: PlanStep, situation: Situation) -> dict[str, Any]:
+    def _of_task(self, _: PlanStep, situation: Situation, __: Mapping[str, str]) -> dict[str, Any]:
         return {
             "task": situation.plan.task,
             "context": self._context,
             **self._memory.variables(situation.memory),
         }
 
-    def _of_step(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+    def _of_step(
+        self, step: PlanStep, situation: Situation, quotable: Mapping[str, str]
+    ) -> dict[str, Any]:
         steps = situation.plan.steps
         return {
             **self._variables(step, situation),
             "used_by": [user.step_id for user in steps if step.step_id in user.dependencies],
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
+            "quotable": list(quotable),
         }
 
     def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
@@ -307,3 +311,12 @@ class StepWorker:
         }
         outputs = {step_id: read_output(result) for step_id, result in there.items()}
         return resolve_arguments(arguments, self._inputs, outputs)
+
+
+def _find_quotable(step: PlanStep, situation: Situation) -> dict[str, str]:
+    """The outputs that a step was given and may quote, by step id."""
+    return {
+        step_id: result.step_output
+        for step_id in step.dependencies
+        if (result := situation.results.get(step_id)) and result.step_output
+    }

@@ -10,6 +10,7 @@ from typing import Any
 from aeon.memory.interface import STEPS, Memory
 
 MAX_CHARACTERS = 8000
+_HANDOFF = "/handoff"
 
 
 class InMemory:
@@ -65,6 +66,15 @@ class RunMemory(InMemory):
         """Everything but the results of steps, sorted by key."""
         return self._read_where(lambda key: not key.startswith(STEPS))
 
+    def handoffs(self) -> dict[str, str]:
+        """What steps handed to those after them beside their output, by step id."""
+        found = self._read_where(lambda key: key.startswith(STEPS) and key.endswith(_HANDOFF))
+        return {
+            key.removeprefix(STEPS).removesuffix(_HANDOFF): handoff
+            for key, handoff in found.items()
+            if handoff
+        }
+
 
 class GuardedMemory:
     """A memory whose failures are given to `report`, each text once, and not raised: they must not
@@ -105,12 +115,16 @@ class GuardedMemory:
 class ShownMemory:
     """The entries of a memory as prompts show them, at most `max_characters` of keys and values as
     JSON; but not the results of steps, which reach prompts as outputs and context. `read` gives all
-    entries."""
+    entries, `handoffs` what steps handed to those after them, by step id."""
 
     def __init__(
-        self, read: Callable[[], Mapping[str, Any]] = dict, max_characters: int = MAX_CHARACTERS
+        self,
+        read: Callable[[], Mapping[str, Any]] = dict,
+        max_characters: int = MAX_CHARACTERS,
+        handoffs: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._read = read
+        self.handoffs = handoffs
         self._max_characters = max_characters
 
     def entries(self) -> dict[str, Any]:

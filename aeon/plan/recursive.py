@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from aeon.domain.assessment import ConvergenceAssessment
@@ -14,8 +14,8 @@ from aeon.domain.report import SEVERITIES, Severity, ValidationIssue
 from aeon.domain.request import CallName, LLMAdapter
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.structural import MAX_NESTING_DEPTH
-from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
-from aeon.plan.views import outputs_view, plan_view
+from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers, show_reasons
+from aeon.plan.views import find_drafts, outputs_view, plan_view
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
@@ -93,14 +93,13 @@ class RecursivePlanner:
         An answer that leaves out an issue of the binding severity or more is repaired once. Raises
         LLMError and ValidationError."""
         variables = {
-            **_situation(current_plan),
+            **self._show_plan(current_plan, find_drafts(current_plan.steps, validation_issues)),
             "executed_step_ids": list(executed_step_ids),
             "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
-            "reasons": [trigger.model_dump(exclude_defaults=True) for trigger in triggers],
+            "reasons": show_reasons(triggers),
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
             "binding": SEVERITIES[SEVERITIES.index(self._binding) :],
-            "assessment": assessment
-            and assessment.model_dump(include={"reason_codes", "explanation"}, mode="json"),
+            "assessment": _show_assessment(assessment, triggers),
         }
         first: list[Refinement] = []
 
@@ -136,7 +135,7 @@ class RecursivePlanner:
                 f"step {parent_step.step_id!r} cannot be decomposed: it is {parent_step.status}"
             )
         variables = {
-            **_situation(parent_plan),
+            **self._show_plan(parent_plan),
             "parent": parent_step.view,
             "previous_output": parent_step.step_output,
         }
@@ -144,6 +143,14 @@ class RecursivePlanner:
         return self._call(
             "subplan", variables, lambda answer: parse_subplan(answer, parent_step, depth)
         )
+
+    def _show_plan(self, plan: Plan, drafts: Collection[str] = ()) -> dict[str, Any]:
+        outputs = current_outputs(plan.steps)
+        return {
+            "task": plan.task,
+            "plan": plan_view(plan, outputs),
+            "outputs": outputs_view(plan.steps, outputs, self._memory.handoffs(), drafts),
+        }
 
     def _call(
         self,
@@ -175,10 +182,10 @@ class RecursivePlanner:
         )
 
 
-def _situation(plan: Plan) -> dict[str, Any]:
-    outputs = current_outputs(plan.steps)
-    return {
-        "task": plan.task,
-        "plan": plan_view(plan, outputs),
-        "outputs": outputs_view(plan.steps, outputs),
-    }
+def _show_assessment(
+    assessment: ConvergenceAssessment | None, triggers: Sequence[Trigger]
+) -> dict[str, Any] | None:
+    # Each fault that it found may be a reason of its own.
+    if assessment is None or any(trigger.is_of_assessment for trigger in triggers):
+        return None
+    return assessment.model_dump(include={"reason_codes", "explanation"}, mode="json")

@@ -4,7 +4,7 @@ here."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.domain.plan import Plan, PlanStep
@@ -34,6 +34,11 @@ class Trigger(Value):
     kind: TriggerKind
     about: str
     detail: str = ""
+
+    @property
+    def is_of_assessment(self) -> bool:
+        """Whether the reason is a fault that the assessment found, in its words."""
+        return self.kind in ("unmet_criterion", "blocking_issue", "low_score") and bool(self.detail)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.about}"
@@ -117,6 +122,16 @@ def _make_step_trigger(step: PlanStep) -> Trigger:
         return Trigger(kind="blocked_step", about=step.step_id, detail=step.clarity_reason or "")
     kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
     return Trigger(kind=kind, about=step.step_id, detail="; ".join(step.errors))
+
+
+def show_reasons(triggers: Sequence[Trigger]) -> list[dict[str, Any]]:
+    """Reasons as prompts show them, without those that stand among the issues: of the review, and
+    of failed checks."""
+    return [
+        trigger.model_dump(exclude_defaults=True)
+        for trigger in triggers
+        if trigger.kind not in ("validation_issue", FAILED_CHECK)
+    ]
 
 
 def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:

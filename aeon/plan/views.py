@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from aeon.domain.graph import answer_steps, answer_text, by_id, find_pending_steps, is_live
 from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.report import ValidationIssue
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 
@@ -66,15 +68,14 @@ def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
 
 
 def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
-    """The changed steps, each before and after, with the actions that are about it."""
+    """The changed steps, each as it was before, with the actions that are about it; what it is
+    after stands in the plan."""
     actions = [
         {
             "action_type": action.action_type,
             "justification": action.justification,
             **({"inconsistency_detected": True} if action.inconsistency_detected else {}),
-            "answers": [
-                issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input
-            ],
+            "answers": [issue.issue_id for issue in action.semantic_validation_input],
         }
         for action in delta.accepted
     ]
@@ -86,10 +87,20 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
                 view for view, ids in zip(actions, about, strict=True) if change.step_id in ids
             ],
             "before": change.before.view if change.before else None,
-            "after": change.after.view if change.after else None,
+            **({} if change.after else {"removed": True}),
         }
         for change in delta.changes
     ]
+
+
+def select_answered(delta: DeltaResult) -> list[dict[str, Any]]:
+    """The issues that a refinement answers, each once."""
+    answered = {
+        issue.issue_id: issue
+        for action in delta.accepted
+        for issue in action.semantic_validation_input
+    }
+    return [issue.model_dump(exclude_none=True) for issue in answered.values()]
 
 
 def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
@@ -100,7 +111,10 @@ def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
     is_same = len(live_steps) == len(plan.steps)
     live = near if is_same else _nearest_steps(live_steps, own, most)
     return {
-        "outline": [_select_fields(("step_id", "description"), step) for step in live],
+        "outline": [
+            _select_fields(("step_id",) if step is own else ("step_id", "description"), step)
+            for step in live
+        ],
         "definitions": [_select_fields(_DEFINITION, step) for step in near],
         "state": [_state(step, _DEFINITION) for step in near],
         "steps_left_out": len(plan.steps) - len(near),
@@ -118,10 +132,15 @@ def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[
     return sorted(sorted(steps, key=distance)[:most], key=lambda step: step.step_index)
 
 
-def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of steps, each with the state and users of its step. Those that were carried out
-    come first, by layer, so that earlier ones stay in place; those that belong to no step come
-    last."""
+def outputs_view(
+    steps: Sequence[PlanStep],
+    outputs: Mapping[str, Any],
+    handoffs: Mapping[str, str] = MappingProxyType({}),
+    drafts: Collection[str] = (),
+) -> list[dict[str, Any]]:
+    """The outputs of steps, each with its hand-off and the state and users of its step; those of
+    `drafts` by name. Those that were carried out come first, by layer, so that earlier ones stay in
+    place; those that belong to no step come last."""
     known = by_id(steps)
     layer: dict[str, int] = {}
     for step in steps:
@@ -134,10 +153,24 @@ def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[
     ids = [step.step_id for step in sorted(steps, key=order)]
     ids += (step_id for step_id in outputs if step_id not in known)
     return [
-        _show_output(step_id, outputs[step_id], known.get(step_id), users.get(step_id, []))
+        {
+            **_show_output(step_id, outputs[step_id], known.get(step_id), users.get(step_id, [])),
+            "handoff": handoffs.get(step_id),
+            "is_draft": step_id in drafts,
+        }
         for step_id in ids
         if step_id in outputs
     ]
+
+
+def find_drafts(steps: Sequence[PlanStep], issues: Sequence[ValidationIssue]) -> frozenset[str]:
+    """The steps of a finished plan whose output another step used, and that no issue of its review
+    is about. None while work is left, or where an issue is about no step."""
+    is_finished = all(_is_carried_out(step) for step in steps if is_live(step))
+    about = {issue.step_id for issue in issues}
+    if not is_finished or None in about:
+        return frozenset()
+    return frozenset(_users_by_step(steps)) - about
 
 
 def _show_output(

@@ -137,7 +137,7 @@ class Refiner:
         admission = counting.admit(proposal.actions, attempts, self._settings)
         screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
-        report, rejected = self._review(plan, draft, budget, screened.errors)
+        report, rejected = self._review(plan, draft, occasion, budget, screened.errors)
         gone = [refusal.action for refusal in rejected]
         sound = [action for action in draft.accepted if action not in gone]
         final = self._apply(plan, sound, screened.subplans)
@@ -253,7 +253,12 @@ class Refiner:
         )
 
     def _review(
-        self, plan: Plan, draft: DeltaResult, budget: Budget, errors: list[AeonError]
+        self,
+        plan: Plan,
+        draft: DeltaResult,
+        occasion: Occasion,
+        budget: Budget,
+        errors: list[AeonError],
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
         if not draft.changes or not self._needs_review(draft):
             return None, ()
@@ -265,7 +270,13 @@ class Refiner:
             report: SemanticValidationReport = budget.call(
                 "semantic_validation",
                 lambda: VALIDATE.call(
-                    self._validator, "step", draft.plan, steps, outputs, delta=draft
+                    self._validator,
+                    "step",
+                    draft.plan,
+                    steps,
+                    outputs,
+                    delta=draft,
+                    reasons=occasion.triggers,
                 ),
             )
         except UNUSABLE as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from aeon.schema.json_schema import pointer, resolve, type_of
+from aeon.schema.json_schema import may_be_left_out, pointer, resolve, type_of
 
 
 class _Shape:
@@ -71,7 +71,7 @@ def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, .
             if name in given.properties:
                 inner = given.place + pointer(("properties", name))
                 yield from compare(given.properties[name], schema, inner)
-            else:
+            elif not may_be_left_out(schema):
                 yield f"{at}: has no property {name!r}"
         if read.items is not None and given.items is not None:
             yield from compare(given.items, read.items, f"{given.place}/items")

@@ -204,18 +204,23 @@ def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, An
 
 
 def relax_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
-    """The schema in which properties that are there only with something absent may be missing."""
+    """The schema in which properties may be missing that are there only with something absent, or
+    that may be left out (`"$comment": "may be left out"`)."""
 
     def change(part: dict[str, Any]) -> dict[str, Any]:
-        still_required = _still_required(part, absent)
-        return (
-            {**part, "required": still_required}
-            if still_required != part.get("required", [])
-            else part
-        )
+        forms = part.get("properties", {})
+        needed = [
+            name for name in _still_required(part, absent) if not may_be_left_out(forms.get(name))
+        ]
+        return {**part, "required": needed} if needed != part.get("required", []) else part
 
     result: dict[str, Any] = rebuild(schema, change)
     return result
+
+
+def may_be_left_out(form: object) -> bool:
+    """Whether a property is asked of the model, but no fault where it is missing."""
+    return "may be left out" in _comments(form)
 
 
 def _still_required(part: Mapping[str, Any], absent: Collection[str]) -> list[str]:
@@ -225,8 +230,13 @@ def _still_required(part: Mapping[str, Any], absent: Collection[str]) -> list[st
 
 
 def _is_only_with(form: object, absent: Collection[str]) -> bool:
+    return not _comments(form).isdisjoint(f"only with {name}" for name in absent)
+
+
+def _comments(form: object) -> frozenset[str]:
+    """The remarks in a property's comment, which stand between semicolons."""
     comment = form.get("$comment") if isinstance(form, dict) else None
-    return comment in {f"only with {name}" for name in absent}
+    return frozenset(comment.split("; ")) if isinstance(comment, str) else frozenset()
 
 
 def _is_one_of(value: object, absent: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ only (FR-036 to FR-046)."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aeon.domain.plan import Plan, PlanStep
@@ -15,7 +15,8 @@ from aeon.llm.extract import ExtractError, read_json
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.structural import check_steps
-from aeon.plan.views import answer_view, changes_view, outputs_view, plan_view
+from aeon.plan.triggers import Trigger, show_reasons
+from aeon.plan.views import answer_view, changes_view, outputs_view, plan_view, select_answered
 from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
@@ -50,11 +51,13 @@ class SemanticValidator:
         memory_artifacts: dict[str, Any] | None = None,
         *,
         delta: DeltaResult | None = None,
+        reasons: Sequence[Trigger] = (),
     ) -> SemanticValidationReport:
         """Review artefacts, in one model call (FR-042, FR-046, FR-082).
 
         `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`,
-        by `delta`), "execution_artifact" or "cross_phase" (outputs and answer too, FR-041).
+        by `delta`, for the planner's `reasons`), "execution_artifact" or "cross_phase" (outputs and
+        answer too, FR-041).
         `memory_artifacts` are shown instead of what memory holds. Raises ValueError for another
         type, LLMError, ValidationError for an answer beyond repair."""
         if artifact_type not in ARTIFACT_TYPES:
@@ -65,11 +68,11 @@ class SemanticValidator:
         reviewed = plan.steps if plan and steps is None else tuple(steps or ())
         shown = plan or Plan.model_construct(goal="", steps=reviewed, task="", questions=())
         known = {step.step_id for step in (*reviewed, *shown.steps)} | set(outputs)
-        changed = [{"step_id": step.step_id} for step in reviewed]
         variables = {
             "artifact_type": artifact_type,
             **self._show_plan(shown, outputs),
-            "changed": changes_view(delta) if delta else changed,
+            **_show_change(delta, reviewed),
+            "reasons": show_reasons(reasons),
             **self._memory.variables(memory_artifacts),
         }
         return self._structured.call(
@@ -85,11 +88,17 @@ class SemanticValidator:
         return {
             "task": plan.task,
             "plan": plan_view(plan, outputs),
-            "outputs": outputs_view(plan.steps, outputs),
+            "outputs": outputs_view(plan.steps, outputs, self._memory.handoffs()),
             "answer": answer_view(plan, outputs),
             "structural_findings": [finding.message for finding in findings],
             "tools": self._registry.describe() if self._registry else [],
         }
+
+
+def _show_change(delta: DeltaResult | None, reviewed: Sequence[PlanStep]) -> dict[str, Any]:
+    if delta is None:
+        return {"changed": [{"step_id": step.step_id} for step in reviewed], "answered": []}
+    return {"changed": changes_view(delta), "answered": select_answered(delta)}
 
 
 def parse_report(

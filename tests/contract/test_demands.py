@@ -87,7 +87,8 @@ CASES: dict[str, Case] = {
         read_refinement,
     ),
     "semantic_validation": Case(
-        report(LOCATED), lambda answer: parse_report(answer, "plan", {"a", "b"})
+        {"checked": "the cups", **report(LOCATED)},
+        lambda answer: parse_report(answer, "plan", {"a", "b"}),
     ),
     "convergence": Case(
         assessment(0.4, issues=[FAULT], criteria=[JUDGED]),
@@ -95,8 +96,13 @@ CASES: dict[str, Case] = {
     ),
     "task_profile": Case(profile(4), TaskProfile.model_validate),
     "step": Case(
-        {**clear("tea", "hot"), "clarity_reason": "which cup?"},
-        lambda a: step_result("a", a, False),
+        {
+            **clear("tea [[b]]", "hot"),
+            "clarity_reason": "which cup?",
+            "working": "one cup each",
+            "quotes": [{"step": "b", "at": "[[b]]", "edits": [{"find": "x", "replace": "y"}]}],
+        },
+        lambda a: step_result("a", a, False, {"b": "with x"}),
     ),
     "direct": Case(
         {"working": "a kettle", "answer": "tea"}, lambda a: step_result("answer", a, False)
@@ -110,6 +116,8 @@ CASES: dict[str, Case] = {
         lambda answer: choose_tool(PARENT, answer, ("kettle",)),
     ),
 }
+# A text that lost a marker is refused where the marker is named.
+WITH_MARKERS = ("step_output",)
 # What a description says of a demand. An identifier that is changed is missed by the steps that name it.
 STATED = {
     "blank": (
@@ -213,7 +221,8 @@ def test_whatever_an_answer_is_refused_for_is_said_by_keyword_or_in_the_descript
     unsaid = [
         f"{place} {value!r}: {demand} is refused and not said"
         for demand, place, value in _changes(answer)
-        if _is_refused(call, _changed(answer, place, value))
+        if place != WITH_MARKERS
+        and _is_refused(call, _changed(answer, place, value))
         and not any(words in _description(call, place) for words in STATED[demand])
     ]
     assert unsaid == []

@@ -24,9 +24,11 @@ from aeon.domain.assessment import (
     CriterionResult,
 )
 from aeon.domain.errors import ConfigError, ValidationError
+from aeon.domain.report import UNREVIEWED, ValidationIssue
 from aeon.llm.exchange import InvalidAnswer
 from aeon.memory.run_memory import InMemory, ShownMemory
 from tests.contract.components import a_plan, a_report
+from tests.plan.builders import done, issue_at, plan_of
 from tests.support.scripted_model import ScriptedModel, assessment
 from tests.support.strict_subset import violations
 
@@ -356,3 +358,35 @@ def test_an_assessment_of_nothing_is_told_from_one_of_something():
     assert not ConvergenceAssessment(
         converged=False, reason_codes=("evaluation_unavailable",)
     ).evaluated
+
+
+def judge_finished_plan(*issues: ValidationIssue, reviewed: bool = True) -> str:
+    """The prompt of an assessment of `a`, then `b`, both done, where `a` handed something over."""
+    model = ScriptedModel(convergence=assessment())
+    memory = ShownMemory(handoffs=lambda: {"a": "mind the units", "b": "that was all"})
+    plan = plan_of(done("a"), done("b", "a"))
+    found = a_report() if reviewed else UNREVIEWED
+    found = found.model_copy(update={"issues": issues})
+    ConvergenceEngine(model, memory=memory).assess(
+        found, plan, list(plan.steps), {"a": "the draft", "b": "the answer"}
+    )
+    (prompt,) = model.prompts("convergence")
+    return prompt
+
+
+def test_a_draft_that_another_step_used_is_shown_by_name() -> None:
+    prompt = judge_finished_plan()
+    assert "the answer" in prompt
+    assert "that was all" in prompt
+    assert "a draft that b used" in prompt
+    assert "the draft" not in prompt
+
+
+def test_a_draft_that_an_issue_is_about_is_shown_with_its_handoff() -> None:
+    prompt = judge_finished_plan(issue_at("a"))
+    assert "the draft" in prompt
+    assert "mind the units" in prompt
+
+
+def test_without_a_review_drafts_are_shown() -> None:
+    assert "the draft" in judge_finished_plan(reviewed=False)

@@ -115,13 +115,13 @@ def test_the_step_prompt_has_the_four_sentences_in_their_order():
     first, second = model.prompts("step")
     assert "You are executing step 1 of 2." in first
     assert "Incoming context from previous steps: none." in first
-    assert f"Your goal for this step: {fence('do a', 'step_goal')}." in first
+    assert f"Your goal for this step: {fence('do a', 'step_goal')}\n" in first
     wanted = fence("the facts", "handoff")
-    assert f"You should prepare handoff for the next step as: {wanted}." in first
+    assert f"You should prepare handoff for the next step as: {wanted}\n" in first
     assert "You should prepare handoff for the next step as: nothing beside the output." in second
     assert "You are executing step 2 of 2." in second
     context = f"{fence('<a>', 'output', step='a')}\n\n{fence('note from a', 'handoff', step='a')}"
-    assert f"Incoming context from previous steps: {context}." in second
+    assert f"Incoming context from previous steps: {context}\n" in second
     for prompt in (first, second):
         places = [prompt.index(beginning) for beginning in FOUR_SENTENCES]
         assert places == sorted(places)
@@ -399,8 +399,8 @@ def test_a_description_cannot_speak_for_the_prompt():
     run(model)
     (prompt,) = model.prompts("step")
     goal = fence(hostile, "step_goal")
-    assert f"Your goal for this step: {goal}.\nYou should prepare" in prompt
-    assert f"next step as: {fence(HOSTILE_HANDOFF, 'handoff')}.\n" in prompt
+    assert f"Your goal for this step: {goal}\nYou should prepare" in prompt
+    assert f"next step as: {fence(HOSTILE_HANDOFF, 'handoff')}\n" in prompt
 
 
 def test_memory_holds_step_results_and_the_validator_is_shown_what_else_it_holds():

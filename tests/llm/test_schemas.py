@@ -421,10 +421,18 @@ def test_what_is_there_only_with_something_absent_is_not_sent_and_relax_absent()
     assert "$comment" not in json.dumps(drop_absent(CHOOSY, ()))
 
 
+def test_what_may_be_left_out_is_asked_for_and_may_be_missing() -> None:
+    library = load_packaged_schemas()
+    for call, room in (("step", "working"), ("semantic_validation", "checked")):
+        sent = library.wire(call).schema
+        assert next(iter(sent["properties"])) == sent["required"][0] == room
+        assert room not in library.local(call).schema["required"]
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_whatever_is_absent_the_rest_is_within_the_strict_subset(call: CallName) -> None:
     wire = load_packaged_schemas().wire(
-        call, absent=("tools", "criteria", "issues", "memory_answer", "SUBPLAN_CREATE")
+        call, absent=("tools", "criteria", "issues", "memory_answer", "SUBPLAN_CREATE", "quotes")
     )
     assert wire.strict
     assert violations(wire.schema) == []

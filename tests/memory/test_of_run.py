@@ -43,3 +43,12 @@ def test_a_memory_that_fails_loses_the_run_nothing() -> None:
     with pytest.raises(OSError, match="disk full"):
         memory.write("guest", "Ada")
     assert memory.read("guest") == "Ada"
+
+
+def test_handoffs_are_given_by_step() -> None:
+    memory = RunMemory()
+    memory.write("step/a/output", "the output")
+    memory.write("step/a/handoff", "mind the units")
+    memory.write("step/b/c/handoff", "the last part is open")
+    memory.write("step/d/handoff", None)
+    assert memory.handoffs() == {"a": "mind the units", "b/c": "the last part is open"}

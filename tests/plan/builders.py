@@ -4,6 +4,7 @@ from typing import Any
 
 from aeon.domain.plan import Plan, PlanStep, Subplan
 from aeon.domain.refinement import RefinementAction
+from aeon.domain.report import ValidationIssue
 from aeon.plan.deltas import DeltaResult
 
 
@@ -108,3 +109,16 @@ def assert_refused_whole(plan: Plan, result: DeltaResult, *words: str) -> None:
     assert len(result.refused) == 1
     for word in words:
         assert word in result.refused[0].reason
+
+
+def issue_at(step_id: str | None) -> ValidationIssue:
+    """An issue of a review at a step, or at none."""
+    return ValidationIssue.model_validate(
+        {
+            "issue_id": "i1",
+            "type": "consistency",
+            "severity": "MEDIUM",
+            "description": "A sum is wrong.",
+            "location": {"step_id": step_id, "artifact_reference": None},
+        }
+    )

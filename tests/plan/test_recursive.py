@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from aeon.domain.assessment import UNAVAILABLE
 from aeon.domain.errors import PlanError, ValidationError
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.report import ValidationIssue
@@ -204,3 +205,29 @@ def test_five_levels_are_the_most_whatever_is_allowed():
             step("a"), plan_of(step("a")), 6
         )
     assert model.calls == []
+
+
+def refine_for(*triggers: Trigger, **options: Any) -> str:
+    """The prompt of a refinement for these reasons, with an assessment."""
+    model = ScriptedModel(refinement=refinement())
+    RecursivePlanner(model).refine(
+        plan_of(done("a")), (), triggers, ["a"], assessment=UNAVAILABLE, **options
+    )
+    (prompt,) = model.prompts("refinement")
+    return prompt
+
+
+def test_a_fault_that_the_assessment_names_is_shown_once() -> None:
+    fault = Trigger(kind="blocking_issue", about="the answer", detail="The sum is wrong.")
+    assert refine_for(fault).count("The sum is wrong.") == 1
+    assert UNAVAILABLE.explanation not in refine_for(fault)
+    assert UNAVAILABLE.explanation in refine_for(Trigger(kind="blocked_step", about="a"))
+
+
+def test_before_anything_is_carried_out_only_what_applies_is_said() -> None:
+    model = ScriptedModel(refinement=refinement())
+    RecursivePlanner(model).refine(plan_of(step("a")), (), ())
+    (prompt,) = model.prompts("refinement")
+    assert "Nothing has been carried out yet" in prompt
+    assert "complete and failed steps" not in prompt
+    assert "complete and failed steps" in refine_for()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import FollowUpQuestion
-from aeon.plan.views import answer_view, outline_view, outputs_view, plan_view
-from tests.plan.builders import blocked, done, failed, plan_of, step
+from aeon.plan.views import answer_view, find_drafts, outline_view, outputs_view, plan_view
+from tests.plan.builders import blocked, done, failed, issue_at, plan_of, step
 
 HIDDEN = {"step_output", "incoming_context", "total_steps", "agent", "incomplete"}
 
@@ -50,12 +50,13 @@ def test_an_answered_question_is_shown_with_the_answer_in_place_of_the_assumptio
 
 
 def test_the_outline_names_the_live_steps():
+    """Without the description of the step itself, which is shown as its goal."""
     replaced = done("old").model_copy(update={"status": "invalid", "replaced_by": "new"})
     plan = plan_of(done("a"), replaced, step("new", "a"))
     shown = outline_view(plan, plan.step("new"), 20)
     assert shown["outline"] == [
         {"step_id": "a", "description": "do a"},
-        {"step_id": "new", "description": "do new"},
+        {"step_id": "new"},
     ]
     assert shown["steps_left_out"] == 0
 
@@ -90,7 +91,7 @@ def test_the_number_of_steps_is_a_bound_whatever_depends_on_them():
 
 def test_outputs_come_with_their_state_and_users_those_that_stay_as_they_are_first():
     steps = (blocked("b"), done("a"), step("c", "a", "b"))
-    assert outputs_view(steps, {"b": "half", "a": "all"}) == [
+    assert outputs_view(steps, {"b": "half", "a": "all"}, {"a": "a is done"}) == [
         {
             "step_id": "a",
             "status": "complete",
@@ -102,6 +103,8 @@ def test_outputs_come_with_their_state_and_users_those_that_stay_as_they_are_fir
                 "clarity_state": "CLEAR",
             },
             "step_output": "all",
+            "handoff": "a is done",
+            "is_draft": False,
         },
         {
             "step_id": "b",
@@ -109,6 +112,8 @@ def test_outputs_come_with_their_state_and_users_those_that_stay_as_they_are_fir
             "used_by": ["c"],
             "definition": None,
             "step_output": "half",
+            "handoff": None,
+            "is_draft": False,
         },
     ]
 
@@ -167,3 +172,15 @@ def test_the_answer_is_made_of_the_complete_steps_that_no_complete_step_needs():
 
 def test_an_answer_whose_outputs_are_not_shown_is_shown_in_full():
     assert not answer_view(plan_of(done("a")), {})["is_shown"]
+
+
+def test_drafts_of_a_finished_plan_are_those_used_outputs_that_no_issue_is_about():
+    steps = (done("a"), done("b", "a"), done("c", "a", "b"))
+    assert find_drafts(steps, ()) == {"a", "b"}
+    assert find_drafts(steps, [issue_at("b")]) == {"a"}
+
+
+def test_without_an_end_or_with_an_issue_of_no_step_nothing_is_a_draft():
+    assert not find_drafts((done("a"), step("b", "a")), ())
+    assert not find_drafts((done("a"), blocked("b", "a")), ())
+    assert not find_drafts((done("a"), done("b", "a")), [issue_at(None)])

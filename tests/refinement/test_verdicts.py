@@ -9,6 +9,7 @@ import pytest
 
 from aeon.domain.plan import Plan
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.plan.triggers import Trigger
 from tests.plan.builders import blocked, done, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
 from tests.support.fences import texts_in
@@ -29,6 +30,12 @@ MARK_A = action("STEP_MARK_INVALID", "a")
 
 def plan() -> Plan:
     return plan_of(done("a"), step("b", "a"), step("c", "b"))
+
+
+def reviewed(model: ScriptedModel) -> dict[str, Any]:
+    """The variables of the review of the changes."""
+    (request,) = [each for each in model.requests if each.call == "semantic_validation"]
+    return dict(request.variables)
 
 
 def changed(model: ScriptedModel) -> dict[str, dict[str, Any]]:
@@ -97,18 +104,16 @@ def test_old_and_new_version_stand_side_by_side_with_justification_and_issues():
     )
     shown = changed(model)
     assert list(shown) == ["b", "d", "c"]
-    assert (shown["b"]["before"]["description"], shown["b"]["after"]["description"]) == (
-        "do b",
-        "do b better",
-    )
+    assert shown["b"]["before"]["description"] == "do b"
+    after = {step["step_id"]: step for step in reviewed(model)["plan"]["steps"]}
+    assert after["b"]["description"] == "do b better"
     (because,) = shown["b"]["actions"]
     assert (because["action_type"], because["justification"]) == ("MODIFY", "it said too little")
-    assert [i["description"] for i in because["answers"]] == ["b is vague"]
-    assert (shown["c"]["before"]["description"], shown["c"]["after"]) == ("do c", None)
-    assert (shown["d"]["before"]["dependencies"], shown["d"]["after"]["dependencies"]) == (
-        ["c"],
-        ["b"],
-    )
+    assert because["answers"] == ["i1"]
+    assert [i["description"] for i in reviewed(model)["answered"]] == ["b is vague"]
+    assert (shown["c"]["before"]["description"], shown["c"]["removed"]) == ("do c", True)
+    assert shown["d"]["before"]["dependencies"] == ["c"]
+    assert after["d"]["dependencies"] == ["b"]
     assert shown["d"]["actions"] == []
 
 
@@ -178,3 +183,16 @@ def test_an_issue_at_a_step_that_is_made_to_depend_on_a_changed_one_refuses_that
         refinement=refinement(modify("b", "a"), add("d", "b")), semantic_validation=found
     )
     assert set(refusals(refine(model, plan()))) == {"MODIFY b", "ADD d"}
+
+
+def test_the_review_of_a_change_is_given_the_reasons_of_the_planner() -> None:
+    model = ScriptedModel(refinement=refinement(modify("b", "a")))
+    why = Trigger(kind="blocked_step", about="b", detail="how hot?")
+    of_issue = Trigger(kind="validation_issue", about="i1")
+    refine(model, plan(), triggers=[why, of_issue])
+    assert reviewed(model)["reasons"] == [
+        {"kind": "blocked_step", "about": "b", "detail": "how hot?"}
+    ]
+    (prompt,) = model.prompts("semantic_validation")
+    assert "reasons that the planner was given" in prompt
+    assert "how hot?" in prompt

@@ -204,6 +204,7 @@ def test_a_file_outside_the_strict_subset_is_refused(
 
 ELSEWHERE = {
     **deepcopy(load_packaged_schemas().wire("step").schema),
+    "required": ["handoff_to_next", "clarity_reason", "clarity_state", "step_output"],
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "$id": "https://example.org/step",
     "properties": {
@@ -223,6 +224,7 @@ ELSEWHERE = {
             (call, {**load_packaged_schemas().wire(call).schema, "description": "Mine."})
             for call in CALLS
         ),
+        # Room to think, and quotes, need not be asked for.
         ("step", ELSEWHERE),
         (
             "step",

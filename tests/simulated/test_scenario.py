@@ -101,7 +101,7 @@ def test_what_is_not_scripted_is_simulated_calmly(scripted: Scripted) -> None:
     assert json.loads(adapter.complete(a_request()).text)["clarity_state"] != "BLOCKED"
     assert json.loads(
         adapter.complete(request("semantic_validation", of_plan(a_step("a")))).text
-    ) == {"issues": []}
+    ) == {"checked": None, "issues": []}
 
 
 def test_a_scenario_with_a_seed_gets_its_character(scripted: Scripted) -> None:
@@ -112,7 +112,7 @@ def test_a_scenario_may_say_how_the_model_behaves(scripted: Scripted) -> None:
     adapter = scripted("seed: 1\nbehaviour: {blocked_times: 1}")
     assert json.loads(adapter.complete(a_request()).text)["clarity_state"] == "BLOCKED"
     reviewed = adapter.complete(request("semantic_validation", of_plan(a_step("a"))))
-    assert json.loads(reviewed.text) == {"issues": []}
+    assert json.loads(reviewed.text) == {"checked": None, "issues": []}
 
 
 def test_a_rule_may_be_for_the_last_step_of_a_plan(scripted: Scripted) -> None:

@@ -1,0 +1,61 @@
+"""Outputs of earlier steps that a step's output has word for word, or with edits, without the model
+copying them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from aeon.llm.exchange import InvalidAnswer, require_few
+from aeon.schema.validators import FieldError
+
+
+def join_quotes(text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping[str, str]) -> str:
+    """`text` with each quote's output, edited, in the place of its marker. `outputs` are those that
+    may be quoted, by step id. Raises InvalidAnswer unless each marker stands in the text once, each
+    output is there and quoted once, and each edit's text stands in it once."""
+    require_few(len(quotes), "/quotes", "quotes")
+    errors = list(_find_errors(text, quotes, outputs))
+    parts = {}
+    for index, quote in enumerate(quotes):
+        if errors:
+            break
+        parts[quote["at"]] = _edit(outputs[quote["step"]], quote["edits"], f"/quotes/{index}")
+    if errors:
+        raise InvalidAnswer(errors)
+    if not parts:
+        return text
+    markers = "|".join(map(re.escape, parts))
+    return re.sub(markers, lambda marker: parts[marker[0]], text)
+
+
+def _find_errors(
+    text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping[str, str]
+) -> Iterator[FieldError]:
+    quoted = set[str]()
+    for index, quote in enumerate(quotes):
+        step = quote["step"]
+        if step not in outputs:
+            known = ", ".join(outputs)
+            yield FieldError(f"/quotes/{index}/step", f"no output of {step!r} came in; {known} did")
+        elif step in quoted:
+            yield FieldError(f"/quotes/{index}/step", f"{step!r} is quoted already")
+        quoted.add(step)
+        if (times := _count(quote["at"], text)) != 1:
+            message = f"{quote['at']!r} must stand in step_output once, not {times} times"
+            yield FieldError(f"/quotes/{index}/at", message)
+
+
+def _edit(output: str, edits: Sequence[Mapping[str, str]], place: str) -> str:
+    for index, edit in enumerate(edits):
+        if (times := _count(edit["find"], output)) != 1:
+            message = f"must stand in the output once, not {times} times"
+            raise InvalidAnswer([FieldError(f"{place}/edits/{index}/find", message)])
+        output = output.replace(edit["find"], edit["replace"])
+    return output
+
+
+def _count(part: str, text: str) -> int:
+    """How often a text contains a part, which must not be empty to be found at all."""
+    return text.count(part) if part else 0
