@@ -181,8 +181,18 @@ def describe_effect(effect: Effect) -> str:
     low, high = _range(effect.means("tokens"))
     if high > low:
         tokens = f"from {format_figure('tokens', low)} to {format_figure('tokens', high)}"
-        return f"Moves no score by {NOTICEABLE:g}; moves tokens {tokens} (means)."
+        return f"{_describe_scores(effect)}; moves tokens {tokens} (means)."
     return ""
+
+
+def _describe_scores(effect: Effect) -> str:
+    """That a parameter moves no score, as far as scores were measured on both sides."""
+    measured = [name for name in SCORES if len(effect.means(name)) > 1]
+    if not measured:
+        return "Scores were not measured with several of its values"
+    if len(measured) < len(SCORES):
+        return f"Moves {list_names(measured, _MOST_NAMES)} by less than {NOTICEABLE:g}"
+    return f"Moves no score by {NOTICEABLE:g}"
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

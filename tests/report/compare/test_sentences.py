@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -178,7 +179,10 @@ def test_that_seconds_say_little_is_said_where_answers_were_reused(
     assert bool(sentences.describe_saved((taking("a", saved=saved), taking("b")))) is is_said
 
 
-def swept(*rows: tuple[Any, dict[str, float]], ends: tuple[str, ...] = ()) -> Comparison:
+UNJUDGED = {"completeness": None, "coherence": None, "consistency": None}
+
+
+def swept(*rows: tuple[Any, Mapping[str, float | None]], ends: tuple[str, ...] = ()) -> Comparison:
     runs = tuple(
         run(
             str(number),
@@ -205,6 +209,19 @@ def swept(*rows: tuple[Any, dict[str, float]], ends: tuple[str, ...] = ()) -> Co
         (
             swept((1, {"tokens": 10}), (1, {"tokens": 10}), (2, {"tokens": 30})),
             "Moves no score by 0.02; moves tokens from 10 to 30 (means).",
+        ),
+        (
+            swept((1, {**UNJUDGED, "tokens": 10}), (1, {**UNJUDGED}), (2, {"tokens": 30})),
+            "Scores were not measured with several of its values; moves tokens from 10 to 30 "
+            "(means).",
+        ),
+        (
+            swept(
+                (1, {**UNJUDGED, "coherence": 0.9, "tokens": 10}),
+                (1, UNJUDGED),
+                (2, {"tokens": 30}),
+            ),
+            "Moves coherence by less than 0.02; moves tokens from 10 to 30 (means).",
         ),
         (swept((1, {"completeness": 0.89}), (1, {"completeness": 0.89}), (2, {})), ""),
         (swept((1, {"completeness": 0.5}), (2, {}), (3, {})), ""),
