@@ -226,7 +226,7 @@ class Run(Identity):
             session = self._open_session(attendance.warn, place, opened)
             memory = self._open_memory(attendance.warn, session, opened)
             kernel = wiring.build_kernel(
-                self.shared, self.work, stream, attendance, session, memory
+                self.shared, self.work, stream, attendance, session, memory, self.run_id
             )
             if attendance.on_start:
                 attendance.on_start(kernel)

@@ -38,6 +38,7 @@ def build_kernel(
     attendance: Attendance,
     session: Session,
     memory: RunMemory,
+    run_id: str,
 ) -> Orchestrator:
     """The kernel of one run; `session` is its use of the store, which the caller closes. Raises
     StoreFailed."""
@@ -52,6 +53,7 @@ def build_kernel(
         session=session,
         store=settings.store,
         provider=settings.provider,
+        run_id=run_id,
     )
     llm = _watch_calls(llm, settings, stream, attendance)
     packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context)

@@ -53,10 +53,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message."""
+    """One chat message. `part_ends` are the places, in characters, at which a part of it ends that
+    may begin later prompts too: they decide what a call costs, never what it is."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+    part_ends: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

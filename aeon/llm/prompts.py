@@ -11,6 +11,7 @@ import difflib
 import itertools
 import json
 import re
+import secrets
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -22,7 +23,9 @@ from typing import Any, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Undefined, meta, nodes
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
+from jinja2.ext import Extension
 from jinja2.filters import do_format
+from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
@@ -49,6 +52,8 @@ from aeon.llm.template_work import (
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
+_PART_END = f"<part end {secrets.token_hex(16)}>"
+"""Stands in a rendered text where a part ends, until it is taken out. No data can hold it."""
 _MOST_REMEMBERED = 2_000
 _MOST_EXPONENT = 1_000
 _MOST_BITS = 13_287  # of a number of 4,000 digits; Python makes no text of many more
@@ -202,6 +207,17 @@ def _join(pieces: Iterable[str]) -> str:
     return "".join(joined)
 
 
+class _PartEnd(Extension):
+    """The tag `{% part_end %}`: what stands before it may begin later prompts too."""
+
+    tags = {"part_end"}  # noqa: RUF012 - as Jinja declares it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """Parse the tag, which has no arguments."""
+        line = next(parser.stream).lineno
+        return nodes.Output([nodes.TemplateData(_PART_END)], lineno=line)
+
+
 class _PromptEnvironment(ImmutableSandboxedEnvironment):
     concat = staticmethod(_join)
     intercepted_binops = frozenset({"*", "**", "%", "+"})
@@ -248,7 +264,11 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
 
 
 ENVIRONMENT: Environment = _PromptEnvironment(
-    undefined=StrictUndefined, auto_reload=False, finalize=check_shown, **_FORMAT
+    undefined=StrictUndefined,
+    auto_reload=False,
+    finalize=check_shown,
+    extensions=[_PartEnd],
+    **_FORMAT,
 )
 """Sandboxed, and its templates render equal values to equal text. Each library has its own
 overlay."""
@@ -276,11 +296,14 @@ class PromptLibrary:
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
         """The system and the user message of a call. PromptError, with file and line, when it
         cannot be rendered."""
-        system, user = (self.text(f"{call}.{part}.j2", variables) for part in PARTS)
-        return Message("system", system), Message("user", user)
+        system, user = (self._render(f"{call}.{part}.j2", variables) for part in PARTS)
+        return Message("system", *_find_part_ends(system)), Message("user", *_find_part_ends(user))
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
         """Any template, rendered. PromptError, with file and line, when it cannot be rendered."""
+        return self._render(name, variables).replace(_PART_END, "")
+
+    def _render(self, name: str, variables: Mapping[str, Any]) -> str:
         template = self._template(name)
         begin_rendering()
         try:
@@ -440,6 +463,15 @@ def _find_required(tree: nodes.Template) -> dict[str, int]:
         for used in reversed(list(tree.find_all(nodes.Name)))
         if used.name in undeclared
     }
+
+
+def _find_part_ends(rendered: str) -> tuple[str, tuple[int, ...]]:
+    """A text without the marks of `{% part_end %}`, and the places where they stood."""
+    *parts, rest = rendered.split(_PART_END)
+    if not parts:
+        return rendered, ()
+    ends = itertools.accumulate(map(len, parts))
+    return "".join([*parts, rest]), tuple(dict.fromkeys(ends))
 
 
 @cache

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from aeon.domain.request import LLMAdapter
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 
 
 @runtime_checkable
@@ -89,3 +89,21 @@ SECONDS_BEFORE: ContextVar[float] = ContextVar("seconds_before", default=0.0)
 CALL_HEADERS: ContextVar[Mapping[str, str]] = ContextVar("call_headers", default={})  # noqa: B039 - never changed
 """Headers, plain ASCII, that go with the requests of the call that is being made, as the trace that
 it belongs to."""
+RUN_ID: ContextVar[str | None] = ContextVar("run_id", default=None)
+"""The run that the call belongs to that is being made; None outside a run."""
+
+
+class OfRun:
+    """An adapter that says of each call which run it belongs to."""
+
+    def __init__(self, inner: LLMAdapter, run_id: str | None) -> None:
+        self._inner = inner
+        self._run_id = run_id
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request."""
+        before = RUN_ID.set(self._run_id)
+        try:
+            return self._inner.complete(request)
+        finally:
+            RUN_ID.reset(before)

@@ -15,6 +15,8 @@ from aeon.domain.values import Address, OfRow, StartsCode, Taken, Unneeded, Valu
 from aeon.llm.roles import Effort
 
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
+CacheMarks = Literal["openai", "anthropic"]
+"""How a request marks what a provider is to cache: `prompt_cache_breakpoint`, or `cache_control`."""
 
 
 class RetrySettings(Value):
@@ -185,18 +187,21 @@ class CustomProvider(_Limited):
 class ModelRule(Value):
     """`provider.models`: what the models take whose name, behind its last slash, begins with a
     match of `match`. `temperature` without_effort: taken where the effort is none or unset.
-    `efforts`: those that are taken, None: not known."""
+    `efforts`: those that are taken, None: not known. `prompt_cache`: how their requests mark what
+    is to be cached, None: not at all."""
 
     match: Annotated[re.Pattern[str], PlainSerializer(lambda match: match.pattern)]
     temperature: Literal["taken", "left_out", "without_effort"] = "taken"
     efforts: tuple[Effort, ...] | None = None
+    prompt_cache: CacheMarks | None = None
 
 
 class EndpointSettings(_Limited):
     """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret
     headers are named by environment variable. `structured_output` auto finds out what the server
     can do, `stream` auto streams once an answer was cut off, `max_tokens_parameter` None tries both
-    names. `batch` sends requests in batches (`aeon.llm.openai.batches`)."""
+    names, `prompt_cache` auto marks as the rules in `models` say. `batch` sends requests in batches
+    (`aeon.llm.openai.batches`)."""
 
     shapes_answers = ("extra_body",)
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
@@ -217,6 +222,7 @@ class EndpointSettings(_Limited):
     effort: Taken[Effort | None] = None
     models: Unneeded[tuple[ModelRule, ...]] = ()
     max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
+    prompt_cache: Unneeded[Literal["auto", "off", "openai", "anthropic"]] = "auto"
     extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
     extra_body: Taken[dict[str, Any]] = Field(default_factory=dict)
     batch: Unneeded[bool] = False

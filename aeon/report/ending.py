@@ -17,7 +17,7 @@ from aeon.domain.graph import count_expected_calls
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.report import Severity
-from aeon.domain.result import BaselineReport, RunResult, Saved, UsageReport
+from aeon.domain.result import BaselineReport, RunResult, Saved, TokenUsage, UsageReport
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.bought import count_open_issues
 from aeon.report.partial import PartialResult
@@ -198,11 +198,20 @@ def describe_spent(result: RunResult) -> str:
             return replayed
         return f"{replayed} Requests that are not those that had been recorded: {differing}."
     spent = f"{head}, {count_noun(total.requests, 'call')}, {total.total_tokens} tokens"
+    spent += _describe_cache(total)
     sentences = [f"{spent}{_describe_cost(result)}", *_describe_endpoints(result)]
     saved = _describe_saved(result.parent.saved) if result.parent else ""
     if saved:
         sentences.append(f"Saved: {saved}")
     return " ".join(f"{sentence}." for sentence in sentences)
+
+
+def _describe_cache(used: TokenUsage) -> str:
+    """What of the input was read from the provider's cache, and written to it."""
+    if not used.cached_tokens and not used.cache_write_tokens:
+        return ""
+    read, written = used.cached_tokens, used.cache_write_tokens
+    return f" ({read} read from the provider's cache, {written} written to it)"
 
 
 def _describe_cost(result: RunResult) -> str:

@@ -350,6 +350,10 @@ def usage(**total: Any) -> UsageReport:
         ),
         ({"usage": usage(requests=2, total_tokens=7)}, "2 calls, 7 tokens."),
         (
+            {"usage": usage(requests=2, total_tokens=7, cached_tokens=3, cache_write_tokens=2)},
+            "7 tokens (3 read from the provider's cache, 2 written to it).",
+        ),
+        (
             {
                 "usage": usage(requests=2, total_tokens=7).model_copy(
                     update={"unpriced": ("m",), "unreported": ("n",)}

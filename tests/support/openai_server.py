@@ -47,7 +47,7 @@ class Received:
 
     def text_of(self, role: str) -> str:
         """All text of one role's messages."""
-        return "\n".join(m["content"] for m in self.body["messages"] if m["role"] == role)
+        return "\n".join(text_of(m) for m in self.body["messages"] if m["role"] == role)
 
     @property
     def system(self) -> str:
@@ -199,6 +199,21 @@ class OpenAIServer:
                 self._in_flight -= 1
 
 
+def text_of(message: Mapping[str, Any]) -> str:
+    """A message's text, in one piece or in content parts."""
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def is_content(content: Any) -> bool:
+    """Whether a message's content is a text, or text parts of which none is empty."""
+    if isinstance(content, str):
+        return True
+    return isinstance(content, list) and all(
+        part.get("type") == "text" and part.get("text") for part in content
+    )
+
+
 def error(status: int, message: str, code: str | None = None) -> Failure:
     """A failure in the form of OpenAI's own errors."""
     return Failure(
@@ -213,7 +228,7 @@ def problems_of(body: Any) -> list[str]:
         return ["the body must be an object with a model"]
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(
-        isinstance(m.get("content"), str) and m.get("role") for m in messages
+        is_content(m.get("content")) and m.get("role") for m in messages
     ):
         return ["messages must be a list of messages with role and content"]
     shape = body.get("response_format") or {}

@@ -82,6 +82,7 @@ def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[AttemptResult, Di
         asked = _ask_from_openings(opening, wire, server, attempt)
         if asked.outcome.is_answer:
             proved = asked.trial.conclude(opening)
+            server.takes_marks |= wire.marks(asked.trial.dialect) is not None
             server.note_answer(wire.digest, opening, proved, finds_form=wire.finds_form)
         else:
             server.note_failure(wire.digest, may_be_form=asked.outcome.may_be_form)
@@ -110,7 +111,13 @@ def _ask_from(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) ->
         if outcome.refusal is None:
             return _Asked(trial, outcome, outcome)
         was_accepted = wire.digest in server.accepted
-        refused = RefusedTrial(trial, outcome.refusal, wire, was_accepted=was_accepted)
+        refused = RefusedTrial(
+            trial,
+            outcome.refusal,
+            wire,
+            was_accepted=was_accepted,
+            takes_marks=server.takes_marks,
+        )
         downgrade = find_named_downgrade(refused)
         if downgrade is not None:
             # What was refused so far had a name: the next refusal is about something else.

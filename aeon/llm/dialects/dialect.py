@@ -12,14 +12,19 @@ from typing import Any, Literal
 from pydantic_core import PydanticSerializationError, to_json
 
 from aeon.domain.request import LLMRequest, Message
-from aeon.llm.dialects.model_rules import fit_parameters
+from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
+from aeon.llm.dialects.model_rules import find_cache_marks, fit_parameters
 from aeon.llm.prompts import load_packaged_prompts
-from aeon.llm.settings import EndpointSettings
+from aeon.llm.protocols import RUN_ID
+from aeon.llm.settings import CacheMarks, EndpointSettings
 from aeon.schema.json_schema import once_per_schema
 
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
 SCHEMA_BESIDE = "response_format.schema"
+CACHE_MARKS = "prompt_cache"
+CACHE_OPTIONS = "prompt_cache_options"
+"""Without an explicit mode, OpenAI writes each whole prompt to its cache, at a higher price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Wire:
         self.settings = settings
         self._stream = stream
         self.model = given.model or settings.model
+        self._marks = find_cache_marks(settings, self.model)
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
         self.digest = _schema_digests(request.schema)[request.strict]
 
@@ -73,6 +79,10 @@ class Wire:
     def finds_form(self) -> bool:
         """Whether it is found out how the server takes the schema; else that is configured."""
         return self.settings.structured_output == "auto"
+
+    def marks(self, dialect: Dialect) -> CacheMarks | None:
+        """How the request marks what is to be cached; None where it does not."""
+        return None if CACHE_MARKS in dialect.without else self._marks
 
     def token_parameter(self, dialect: Dialect) -> str:
         """The name of the limit of tokens."""
@@ -94,6 +104,9 @@ class Wire:
             self.token_parameter(dialect): given.max_tokens,
             "reasoning_effort": given.effort,
         }
+        if self.marks(dialect) == "openai":
+            run = RUN_ID.get()
+            named |= {"prompt_cache_key": run, CACHE_OPTIONS: {"mode": "explicit"}}
         is_asked = streams == "always" or (streams == "auto" and (self._stream or dialect.stream))
         if is_asked and "stream" not in dialect.without:
             named |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -103,8 +116,9 @@ class Wire:
             if value is not None and name not in dialect.without
         }
 
-    def body(self, dialect: Dialect) -> bytes:
-        """The request's body. Raises UnicodeEncodeError for a text that is no Unicode."""
+    def body(self, dialect: Dialect, prefixes: MarkedPrefixes | None = None) -> bytes:
+        """The request's body; `prefixes` are those that the server was sent with marks. Raises
+        UnicodeEncodeError for a text that is no Unicode."""
         request = self.request
         messages: Sequence[Message] = request.messages
         if dialect.schema_in_prompt:
@@ -113,9 +127,7 @@ class Wire:
             messages = with_system_text(messages, schema_in_words(request))
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [
-                {"role": message.role, "content": message.content} for message in messages
-            ],
+            "messages": self._write_messages(messages, dialect, prefixes or MarkedPrefixes()),
         }
         if dialect.form == "json_schema":
             schema = {"name": request.call, "schema": request.schema, "strict": request.strict}
@@ -128,6 +140,22 @@ class Wire:
             return to_json(body)  # five times as fast as the standard encoder
         except PydanticSerializationError:
             return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def _write_messages(
+        self, messages: Sequence[Message], dialect: Dialect, prefixes: MarkedPrefixes
+    ) -> list[dict[str, Any]]:
+        marks = self.marks(dialect)
+        # The schema of the answer is a part of what a provider caches.
+        places = {} if marks is None else prefixes.mark(messages, f"{dialect.form} {self.digest}")
+        return [
+            {
+                "role": message.role,
+                "content": write_content(message.content, places[index], marks)
+                if marks and index in places
+                else message.content,
+            }
+            for index, message in enumerate(messages)
+        ]
 
 
 @once_per_schema

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from aeon.llm.dialects.dialect import FORMS, SCHEMA_BESIDE, Dialect, Wire
+from aeon.llm.dialects.dialect import (
+    CACHE_MARKS,
+    CACHE_OPTIONS,
+    FORMS,
+    SCHEMA_BESIDE,
+    Dialect,
+    Wire,
+)
 from aeon.llm.dialects.refusal import Refusal
 
 
@@ -32,12 +39,13 @@ class Trial:
 @dataclass(frozen=True, slots=True)
 class RefusedTrial:
     """A trial that a server refused. `was_accepted`: it has answered a request with this schema
-    before, in the form that was sent first."""
+    before, in the form that was sent first; `takes_marks`: a prompt with marks for its cache."""
 
     trial: Trial
     refusal: Refusal
     wire: Wire
     was_accepted: bool
+    takes_marks: bool = False
 
     @property
     def dialect(self) -> Dialect:
@@ -70,6 +78,14 @@ def _first(downgrades: tuple[Downgrade, ...], refused: RefusedTrial) -> Trial | 
     return None
 
 
+def _leave_out_named_cache(refused: RefusedTrial) -> Trial | None:
+    named = refused.refusal.cache_fields
+    if not named or refused.wire.marks(refused.dialect) is None:
+        return None
+    is_options = named == {CACHE_OPTIONS} and CACHE_OPTIONS not in refused.dialect.without
+    return refused.trial.without(CACHE_OPTIONS if is_options else CACHE_MARKS)
+
+
 def _rename_or_leave_out(refused: RefusedTrial) -> Trial | None:
     dialect = refused.dialect
     name = refused.refusal.find_refused(refused.wire.parameters(dialect))
@@ -89,6 +105,15 @@ def _leave_out_schema_beside(refused: RefusedTrial) -> Trial | None:
     return refused.trial.without(SCHEMA_BESIDE)
 
 
+def _leave_out_marks(refused: RefusedTrial) -> Trial | None:
+    # A server may refuse messages in parts, and know no word for marks.
+    is_marked = refused.wire.marks(refused.dialect) is not None
+    if not is_marked or refused.takes_marks or refused.refusal.is_about_format:
+        return None
+    trial = refused.trial.without(CACHE_MARKS)
+    return replace(trial, suspects=trial.suspects | {CACHE_MARKS})
+
+
 def _leave_out_suspects(refused: RefusedTrial) -> Trial | None:
     if refused.refusal.is_about_format or refused.was_accepted:
         return None
@@ -96,7 +121,7 @@ def _leave_out_suspects(refused: RefusedTrial) -> Trial | None:
     if not suspects:
         return None
     dialect = replace(refused.dialect, without=refused.dialect.without | suspects)
-    return Trial(dialect, suspects)
+    return Trial(dialect, suspects | refused.trial.suspects)
 
 
 def _send_next_form(refused: RefusedTrial) -> Trial | None:
@@ -115,6 +140,10 @@ def _send_next_form(refused: RefusedTrial) -> Trial | None:
     return replace(refused.trial, dialect=dialect.in_form(form))
 
 
-_NAMED: tuple[Downgrade, ...] = (_rename_or_leave_out, _leave_out_schema_beside)
-_GUESSED: tuple[Downgrade, ...] = (_leave_out_suspects, _send_next_form)
+_NAMED: tuple[Downgrade, ...] = (
+    _leave_out_named_cache,
+    _rename_or_leave_out,
+    _leave_out_schema_beside,
+)
+_GUESSED: tuple[Downgrade, ...] = (_leave_out_marks, _leave_out_suspects, _send_next_form)
 """The downgrades in the order in which they are looked for; the first that applies is tried."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import get_args
 
 from aeon.domain.request import Parameters
+from aeon.llm.prices import OPENAI
 from aeon.llm.roles import Effort
-from aeon.llm.settings import ModelRule
+from aeon.llm.settings import CacheMarks, EndpointSettings, ModelRule
 
 _EFFORTS: tuple[str, ...] = get_args(Effort)
 
@@ -22,8 +23,7 @@ def fit_parameters(
     An effort for a model that takes none is left out silently: reasoning modes set one for every
     model.
     """
-    name = model.rpartition("/")[2].lower()
-    rule = next((rule for rule in rules if rule.match.match(name)), None)
+    rule = _find_rule(rules, model)
     if rule is None:
         return given, {}
     changed: dict[str, str] = {}
@@ -36,6 +36,28 @@ def fit_parameters(
         reason = " unless its effort is none" if rule.temperature == "without_effort" else ""
         changed["temperature"] = f"takes no temperature{reason}: it is left out"
     return replace(given, effort=effort, temperature=temperature), changed
+
+
+def find_cache_marks(settings: EndpointSettings, model: str) -> CacheMarks | None:
+    """How requests for a model mark what is to be cached; None where they do not.
+
+    With `prompt_cache` auto the preset's rules say so. Those of `openai` are of OpenAI's own
+    models: at another address they say nothing.
+    """
+    if settings.prompt_cache == "off":
+        return None
+    if settings.prompt_cache != "auto":
+        return settings.prompt_cache
+    address = (settings.base_url or OPENAI).rstrip("/")
+    rule = _find_rule(settings.models, model)
+    if rule is None or (settings.name == "openai" and address != OPENAI):
+        return None
+    return rule.prompt_cache
+
+
+def _find_rule(rules: Sequence[ModelRule], model: str) -> ModelRule | None:
+    name = model.rpartition("/")[2].lower()
+    return next((rule for rule in rules if rule.match.match(name)), None)
 
 
 def _fit_effort(effort: str | None, rule: ModelRule) -> str | None:

@@ -60,6 +60,7 @@ _OF_EFFORT = re.compile(r"(?i)\bthink|\breasoning")
 _FORMAT = re.compile(
     r"(?i)response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties"
 )
+_CACHE_FIELD = re.compile(r"prompt_cache_\w+|cache_control")
 _NOT_TAKEN = re.compile(
     r"(?i)not (?:\w+ ){0,2}(?:support|permit|allow|recogni[sz]ed|compatible)|unsupported|unrecogni[sz]ed|unknown"
     r"|unexpected|extra (?:inputs|fields)|extra_forbidden|(?:doesn|does ?n).{0,3}t support|deprecated"
@@ -118,6 +119,11 @@ class Refusal:
             return found[0]
         is_unnamed = not self.named and _EFFORT in parameters
         return _EFFORT if is_unnamed and _OF_EFFORT.search(self.message) else None
+
+    @property
+    def cache_fields(self) -> frozenset[str]:
+        """The fields about caching that the server names."""
+        return frozenset(_CACHE_FIELD.findall(" ".join((self.message, *self.named))))
 
     def _quotes(self, name: str) -> bool:
         return bool(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))

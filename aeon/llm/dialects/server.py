@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import Field
 
 from aeon.domain.values import Value
-from aeon.llm.dialects.dialect import FORMS, Dialect, Form
+from aeon.llm.dialects.cache_marks import MarkedPrefixes
+from aeon.llm.dialects.dialect import CACHE_MARKS, FORMS, Dialect, Form
 from aeon.llm.protocols import ServerFinding
 
 _FORMS_IN_WORDS = {
@@ -19,6 +20,10 @@ _FORMS_IN_WORDS = {
     "prompt": "the schema in the prompt",
 }
 _OTHER_NAME = "has the other name for the limit of tokens (provider.max_tokens_parameter)"
+_SPARED = {
+    "reasoning_effort": "; reasoning=none spares the try",
+    CACHE_MARKS: "; provider.prompt_cache=off spares the try",
+}
 _DOUBTS = 2
 """So many failures in a row that may be outages, and the schema is tried in the prompt alone."""
 
@@ -35,7 +40,8 @@ class Beliefs(Value):
 class Server:
     """One model at one address; thread-safe.
 
-    `accepted` are the schemas, by their digest, that were answered as they first went out.
+    `accepted` are the schemas, by their digest, that were answered as they first went out;
+    `prefixes` what was marked for its cache, `takes_marks` whether a marked prompt was answered.
     """
 
     def __init__(self, endpoint: str, model: str) -> None:
@@ -43,6 +49,8 @@ class Server:
         self.model = model
         self.accepted: set[str] = set()
         self.beliefs = Beliefs()
+        self.prefixes = MarkedPrefixes()
+        self.takes_marks = False
         self._doubts: dict[str, int] = {}
         self._lock = threading.RLock()
         self._first = threading.Lock()
@@ -112,7 +120,7 @@ class Server:
 
     def _believe_left_out(self, names: frozenset[str]) -> None:
         for name in sorted(names - self.beliefs.dialect.without):
-            spared = "; reasoning=none spares the try" if name == "reasoning_effort" else ""
+            spared = _SPARED.get(name, "")
             message = f"takes no {name}: it is left out from now on{spared}"
             self.believe(name, message, without=self.beliefs.dialect.without | {name})
 

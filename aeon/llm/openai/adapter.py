@@ -134,7 +134,7 @@ class OpenAIAdapter:
         allowed = self._limit_attempt()
         began = time.monotonic()
         try:
-            body = wire.body(dialect)
+            body = wire.body(dialect, server.prefixes)
             is_stream = self._asks_for_stream(wire, dialect)
             with self._connection.client(closings) as client:
                 began = time.monotonic()

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aeon.domain.request import LLMRequest
 from aeon.llm.dialects.asking import AttemptResult
 from aeon.llm.dialects.dialect import Dialect, Wire
+from aeon.llm.dialects.server import Server
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.openai.batches_journal import BatchJournal
 from aeon.llm.openai.batches_round import Ask, RoundMember
@@ -69,11 +70,13 @@ class BatchAdapter(OpenAIAdapter):
             elif users:
                 rounds.close()
 
-    def _attempt(self, wire: Wire, dialect: Dialect, *rest: Any) -> AttemptResult:
+    def _attempt(
+        self, wire: Wire, dialect: Dialect, server: Server, closings: int
+    ) -> AttemptResult:
         if self._member is None:
-            return super()._attempt(wire, dialect, *rest)
+            return super()._attempt(wire, dialect, server, closings)
         try:
-            ask = Ask(wire.body(dialect), self._member, _teller(wire.request))
+            ask = Ask(wire.body(dialect, server.prefixes), self._member, _teller(wire.request))
         except UnicodeEncodeError as error:
             return AttemptResult(failure=self._failure_of(error, 0))
         name, response = self._rounds.ask(ask)

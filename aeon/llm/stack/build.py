@@ -23,6 +23,7 @@ from aeon.llm.protocols import (
     BatchingAdapter,
     LearningAdapter,
     NamedAdapter,
+    OfRun,
     SyntheticAdapter,
     close,
 )
@@ -98,12 +99,13 @@ def run_stack(
     session: Session | None = None,
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
+    run_id: str | None = None,
 ) -> RunLimits:
     """One run's wrappers around a process's endpoints, or around any adapter, whose settings are
     `provider`.
 
     `retry` is the endpoints' own unless given. `session` is the run's use of the store, as `store`
-    says.
+    says. `run_id` is the key by which a provider finds what it has cached of the run.
     """
     endpoints = endpoints_of(adapter, provider)
     prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
@@ -125,7 +127,7 @@ def run_stack(
         asked.append(replace(endpoint, adapter=inner))
     fallback = Fallback(asked, emit=emit)
     patient = Patient(fallback, asked, endpoints.patience, emit=emit, stop=stop)
-    inner = Spend(patient, LimitSettings(), prices, endpoints.meter)
+    inner = Spend(OfRun(patient, run_id), LimitSettings(), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
     if session is not None:
         inner = Stored(inner, session, provider, store, stop=stop, learners=endpoints.learners)

@@ -1,0 +1,94 @@
+"""Which places of a prompt are marked for the provider's cache, and how a marked prompt is written."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from aeon.domain.request import BYTES_PER_TOKEN, Message
+from aeon.llm.settings import CacheMarks
+
+MOST_MARKS = 4
+"""Marks that one request may have, at OpenAI and at Anthropic."""
+LEAST_TOKENS = 1024
+"""Neither caches a shorter beginning of a prompt."""
+_MOST_REMEMBERED = 10_000
+_FIELDS: Mapping[CacheMarks, Mapping[str, Any]] = {
+    "openai": {"prompt_cache_breakpoint": {"mode": "explicit"}},
+    "anthropic": {"cache_control": {"type": "ephemeral"}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _PrefixEnd:
+    """A place in a prompt: the index of its message, the characters of it that stand before, and a
+    digest of all that does."""
+
+    message: int
+    end: int
+    digest: bytes
+
+
+class MarkedPrefixes:
+    """The beginnings of prompts that requests to one server have marked, the latest ones;
+    thread-safe."""
+
+    def __init__(self) -> None:
+        self._digests: OrderedDict[bytes, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def mark(self, messages: Sequence[Message], kind: str) -> dict[int, list[int]]:
+        """Choose where to mark a prompt, and remember it. `kind` names what the provider puts
+        before the prompt, as the schema of the answer.
+
+        Marked is the longest beginning that was marked before, so that it is read, and the last
+        ends of parts, so that a later prompt can read those. Returns the places in each message, by
+        its index.
+        """
+        places = list(_find_places(messages, kind))
+        with self._lock:
+            known = [place for place in places if place.digest in self._digests][-1:]
+            latest = places[-MOST_MARKS:]
+            if known and known[0] not in latest:
+                latest = [*known, *latest[1:]]
+            for place in latest:
+                self._digests[place.digest] = None
+                self._digests.move_to_end(place.digest)
+            while len(self._digests) > _MOST_REMEMBERED:
+                self._digests.popitem(last=False)
+        marked: dict[int, list[int]] = {}
+        for place in latest:
+            marked.setdefault(place.message, []).append(place.end)
+        return marked
+
+
+def _find_places(messages: Sequence[Message], kind: str) -> Iterator[_PrefixEnd]:
+    """The ends of parts behind which enough stands to be cached, the system message's included."""
+    digest = hashlib.blake2b(kind.encode(), digest_size=16)
+    size = 0
+    for index, message in enumerate(messages):
+        digest.update(f"\0{message.role}\0".encode())
+        whole = len(message.content)
+        ends = dict.fromkeys((*message.part_ends, whole))
+        for start, end in pairwise((0, *ends)):
+            part = message.content[start:end].encode("utf-8", "replace")
+            digest.update(part)
+            size += len(part)
+            is_end = end != whole or message.role == "system" or whole in message.part_ends
+            if is_end and size >= LEAST_TOKENS * BYTES_PER_TOKEN:
+                yield _PrefixEnd(index, end, digest.digest())
+
+
+def write_content(text: str, ends: Sequence[int], marks: CacheMarks) -> list[dict[str, Any]]:
+    """A message's text as content parts, each but the last with a mark at its end."""
+    parts: list[dict[str, Any]] = [
+        {"type": "text", "text": text[start:end], **_FIELDS[marks]}
+        for start, end in pairwise((0, *ends))
+    ]
+    rest = text[ends[-1] :]
+    return [*parts, {"type": "text", "text": rest}] if rest else parts
