@@ -67,6 +67,19 @@ def view_answers(result: RunResult) -> list[AnswerView]:
     return views
 
 
+def view_first_and_last(result: RunResult) -> tuple[Markup, Markup] | None:
+    """The first whole answer with what went, and the given one with what came; None where they are
+    the same, or there is no whole answer."""
+    bought = result.bought
+    if bought is None or not bought.changed:
+        return None
+    first = result.history.passes[bought.first.pass_number].answer
+    parts = list(compare_texts(first, result.answer))
+    before = [part for part in parts if part[0] != "ins"]
+    after = [part for part in parts if part[0] != "del"]
+    return _mark(before), _mark(after)
+
+
 def _compare(number: int, text: str, before: tuple[int, str], *, is_final: bool) -> AnswerView:
     since, earlier = before
     parts = list(compare_texts(earlier, text))

@@ -20,7 +20,12 @@ from aeon.report.ending import REPORT, headline, is_replay, scores, tone
 from aeon.report.given import list_changed_settings
 from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.items import Item, find_critical, list_items
-from aeon.report.page.answers import find_better_pass, find_final_pass, view_answers
+from aeon.report.page.answers import (
+    find_better_pass,
+    find_final_pass,
+    view_answers,
+    view_first_and_last,
+)
 from aeon.report.page.calls import TextTable, describe_items, pack
 from aeon.report.page.charts import draw_scores, draw_timeline, find_floor
 from aeon.report.page.commands import (
@@ -101,6 +106,7 @@ def draw_report(record: Record) -> bytes:
         last=render_part("pass", one=last, **helpers),
         answers=answers,
         bought=describe_bought(result.bought),
+        first_and_last=view_first_and_last(result),
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
         waited=share_waited(critical, items),
         kinds=dict.fromkeys(

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from aeon.domain.result import AnswerPoint, PassesBought
 from aeon.report.diff import compare_texts
-from aeon.report.page.answers import find_better_pass, find_final_pass, view_answers
+from aeon.report.page.answers import (
+    find_better_pass,
+    find_final_pass,
+    view_answers,
+    view_first_and_last,
+)
 from tests.report.diagnosis.builders import a_pass, a_run, assessed
 
 
@@ -82,3 +88,27 @@ def test_no_pass_is_better_with_the_same_answer() -> None:
         patterns={"best_pass": 1},
     )
     assert find_better_pass(run.result, run.patterns) is None
+
+
+def test_the_first_answer_stands_beside_the_given_one_with_what_went_and_came() -> None:
+    run = a_run(
+        a_pass(0, answer="Sun & sea."),
+        a_pass(1, answer="Sun, sea."),
+        a_pass(2, answer="Sun and sea."),
+        answer="Sun and sea.",
+    )
+    point = AnswerPoint(pass_number=0, tokens=1, cost=None, seconds=1.0, checks=None, scores={})
+    bought = PassesBought(
+        first=point,
+        last=point.model_copy(update={"pass_number": 2}),
+        later_passes=2,
+        later_share=0.5,
+        changed=0.3,
+        comparisons={},
+        last_gain=None,
+    )
+    result = run.result.model_copy(update={"bought": bought})
+    assert view_first_and_last(result) == ("Sun <del>&amp; </del>sea.", "Sun <ins>and </ins>sea.")
+    same = result.model_copy(update={"bought": bought.model_copy(update={"changed": 0.0})})
+    assert view_first_and_last(same) is None
+    assert view_first_and_last(run.result) is None
