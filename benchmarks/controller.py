@@ -217,6 +217,9 @@ class Parts:
     def context(self, _: object) -> str:
         return ""
 
+    def name_work(self, _: object, __: int) -> str:
+        return self.call
+
     def find_missing_tools(self, _: object) -> Iterator[tuple[str, str]]:
         return iter(())
 

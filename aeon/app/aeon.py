@@ -25,6 +25,7 @@ from aeon.config.settings import Settings
 from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
+from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
 from aeon.domain.result import RunResult
 from aeon.files.text import require_unicode
@@ -38,7 +39,7 @@ from aeon.memory.settings import key_problem
 from aeon.plan.workflow.load import Workflow
 from aeon.refinement.models import Ask
 from aeon.refinement.own_components import GivenComponents
-from aeon.store.session import Keep
+from aeon.store.session import DoStep, Keep
 from aeon.tools.registry import Approve, Tool
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ class Aeon:
         control: RunControl | None = None,
         ask: Ask | None = None,
         approve: Approve | None = None,
+        do_step: DoStep | None = None,
         keep: Keep | None = None,
         on_start: Callable[[Orchestrator], None] | None = None,
         warn: Callable[[str], None] = _log.warning,
@@ -196,11 +198,12 @@ class Aeon:
             observers=observers,
             ask=ask,
             approve=approve,
+            do_step=do_step,
             warn=warn,
             on_start=on_start,
         )
         place = RunPlace(directory=None if directory is None else Path(directory), keep=keep)
-        run = self.prepare_run(task, inputs=inputs, context=context)
+        run = self.prepare_run(task, inputs=inputs, context=context, has_person=do_step is not None)
         return run.to_end(attendance, place)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:
@@ -236,10 +239,12 @@ class Aeon:
         context: Mapping[str, Any] | None = None,
         checks: Mapping[str, OuterCheck] | None = None,
         row: Mapping[str, Any] | None = None,
+        has_person: bool = False,
     ) -> Run:
         """What `run` runs, before it has begun: to claim its directory first; for the `row` of a
-        dataset with the `checks` of that row, if it has any. Raises TaskTextError, and ConfigError
-        for a check that cannot be run."""
+        dataset with the `checks` of that row, if it has any. `has_person`: somebody does the steps of
+        a person, whatever the settings say. Raises TaskTextError, and ConfigError for a check that
+        cannot be run, and for what is left to a person where nobody can be asked."""
         job = self.job
         task = job.task if task is None else task
         inputs = job.inputs if inputs is None else inputs
@@ -249,6 +254,7 @@ class Aeon:
         given = {name: require_unicode(value, f"inputs.{name}") for name, value in inputs.items()}
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
+        self._check_interaction(plan, has_person=has_person)
         in_plan = task is None or _is_of_plan(text, job.origin)
         work = Work(
             text,
@@ -260,6 +266,25 @@ class Aeon:
             row=row,
         )
         return Run(self._process, work)
+
+    def _check_interaction(self, plan: Plan | None, *, has_person: bool) -> None:
+        """ConfigError where somebody is needed whom nobody asks, and where a run that waits could
+        not be gone on with."""
+        settings = self.settings
+        kind = settings.interaction.kind
+        if kind == "defer" and settings.store.mode == "off":
+            raise ConfigError(
+                "interaction=defer: store.mode=off stores no answers, so that the run could not go on",
+                hint="Leave store.mode away.",
+            )
+        mine = [step.step_id for step in plan.steps if step.is_for_person] if plan else []
+        if mine and kind == "none" and not has_person:
+            raise ConfigError(
+                f"plan_file={settings.plan_file}: step {mine[0]} is left to a person (agent: person), "
+                "and interaction=none asks nobody",
+                hint="interaction=ask asks at the terminal; interaction=defer ends the run until "
+                "`aeon answer` has its output.",
+            )
 
     def _prepare_row_checks(self, checks: Mapping[str, OuterCheck] | None) -> CheckSet | None:
         return self._process.check_maker.prepare_row(checks) if checks else None

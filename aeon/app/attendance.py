@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aeon.domain.events import Subscriber
+from aeon.interaction.deferral import Deferral
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.watching import Watcher
 from aeon.refinement.models import Ask
+from aeon.store.session import DoStep
 from aeon.tools.registry import Approve
 
 _log = logging.getLogger("aeon")
@@ -22,12 +24,22 @@ class Attendance:
     """A person beside one run, or beside all jobs of a sweep or rows of a batch. `control` stops
     them, `observers` are given every event, `watcher` looks on at calls under way, `on_start` is
     given the kernel. Without `ask` follow-up questions stay open; without `approve` tools that need
-    approval are refused."""
+    approval are refused; without `do_step` steps for a person fail."""
 
     control: RunControl = field(default_factory=RunControl)
     observers: Sequence[Subscriber] = ()
     watcher: Watcher | None = None
     ask: Ask | None = None
     approve: Approve | None = None
+    do_step: DoStep | None = None
     warn: Callable[[str], None] = _log.warning
     on_start: Callable[[Orchestrator], None] | None = None
+
+    def defer_to(self, deferral: Deferral) -> Attendance:
+        """The same, where what nobody is asked now is asked later."""
+        return replace(
+            self,
+            ask=self.ask or deferral.ask,
+            approve=self.approve or deferral.approve,
+            do_step=self.do_step or deferral.do_step,
+        )

@@ -22,6 +22,7 @@ from aeon.llm.roles import parameters_for
 from aeon.memory.run_memory import RunMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.refinement.components import Depth, Engine, Planner, Validator
+from aeon.store.session import DoStep
 from aeon.supervisor.own import Repairs
 from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.structured import StructuredCaller
@@ -62,6 +63,7 @@ class Packaged:
     memory: RunMemory
     make_invoker: MakeInvoker = ToolInvoker
     context: Mapping[str, Any] | None = None
+    do_step: DoStep | None = None
     checks: AnswerChecks = NO_CHECKS
     supervisor: Repairs | None = None
     registry: ToolRegistry = field(init=False)
@@ -142,6 +144,7 @@ class Packaged:
             needs_tools=settings.tools.missing == "fail",
             direct=settings.mode.kind == "single",
             context=self.context,
+            do_step=self.do_step,
         )
         if settings.execution.samples == 1:
             return StepExecutor(worker, self.stream.emit)

@@ -21,6 +21,8 @@ from aeon.config.trusted_folders import pin_project_of_run
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import OwnObject
 from aeon.files.reference import search_for_modules
+from aeon.interaction.desk import Desk
+from aeon.observability.artefacts import RESULT
 from aeon.report.runs import read_document
 from aeon.store.opening import open_source
 from aeon.store.settings import CASSETTE_SUFFIX
@@ -40,6 +42,12 @@ class Parent:
     def directories(self) -> tuple[Path, ...]:
         """Where answers are, nearest first."""
         return (self.path, *(Path(run.path) for run in self.ancestors))
+
+    def count_seconds_before_waiting(self) -> float:
+        """How long the runs that ended to wait for a person had taken by then."""
+        results = (read_document(path / RESULT) for path in self.directories)
+        waiting = (each for each in results if each.get("termination_reason") == "waiting")
+        return sum(float((each.get("timings") or {}).get("total_seconds") or 0) for each in waiting)
 
 
 _PACKAGED = "the packaged one"
@@ -71,7 +79,10 @@ def find_parent(job: Job) -> Parent | None:
     backend = settings.store.own_backend
     ancestors, gone = _find_ancestors(origin, path, backend)
     _require_readable_answers(named, path, backend, ancestors)
-    return Parent(path, origin, ancestors, gone)
+    parent = Parent(path, origin, ancestors, gone)
+    for directory in parent.directories:
+        Desk(directory).require_own_answers(settings.trust, settings.env)
+    return parent
 
 
 def _find_ancestors(
@@ -105,7 +116,7 @@ def _require_readable_answers(
 def has_ended_well(directory: Path) -> bool:
     """Whether the run in a directory came to its end, converged or with every step complete (exit
     status 0)."""
-    result = read_document(directory / "result.json")
+    result = read_document(directory / RESULT)
     return bool(result.get("converged")) or result.get("termination_reason") == "completed"
 
 

@@ -24,13 +24,14 @@ from aeon.app.components import offer_memory
 from aeon.app.parent import has_ended_well
 from aeon.app.record import Identity, make_origin, make_result
 from aeon.config import origin as origins
-from aeon.domain.errors import LimitReached, StopRequested
+from aeon.domain.errors import ConfigError, LimitReached, StopRequested
 from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory, AdvisoryKind
-from aeon.domain.plan import Plan
+from aeon.domain.plan import OpenQuestion, Plan
 from aeon.domain.result import BaselineReport, RunResult, Timings
 from aeon.execution.event_stream import EventStream
 from aeon.files.text import IN_RUN
+from aeon.interaction.deferral import Deferral
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
@@ -65,7 +66,8 @@ NOWHERE = RunPlace()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """The plan that was made, if there is one, about how many calls carrying it out takes, and what
-    cut its making short; `synthetic` says that no model made it."""
+    cut its making short; `waits_for` is what a person has to answer first; `synthetic` says that no
+    model made it."""
 
     plan: Plan | None
     synthetic: bool
@@ -73,6 +75,7 @@ class Planned:
     advisories: tuple[Advisory, ...] = ()
     cut_short: str = ""
     interrupted: bool = False
+    waits_for: tuple[OpenQuestion, ...] = ()
 
     def find(self, kind: AdvisoryKind) -> Advisory | None:
         """The first advisory of a kind."""
@@ -111,6 +114,8 @@ class Run(Identity):
         store cannot be."""
         started = datetime.now(UTC)
         began = perf_counter()
+        deferral = self._make_deferral(place)
+        attendance = attendance.defer_to(deferral) if deferral else attendance
         with self._under_way(attendance, place) as (kernel, session):
             outcome = kernel.run(self.work.task, self.work.context, self.run_id)
             seconds = (
@@ -124,12 +129,29 @@ class Run(Identity):
             seconds_by_phase=dict(self._ledger.seconds_by_phase),
         )
         result = make_result(self, outcome, self._ledger, session, timings, place.of_multirun)
+        if deferral:
+            result = result.model_copy(update={"waits_for": deferral.posted})
         if place.directory is not None:
             artefacts.write(result, place.directory)
             self._write_report(place.directory, result, attendance.warn)
         if self._settings.answer.baseline:
             result = self._with_baseline(result, attendance, place.directory)
         return result
+
+    def _make_deferral(self, place: RunPlace) -> Deferral | None:
+        """What this run leaves to a person who answers later, if it does. Raises ConfigError without
+        a directory for the questions."""
+        settings = self._settings
+        if settings.interaction.kind != "defer":
+            return None
+        if place.directory is None:
+            raise ConfigError(
+                "interaction=defer: the questions need a folder",
+                hint='From Python: run(..., directory="outputs/mine").',
+            )
+        parent = self.shared.parent
+        earlier = parent.directories if parent else ()
+        return Deferral(place.directory, earlier, settings.interaction.deadline_seconds)
 
     def _with_baseline(
         self, result: RunResult, attendance: Attendance, directory: Path | None
@@ -186,6 +208,8 @@ class Run(Identity):
         early leaves the plan as far as it came. Raises the error of a failing model, ArtefactError
         and StoreFailed."""
         cut_short = ""
+        deferral = self._make_deferral(place)
+        attendance = attendance.defer_to(deferral) if deferral else attendance
         with self._under_way(attendance, place) as (kernel, _):
             try:
                 kernel.plan(self.work.task, self.work.context)
@@ -193,8 +217,8 @@ class Run(Identity):
                 cut_short = end.message
             except TTLExpired:
                 cut_short = "the TTL is used up"
-            except StopRequested:
-                cut_short = "interrupted"
+            except StopRequested as stop:
+                cut_short = stop.reason
             state = kernel.state
         return Planned(
             plan=state.plan,
@@ -203,6 +227,7 @@ class Run(Identity):
             advisories=state.advisories,
             cut_short=cut_short,
             interrupted=cut_short == "interrupted",
+            waits_for=deferral.posted if deferral else (),
         )
 
     @contextmanager

@@ -8,6 +8,7 @@ from threading import Event
 
 from aeon.app.attendance import Attendance
 from aeon.app.components import Components, Packaged, build_components
+from aeon.app.parent import Parent
 from aeon.app.process import Process
 from aeon.app.record import Work
 from aeon.checks.interface import NO_CHECKS, AnswerChecks
@@ -22,13 +23,16 @@ from aeon.execution.gate import AnswerGate
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.llm.stack import build as stack
+from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.watching import Watched
 from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
-from aeon.store.session import Session, store_answers_of
+from aeon.store.session import Session, store_answers_of, store_steps_of
 from aeon.tools.stored import StoredInvoker
+
+_NO_TIME = 1e-6
 
 
 def build_kernel(
@@ -56,7 +60,8 @@ def build_kernel(
         run_id=run_id,
     )
     llm = _watch_calls(llm, settings, stream, attendance)
-    packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context)
+    do_step = attendance.do_step and store_steps_of(attendance.do_step, session, stop)
+    packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context, do_step)
     packaged.checks = _make_checks(packaged, work, session, stop)
     parts = build_components(packaged, llm)
     ask = store_answers_of(attendance.ask, session, stop) if attendance.ask else None
@@ -73,7 +78,7 @@ def build_kernel(
         gate=_make_gate(packaged, work, llm),
         stream=stream,
         control=attendance.control,
-        options=_options(settings, work, synthetic=shared.synthetic),
+        options=_options(shared, work),
     )
 
 
@@ -146,7 +151,19 @@ def _skips_judge(settings: Settings) -> bool:
     return settings.mode.kind == "auto" if configured is None else configured
 
 
-def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
+def _leave_seconds(limits: LimitSettings, parent: Parent | None) -> LimitSettings:
+    """The limits without the seconds that a run had taken when it began to wait for a person, which
+    is no new start."""
+    seconds = parent.count_seconds_before_waiting() if parent else 0.0
+    if limits.max_seconds is None or not seconds:
+        return limits
+    left = max(limits.max_seconds - seconds, _NO_TIME)
+    return limits.model_copy(update={"max_seconds": left})
+
+
+def _options(shared: Process, work: Work) -> RunOptions:
+    settings = shared.settings
+    synthetic = shared.synthetic
     dumped = settings.model_dump(mode="json")
     return RunOptions(
         mode=settings.mode.kind,
@@ -154,7 +171,7 @@ def _options(settings: Settings, work: Work, *, synthetic: bool) -> RunOptions:
         small=settings.mode.small,
         plan=work.plan,
         execution=settings.execution,
-        limits=settings.limits,
+        limits=_leave_seconds(settings.limits, shared.parent),
         base_ttl=settings.ttl.base,
         ttl_limit=settings.ttl.limit,
         default_profile=settings.ttl.default_profile,

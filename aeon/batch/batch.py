@@ -13,7 +13,7 @@ from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
 from aeon.batch.run import AttendRow, Backend, Ended, leave_unattended
 from aeon.batch.runner import GroupControl
-from aeon.batch.summary import Line
+from aeon.batch.summary import WAITING, Line
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import (
     AuthenticationFailed,
@@ -58,6 +58,7 @@ class Batch:
             self.results.write(line)
             is_done = self.results.is_done(line)
             is_over = is_done or line.get("calls") == 0 or _is_defect(line)
+            is_over = is_over and line["ended"] != WAITING
             if is_over and not self.keeps_runs:
                 # Only now: else a kill in between would lose what was answered.
                 self.backend.forget(digest(line["id"]).hex())

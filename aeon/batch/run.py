@@ -23,7 +23,7 @@ from aeon.batch.overrides import check_changes, check_overrides, modes_among
 from aeon.batch.records import Running
 from aeon.batch.results import line_of, problem_line
 from aeon.batch.runner import GroupControl, run_rows
-from aeon.batch.summary import Line
+from aeon.batch.summary import WAITING, Line
 from aeon.config.compose.literal import Composition
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings
@@ -162,13 +162,22 @@ class RowRunner:
             )
         if failures:
             raise failures[0]
-        if result.termination_reason == "interrupted":
-            return None
+        return None if result.termination_reason == "interrupted" else self._end(row, result)
+
+    def _end(self, row: Row, result: RunResult) -> Ended:
+        """A row that has ended, with its record; one that waits keeps its folder instead."""
+        line = line_of(row, self.of, self.configuration, result)
+        if result.termination_reason == WAITING:
+            return Ended(self._wait(row, line, result))
         kept = self.aeon.settings.batch.records
         is_kept = kept == "all" or (kept == "failed" and result.exit_status)
-        return Ended(
-            line_of(row, of, configuration, result), self.running.pack(row.key) if is_kept else None
-        )
+        return Ended(line, self.running.pack(row.key) if is_kept else None)
+
+    def _wait(self, row: Row, line: Line, result: RunResult) -> Line:
+        """The line of a row that waits for a person: where its questions are, and their ids."""
+        folder = self.running.directories(row.key)[1]
+        ids = [question.id for question in result.waits_for]
+        return {**line, "folder": str(folder), "waits_for": ids}
 
     def close(self) -> None:
         """Close what rows with overrides of their own have opened."""

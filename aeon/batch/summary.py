@@ -27,8 +27,12 @@ from aeon.report.words import (
 )
 
 Line = dict[str, Any]
-REPEATED_ENDS = ("failed", "interrupted", "invalid", "no result", "not started")
+WAITING = "waiting"
+"""How a row ended that waits for a person: it goes on once they have answered."""
+FAILED_ENDS = ("failed", "interrupted", "invalid", "no result", "not started")
+REPEATED_ENDS = (*FAILED_ENDS, WAITING)
 """How a row or a job may have ended that is run again when its batch or sweep goes on."""
+_MOST_WAITING = 5
 SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
 FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
 QUANTILES = {"least": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "most": 1.0}
@@ -84,6 +88,8 @@ class Summary:
         self.ends = Counter[str]()
         self.simulated = 0
         self.unpriced = 0
+        self.waiting: list[str] = []
+        """The folders of the first rows that wait for a person."""
         self.with_steps_left = self.degraded = self.unusable = 0
         self._errors: dict[str, ErrorGroup] = {}
         self._values = {name: array("d") for name in FIGURES}
@@ -93,6 +99,7 @@ class Summary:
         """Take in one line."""
         self.ends[line["ended"]] += 1
         self.simulated += bool(line.get("synthetic"))
+        self._add_waiting(line)
         self.unpriced += line.get("cost", 0.0) is None
         self.with_steps_left += line["ended"] == "converged" and bool(line.get("steps_left"))
         self.degraded += bool(line.get("degraded"))
@@ -106,6 +113,10 @@ class Summary:
             self._add_error(line["row"], error)
         least = min((found[name] for name in SCORES if found.get(name) is not None), default=1.0)
         self._show(line, least, error)
+
+    def _add_waiting(self, line: Line) -> None:
+        if line["ended"] == WAITING and len(self.waiting) < _MOST_WAITING:
+            self.waiting.append(line["folder"])
 
     def _show(self, line: Line, least: float, error: str) -> None:
         """Take in a line as one to be looked at; `least` is its least score."""
@@ -141,7 +152,7 @@ class Summary:
     @property
     def failed(self) -> int:
         """How many rows failed or cannot be run."""
-        return sum(self.ends[end] for end in REPEATED_ENDS)
+        return sum(self.ends[end] for end in FAILED_ENDS)
 
     @property
     def cost(self) -> float | None:
@@ -207,7 +218,7 @@ def describe_good_ends(summary: Summary) -> str:
 
 def _kind_of(end: str) -> str:
     """The style of an end on the page."""
-    if end in REPEATED_ENDS:
+    if end in FAILED_ENDS:
         return "bad"
     return "good" if end in GOOD_ENDS else "open"
 

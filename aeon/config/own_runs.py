@@ -59,11 +59,18 @@ def is_own(document: Mapping[str, Any], seal: object) -> bool:
 
 
 def require_own(
-    named: str, digest: str, *, own: bool, trust: bool | str, env: str, shown: str
+    named: str,
+    digest: str,
+    *,
+    own: bool,
+    trust: bool | str,
+    env: str,
+    shown: str,
+    what: str = "a run of yours",
 ) -> None:
-    """Raise UntrustedRun unless what `named` names is the person's `own`, or they trust it: by its
-    hash in `AEON_TRUST` or as `trust`, or, but for where nobody is asked, by `trust=true`. `shown`
-    is what it would set."""
+    """Raise UntrustedRun unless what `named` names, `what` it should be, is the person's `own`, or
+    they trust it: by its hash in `AEON_TRUST` or as `trust`, or, but for where nobody is asked, by
+    `trust=true`. `shown` is what it would set."""
     is_unattended = env in UNATTENDED
     if own or digest in read_given_hashes() or trust == digest:
         return
@@ -75,7 +82,7 @@ def require_own(
         else "with trust=true on the command line it is taken over"
     )
     raise UntrustedRun(
-        f"{named}: this is not known as a run of yours, and it would set:\n{shown}",
+        f"{named}: this is not known as {what}, and it would set:\n{shown}",
         hint=f"If you trust who made it: {way}; where nobody can be asked: {VARIABLE}={digest}",
         digest=digest,
     )

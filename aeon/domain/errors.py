@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from aeon.domain.request import Usage
 
@@ -183,7 +183,15 @@ class LimitReached(AeonError):
 
 
 class StopRequested(AeonError):
-    """The run was asked to stop (Ctrl-C)."""
+    """The run was asked to stop (Ctrl-C). `reason` is the run's termination reason."""
+
+    reason: Literal["interrupted", "waiting"] = "interrupted"
+
+
+class PersonAwaited(StopRequested):
+    """The run cannot go on before a person has answered (`interaction=defer`)."""
+
+    reason = "waiting"
 
 
 class ArtefactError(AeonError):

@@ -110,9 +110,13 @@ class PassFinished(Event):
     complete: bool
 
 
+FREE_WORK = ("tool", "person")
+"""What steps that take no cycle are dispatched as."""
+
+
 class CycleStarted(Event):
-    """A structured call was dispatched, charged to the TTL; `ttl_remaining` is None for the profile
-    call."""
+    """A structured call was dispatched, charged to the TTL, or work that takes no cycle;
+    `ttl_remaining` is None for the profile call."""
 
     site: CallSite
     call: str

@@ -34,6 +34,7 @@ TerminationReason = Literal[
     "stalled",
     "plateau",
     "interrupted",
+    "waiting",
     "failed",
 ]
 GOOD_ENDS: tuple[TerminationReason, ...] = ("converged", "completed")

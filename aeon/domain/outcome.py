@@ -177,6 +177,11 @@ def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
     return reason in get_args(SpentReason)
 
 
+def is_stopped(reason: TerminationReason) -> bool:
+    """Whether a run was stopped on its way, by a person or to wait for one."""
+    return reason in ("interrupted", "waiting")
+
+
 def expiration_point(passes: Sequence[ExecutionPass]) -> ExpirationPoint:
     """Where a budget ended: at a phase boundary when the last execution pass was completed, else
     mid phase (FR-063)."""

@@ -7,7 +7,7 @@ from collections import Counter
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from aeon.domain.values import Value
 
@@ -38,7 +38,7 @@ class PlanStep(Value):
     clarity_state: ClarityState | None = None
     clarity_reason: str | None = None
     tool: str | None = None
-    agent: Literal["llm"] | None = None
+    agent: Literal["llm", "person"] | None = None
     arguments: dict[str, Any] | None = None
     errors: tuple[str, ...] = ()
     parent_step_id: str | None = None
@@ -100,6 +100,11 @@ class PlanStep(Value):
         return self.status == "invalid" and self.clarity_state == "BLOCKED"
 
     @property
+    def is_for_person(self) -> bool:
+        """Whether a person does it: a plan file says so."""
+        return self.agent == "person" and self.tool is None
+
+    @property
     def unfinished(self) -> bool:
         """Left to a person without being complete: its dependents work with what there is
         (FR-065)."""
@@ -141,6 +146,20 @@ class FollowUpQuestion(Value):
     assumption: str
     step_id: str | None = None
     answer: str | None = None
+
+
+class OpenQuestion(Value):
+    """What a run waits for a person to say (`interaction=defer`): the answer to a `question` of the
+    planner, yes or no to a tool call (`approval`), or the output of a `step`. Once the `deadline`
+    has passed, the `assumption` holds. Times are ISO 8601, UTC."""
+
+    id: str = Field(min_length=1)
+    kind: Literal["question", "approval", "step"]
+    text: str = Field(min_length=1)
+    assumption: str | None = None
+    step_id: str | None = None
+    asked_at: AwareDatetime
+    deadline: AwareDatetime | None = None
 
 
 class SubplanOrigin(Value):

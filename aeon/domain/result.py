@@ -22,7 +22,7 @@ from aeon.domain.assessment import (
 )
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
-from aeon.domain.plan import FollowUpQuestion, StepState
+from aeon.domain.plan import FollowUpQuestion, OpenQuestion, StepState
 from aeon.domain.refinement import RefusedAction, RepairRecord
 from aeon.domain.report import Severity
 from aeon.domain.request import Usage
@@ -228,7 +228,8 @@ class RunResult(Value):
     answers: resumed, a run that did not end well asks for these again; `overrun` is None unless the
     cap in `termination_reason` was exceeded. `self_judged`: a model that did the work also judged
     it. `checks` are what the checks found on this answer. `open_issues` are the faults that were
-    found in the answer and are still in it; `bought` is None where no pass had a
+    found in the answer and are still in it; `waits_for` is what a person has to answer before the
+    run can go on; `bought` is None where no pass had a
     whole answer, `baseline` where no direct call was made for comparison."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
@@ -255,6 +256,7 @@ class RunResult(Value):
     repairs: tuple[RepairRecord, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     follow_up_questions: tuple[FollowUpQuestion, ...] = ()
+    waits_for: tuple[OpenQuestion, ...] = ()
     refused_actions: tuple[RefusedAction, ...] = ()
     degraded: tuple[Degradation, ...] = ()
     steps_left: dict[str, StepState] = Field(default_factory=dict)
@@ -316,11 +318,11 @@ class RunResult(Value):
 
     @property
     def exit_status(self) -> int:
-        """0 converged (core mode: every step complete), 1 failed, 3 finished without convergence,
-        130 interrupted."""
+        """0 converged (core mode: every step complete), 1 failed, 3 finished without convergence, 6
+        waiting for a person, 130 interrupted."""
         if self.converged or self.termination_reason == "completed":
             return 0
-        return {"failed": 1, "interrupted": 130}.get(self.termination_reason, 3)
+        return {"failed": 1, "waiting": 6, "interrupted": 130}.get(self.termination_reason, 3)
 
 
 @cache

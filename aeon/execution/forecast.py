@@ -18,9 +18,11 @@ def cycles(
     invoker: ToolInvoker,
     arguments: Callable[[], Mapping[str, Any]],
 ) -> int:
-    """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and
-    valid, else 1. `arguments` gives them with their references resolved; where it raises PlanError
-    no model is asked about them."""
+    """The TTL cycles that carrying out a step takes: 0 for one that a person does and for a tool
+    with arguments that are given and valid, else 1. `arguments` gives them with their references
+    resolved; where it raises PlanError no model is asked about them."""
+    if step.is_for_person:
+        return 0
     if step.tool is None or step.arguments is None or registry.get(step.tool) is None:
         return 1
     try:

@@ -23,6 +23,7 @@ from aeon.domain.history import (
     StepResult,
     TerminationReason,
 )
+from aeon.domain.outcome import is_stopped
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import Severity, reaches
@@ -174,7 +175,7 @@ class RunRecorder:
         """How the run ends, and with which error: where mending a converged answer came to nothing
         better, as it had converged before, with that answer."""
         before = self._converged
-        if before is None or reason == "interrupted":
+        if before is None or is_stopped(reason):
             return reason, error
         if reason == "converged":
             self.converged_pass = self.state.passes[-1].pass_number

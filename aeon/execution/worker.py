@@ -28,6 +28,7 @@ from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
 from aeon.plan.workflow.references import Reference, references, resolve_arguments
+from aeon.store.session import DoStep
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
@@ -56,7 +57,8 @@ class StepWorker:
     that schema. With `inputs`, for plans that a person wrote, `${...}` in tool arguments are
     references. With `needs_tools`, a step whose tool is not registered fails
     (`tools.missing=fail`). With `direct`, the only step is the whole task, asked for by the call of
-    that name, with the `context` that is known already."""
+    that name, with the `context` that is known already. `do_step` has a person do a step that is
+    theirs."""
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class StepWorker:
         needs_tools: bool = False,
         direct: bool = False,
         context: Mapping[str, Any] | None = None,
+        do_step: DoStep | None = None,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = registry or ToolRegistry()
@@ -84,6 +87,7 @@ class StepWorker:
         self._outline_steps = outline_steps
         self._needs_tools = needs_tools
         self._context = context
+        self._do_step = do_step
         self.call: CallName = "direct" if direct else "step"
 
     def recall(self) -> Mapping[str, Any]:
@@ -122,12 +126,28 @@ class StepWorker:
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step. Raises what must end the run:
         LimitReached, StopRequested, StoreMiss, StoreFailed."""
+        if step.is_for_person:
+            return self._ask_person(step, situation)
         is_there = step.tool is not None and self._registry.get(step.tool) is not None
         if is_there or situation.free:
             return self._use_tool(step, situation)
         if step.tool is None and step.agent == "llm":
             return self._ask_model(step, situation)
         return self._replace_tool(step, situation)
+
+    def name_work(self, step: PlanStep, cycle: int) -> str:
+        """What a step is dispatched as, at the cost of this `cycle`, 0 where it costs none."""
+        if cycle:
+            return self.call
+        return "person" if step.is_for_person else "tool"
+
+    def _ask_person(self, step: PlanStep, situation: Situation) -> Worked:
+        if self._do_step is None:
+            return fail_with(step, "It is left to a person, and there is nobody to ask")
+        output = self._do_step(self._show_context(step, situation))
+        if output is None:
+            return fail_with(step, "It is left to a person, and nobody has done it")
+        return complete_with(step, output)
 
     def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
         is_final = [final.step_id for final in final_steps(situation.plan)] == [step.step_id]
@@ -169,10 +189,7 @@ class StepWorker:
 
     def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
         plan = situation.plan
-        shown = step
-        if situation.ttl_remaining is not None:
-            before = self.context(everything_before(plan, step, situation.results))
-            shown = step.model_copy(update={"incoming_context": before})
+        shown = self._show_context(step, situation)
         return {
             "task": plan.task,
             "plan": plan_view(plan),
@@ -182,6 +199,13 @@ class StepWorker:
             "ttl_remaining": situation.ttl_remaining,
             **self._memory.variables(situation.memory),
         }
+
+    def _show_context(self, step: PlanStep, situation: Situation) -> PlanStep:
+        """The step with what it is given by earlier ones; in core mode, by all of them."""
+        if situation.ttl_remaining is None:
+            return step
+        before = self.context(everything_before(situation.plan, step, situation.results))
+        return step.model_copy(update={"incoming_context": before})
 
     def _use_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
         name = step.tool or ""

@@ -76,8 +76,8 @@ class Batches:
         chosen = list(self._choose(run.plan, results))
         plan = run.plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)
-        for _, (site, *_) in chosen:
-            run.announce(site, self.worker.call if site.cycle else "tool")
+        for step, (site, *_) in chosen:
+            run.announce(site, self.worker.name_work(step, site.cycle))
         left = run.state.ttl_remaining if self._core else None
         memory = self.worker.recall()
         return [

@@ -23,7 +23,7 @@ from aeon.domain.checks import find_failed_codes
 from aeon.domain.errors import AeonError, LimitReached, StopRequested
 from aeon.domain.graph import find_pending_steps, is_answer_complete, layers
 from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
-from aeon.domain.outcome import build_outcome, has_plateau, make_finished_event
+from aeon.domain.outcome import build_outcome, has_plateau, is_stopped, make_finished_event
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
@@ -88,14 +88,14 @@ class Loop:
             reason = reached.limit  # type: ignore[assignment]
         except TTLExpired:
             reason = "ttl_expired"
-        except StopRequested:
-            reason = "interrupted"
+        except StopRequested as stop:
+            reason = stop.reason
         except Exception as failure:  # a defect must not cost what was already paid for
             reason = "failed"
             error = failure if isinstance(failure, AeonError) else explain_defect(failure)
         finally:
             run.close()
-        if error is None and reason != "interrupted":
+        if error is None and not is_stopped(reason):
             error = None if run.answers.are_of_model else find_common_error(run.step_errors)
             reason = "failed" if error else reason
         reason, error = run.settle_mending(reason, error)

@@ -28,7 +28,6 @@ from aeon.observability.plan_delta import (
 from aeon.observability.settings import PlanStateForm
 
 _Event = TypeVar("_Event", bound=e.Event)
-_FREE = "tool"  # what a step that takes no cycle is dispatched as
 _BATCH = "batch"  # what the plan of several cycles at once is written as
 _ABANDONED = "Abandoned"
 _REPAIR = "repair"
@@ -114,7 +113,7 @@ class _OpenCycle:
         return CycleRecord.model_construct(
             run_id=run_id,
             step_number=self.number,
-            cycle=None if call in (_FREE, _BATCH) else site.cycle,
+            cycle=None if call in (*e.FREE_WORK, _BATCH) else site.cycle,
             sequence=site.sequence,
             pass_number=site.pass_number,
             phase=site.phase,
@@ -265,7 +264,7 @@ class CycleLog(Journal):
         if self._open and not whole:
             self._write_shared_plan(event, time)
         state = self._make_state(plan, whole=whole) if plan else None
-        profile = event.call != _FREE and event.site.cycle == 0
+        profile = event.call not in e.FREE_WORK and event.site.cycle == 0
         cycle = _OpenCycle(event, time, 0 if profile else self._next_number(), state, whole)
         if whole:
             # Nothing builds on a line that is written only when its cycle ends.

@@ -160,7 +160,7 @@ class Draft:
         new = _new_step(action)
         self._change(
             target.step_id,
-            **_select_planned_fields(new),
+            **_select_changes(target, new),
             **(_RETRIED if target.blocked else {"errors": ()}),
         )
         self._set_dependencies(number, target.step_id, new.dependencies)
@@ -278,6 +278,14 @@ def _new_step(action: RefinementAction) -> PlanStep:
 
 def _select_planned_fields(new: PlanStep) -> dict[str, object]:
     return {name: getattr(new, name) for name in _PLANNED}
+
+
+def _select_changes(target: PlanStep, new: PlanStep) -> dict[str, object]:
+    """What a step is changed to; one that a plan file gives to a person stays that person's."""
+    fields = _select_planned_fields(new)
+    if target.is_for_person:
+        fields |= {"tool": None, "agent": "person", "arguments": None}
+    return fields
 
 
 EFFECTS: Mapping[ActionType, Callable[[Draft, int, RefinementAction], None]] = {

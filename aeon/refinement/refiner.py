@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from aeon.domain.errors import (
     AeonError,
     LLMError,
+    PersonAwaited,
     PlanError,
     ValidationError,
     go_on_without,
@@ -298,12 +299,22 @@ class Refiner:
     ) -> tuple[FollowUpQuestion, ...]:
         known = {question.question for question in plan.questions}
         new = tuple(question for question in questions if question.question not in known)
-        ask = self._ask
-        return (
-            tuple(question.model_copy(update={"answer": ask(question)}) for question in new)
-            if ask
-            else new
-        )
+        return tuple(_ask_each(self._ask, new)) if self._ask else new
+
+
+def _ask_each(ask: Ask, questions: Sequence[FollowUpQuestion]) -> list[FollowUpQuestion]:
+    """The questions with their answers. Raises PersonAwaited once all have been asked: whoever
+    answers later answers them together."""
+    answered: list[FollowUpQuestion] = []
+    awaited: PersonAwaited | None = None
+    for question in questions:
+        try:
+            answered.append(question.model_copy(update={"answer": ask(question)}))
+        except PersonAwaited as waits:
+            awaited = waits
+    if awaited is not None:
+        raise awaited
+    return answered
 
 
 def _without(plan: Plan, attempts: RefinementAttempts, error: AeonError) -> RefinementOutcome:

@@ -44,6 +44,7 @@ _VERDICTS = {
     "completed": "Completed",
     "failed": "Failed",
     "interrupted": "Interrupted",
+    "waiting": "Waiting for a person",
     "step_failed": "Finished, but not every step is complete",
     "check_failed": "Finished, but a required check failed",
 }
@@ -264,10 +265,14 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
 
 
 def open_points(result: RunResult) -> Points:
-    """What a run leaves open, as names and texts: what it did without, scores below their
+    """What a run leaves open, as names and texts: what it waits for, what it did without, scores below their
     threshold, unmet criteria, issues, steps that lack something, and the questions that only a
     person can answer; at most 8 of each kind."""
-    kinds = [[(_LACKS[one.kind], f"{one.message}. {one.remedy}") for one in result.degraded]]
+    waits: Points = [(one.kind, f"{one.id}: {one.text}") for one in result.waits_for]
+    kinds = [
+        waits,
+        [(_LACKS[one.kind], f"{one.message}. {one.remedy}") for one in result.degraded],
+    ]
     if result.exit_status:
         kinds += _gaps(result)
     kinds.append([("question", text) for text in open_questions(result.follow_up_questions)])
@@ -325,6 +330,8 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     """What to type next, each with its purpose; nothing for a replay, where no model answers."""
     if is_replay(result) or is_under_way(result):
         return []
+    if result.waits_for:
+        return list_ways_to_answer(directory)
     more = raise_limits(result)
     names = {name for name, _ in open_points(result)}
     ways = [
@@ -341,6 +348,15 @@ def next_commands(result: RunResult, directory: Path) -> Points:
         (purpose, f"run it again with {' '.join(overrides)}")
         for purpose, overrides in ways
         if overrides
+    ]
+
+
+def list_ways_to_answer(directory: Path) -> Points:
+    """What to type where a run waits for a person."""
+    place = str(relative_to_here(directory))
+    return [
+        ("To answer", command_of(("answer", place))),
+        ("Then, to go on", resume_command(directory)),
     ]
 
 

@@ -16,14 +16,18 @@ from pydantic import AwareDatetime, Field
 
 from aeon.config.origin import FILE
 from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
 from aeon.files.text import load_json, lock_file, open_linked_file, read_linked_file
+from aeon.interaction.desk import Desk
+from aeon.interaction.models import ANSWERS, QUESTIONS
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
 from aeon.store.settings import SQLITE, read_store_settings
 
 LEFT_BY_RUNS = (
     *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "report.html", ".hydra"),
+    *(QUESTIONS, ANSWERS),
     *("store.sqlite", "store.sqlite-wal", "store.sqlite-shm"),
 )
 LEFT_BY_MULTIRUNS = (
@@ -44,8 +48,8 @@ class Listed(Value):
     """A run as a list shows it. `ended` is its termination reason, or `running`, `cut off` (there
     is no result, and no program writes there any more), `unfinished` (the same, where that cannot
     be told), `plan` (of `aeon plan`) or `unreadable`, of another version as well. `cost` is None
-    where it is not known, `bytes` what its directory holds, `stands_on` the runs that it goes on
-    with."""
+    where it is not known, `bytes` what its directory holds, `waits_for` counts what a person has
+    still to answer, `stands_on` are the runs that it goes on with."""
 
     directory: Path
     started: AwareDatetime
@@ -57,12 +61,13 @@ class Listed(Value):
     tokens: int = 0
     cost: float | None = None
     synthetic: bool = False
+    waits_for: int = 0
     stands_on: tuple[Path, ...] = ()
 
     @property
     def is_resumable(self) -> bool:
-        """Whether it was stopped before its end, by a kill or by a person."""
-        return self.ended in ("cut off", "unfinished", "interrupted")
+        """Whether it was stopped before its end, by a kill or by a person, or to wait for one."""
+        return self.ended in ("cut off", "unfinished", "interrupted", "waiting")
 
     @property
     def may_go_on(self) -> bool:
@@ -129,8 +134,17 @@ def _make_listed(
         tokens=total.get("total_tokens") or 0,
         cost=total.get("cost"),
         synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
+        waits_for=_count_open_questions(directory),
         stands_on=tuple(each["path"] for each in parents if each),
     )
+
+
+def _count_open_questions(directory: Path) -> int:
+    if not (directory / QUESTIONS).is_file():
+        return 0
+    with suppress(ConfigError):
+        return len(Desk(directory).list_open())
+    return 0
 
 
 def _mapping(value: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
 
 from aeon.domain.errors import StoreFailed, StoreMiss
-from aeon.domain.plan import FollowUpQuestion
-from aeon.domain.request import Usage
+from aeon.domain.plan import FollowUpQuestion, PlanStep
+from aeon.domain.request import Usage, current_site
 from aeon.store.chain import when_unusable
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, ReusePolicy, Shared, describe_miss
@@ -24,6 +24,8 @@ from aeon.store.models import CallPath, Entry, StoreRequest
 
 Answer = dict[str, Any]
 Ask = Callable[[FollowUpQuestion], str | None]
+DoStep = Callable[[PlanStep], str | None]
+"""Has a person do a step, and returns its output; None when nobody did it."""
 Keep = Callable[[Entry, StoreFailed | None], None]
 _log = logging.getLogger("aeon")
 _USAGE = TypeAdapter(Usage)
@@ -225,20 +227,46 @@ def store_answers_of(ask: Ask, session: Session, stop: Callable[[], bool] = lamb
     StoreMiss and StoreFailed."""
 
     def ask_once(question: FollowUpQuestion) -> str | None:
-        def ask_person() -> Answer:
-            answer = ask(question)
-            if answer is None and stop():
-                raise _NotStored
-            return {"answer": answer}
-
         # A run puts no question twice: the question alone identifies the request.
         path = CallPath(pass_number=0, phase="REFINE", call="question")
         body = question.model_dump(mode="json", exclude={"answer"})
-        with suppress(_NotStored):
-            answer = session.answer(StoreRequest(kind="person", path=path, body=body), ask_person)[
-                "answer"
-            ]
-            return None if answer is None else str(answer)
-        return None
+        request = StoreRequest(kind="person", path=path, body=body)
+        return _ask_once(session, request, lambda: ask(question), stop)
 
     return ask_once
+
+
+def store_steps_of(
+    do_step: DoStep, session: Session, stop: Callable[[], bool] = lambda: False
+) -> DoStep:
+    """`do_step` with its outputs stored in a run's session and given again from there, as
+    `store_answers_of` does with answers."""
+
+    def do_once(step: PlanStep) -> str | None:
+        site = current_site()
+        path = CallPath(
+            pass_number=site.pass_number, phase=site.phase, call="step", step_id=step.step_id
+        )
+        body = {"description": step.description, "context": step.incoming_context}
+        request = StoreRequest(kind="person", path=path, body=body)
+        return _ask_once(session, request, lambda: do_step(step), stop)
+
+    return do_once
+
+
+def _ask_once(
+    session: Session,
+    request: StoreRequest,
+    ask: Callable[[], str | None],
+    stop: Callable[[], bool],
+) -> str | None:
+    def ask_person() -> Answer:
+        answer = ask()
+        if answer is None and stop():
+            raise _NotStored
+        return {"answer": answer}
+
+    with suppress(_NotStored):
+        answer = session.answer(request, ask_person)["answer"]
+        return None if answer is None else str(answer)
+    return None

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from aeon.domain.checks import ToolErrorKind, ToolResult
+from aeon.domain.errors import ArtefactError, PersonAwaited
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.files.text import TOO_DEEP, is_too_deep
 from aeon.schema.validators import FieldError, find_errors
@@ -71,8 +72,8 @@ class ToolInvoker:
         )
 
     def invoke(self, name: str, arguments: object) -> ToolResult:
-        """Call a tool within its time limit; `error` and `error_kind` say what went wrong, nothing
-        is raised."""
+        """Call a tool within its time limit; `error` and `error_kind` say what went wrong. Nothing
+        is raised but what asking for approval raises to end the run: PersonAwaited, ArtefactError."""
         started = time.monotonic()
         entry = self._registry.entry(name)
         own_limit = entry.tool.max_output_characters if entry else None
@@ -122,6 +123,8 @@ class ToolInvoker:
                         repeated=self._was_begun(tool, given),
                     )
                 )
+        except (PersonAwaited, ArtefactError):
+            raise
         except Exception as error:  # asking may fail in any way, and then nobody approved
             return f"the person could not be asked: {_describe_error(error)}"
         return None if is_approved else "the person refused it"

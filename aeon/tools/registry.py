@@ -4,6 +4,7 @@ approval."""
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -189,6 +190,32 @@ class ApprovalRequest:
     arguments: Mapping[str, Any]
     step: PlanStep | None = None
     repeated: bool = False
+
+    def describe(self) -> list[str]:
+        """What a person should know before they approve: a line for each thing, its arguments
+        last."""
+        lines = [f"Tool {self.tool.name}: {_join_lines(self.tool.description)}"]
+        if self.step is not None:
+            parent = self.step.parent_step_id
+            named = f"step {self.step.step_id}"
+            named = f"sub{named} of step {parent}" if parent else named
+            lines.append(f"For {named}: {_join_lines(self.step.description)}")
+        effects = (
+            "yes, a call changes something outside" if self.tool.side_effects else "none declared"
+        )
+        lines.append(f"Side effects: {effects}")
+        if self.repeated:
+            lines.append(
+                "It may have been carried out already: it was being called when the earlier run was "
+                "cut off."
+            )
+        arguments = json.dumps(dict(self.arguments), ensure_ascii=False)
+        return [*lines, f"Arguments: {arguments}"]
+
+
+def _join_lines(text: str) -> str:
+    """A text on one line, so that it cannot be taken for another line."""
+    return " ".join(text.split())
 
 
 Approve = Callable[[ApprovalRequest], bool]

@@ -19,6 +19,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
 from aeon.files.resources import resource_root
+from aeon.interaction.models import AnswerList, QuestionList
 from aeon.observability.cycle_log import CycleRecord
 from aeon.observability.event_log import LINE_FIELDS, NAMES, event_types
 from aeon.observability.plan_delta import PlanChange, StepsDifference
@@ -28,6 +29,8 @@ _ABOUT = {
     "result": "result.json: what a run gave back. Its history is in history.json.",
     "history": "history.json: everything a run did, pass by pass, a plan once and then what changed.",
     "events": "A line of events.jsonl: something that happened in a run.",
+    "questions": "questions.json: what a run has left to a person who answers later.",
+    "answers": "answers.json: what was answered.",
     "cycles": "A line of cycles.jsonl: an LLM cycle of a run, a tool step that took none, or the plan of a batch.",
 }
 _WRITTEN_PASS = f"""{ExecutionPass.__doc__}
@@ -81,6 +84,8 @@ def build_schemas() -> dict[str, dict[str, Any]]:
         ),  # type: ignore[valid-type]
         "events": Union[tuple(line_model(kind) for kind in event_types())],  # noqa: UP007
         "cycles": CycleRecord,
+        "questions": QuestionList,
+        "answers": AnswerList,
     }
     return {
         name: {

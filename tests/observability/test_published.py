@@ -13,7 +13,7 @@ from aeon.observability.event_log import EventLog
 from tests.observability.published import build_schemas, write
 from tests.observability.support import a_result, chain_run, feed, realistic_run
 
-NAMES = ("result", "history", "events", "cycles")
+NAMES = ("result", "history", "events", "cycles", "questions", "answers")
 
 
 def validator(name: str) -> Draft202012Validator:

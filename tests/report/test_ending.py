@@ -149,7 +149,8 @@ def test_every_reason_has_a_sentence_which_names_it(
         )
     else:
         assert reason in (
-            *("converged", "completed", "failed", "interrupted", "step_failed", "check_failed"),
+            *("converged", "completed", "failed", "interrupted", "waiting", "step_failed"),
+            "check_failed",
         )
 
 

@@ -32,7 +32,7 @@ from aeon.cli.terminal.status import DONE, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings
-from aeon.config.settings import BatchSettings
+from aeon.config.settings import BatchSettings, Settings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import relative_to_here
@@ -126,6 +126,7 @@ def open_batch(
 ) -> Batch:
     """The rows on their way through the backend that is configured; `is_done` says of a line
     whether its row need not be run again. Raises ConfigError."""
+    _check_interaction(runner.aeon.settings, given.out)
     results = Results(given.out, runner.configuration, dataset, settings.changed, put, is_done)
     _check_shard(given.shard, results)
     warn(*runner.running.warnings)
@@ -141,6 +142,21 @@ def open_batch(
         control,
         keeps_runs=keeps_runs,
     )
+
+
+def _check_interaction(settings: Settings, out: Path | None) -> None:
+    """Raise ConfigError where rows that wait for a person could not be gone on with."""
+    if settings.interaction.kind != "defer":
+        return
+    if out is None:
+        raise ConfigError(
+            "interaction=defer: out=- keeps no rows that wait", hint="Name a file with out=."
+        )
+    if settings.batch.backend == "ray":
+        raise ConfigError(
+            "interaction=defer: rows on a cluster cannot wait for a person",
+            hint="Use batch.backend=local, or interaction=none.",
+        )
 
 
 def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:

@@ -17,16 +17,17 @@ from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.results import ReaderGone
 from aeon.batch.runner import GroupControl
 from aeon.batch.summary import REPEATED_ENDS, Line, Summary, write_page
+from aeon.batch.summary import WAITING as ROW_WAITS
 from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.progress.plain import Display
 from aeon.cli.terminal.questions import at_terminal, confirm
-from aeon.cli.terminal.status import FAILED, NOT_CONVERGED, status_of_all
+from aeon.cli.terminal.status import FAILED, NOT_CONVERGED, WAITING, status_of_all
 from aeon.cli.terminal.streams import say, warn
 from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError, ConfigError, StopRequested, StoreFailed
 from aeon.domain.history import GOOD_ENDS
 from aeon.kernel.control import RunControl
-from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
+from aeon.report.words import command_of, count_noun, format_clock, one_line, relative_to_here
 
 _SECONDS_BETWEEN = 10.0
 _MOST_PROBLEMS = 20
@@ -67,12 +68,28 @@ def run_attended(
         show_end(summary, out)
         raise
     show_end(summary, out)
-    if control.stop_requested:
-        _say_how_to_go_on(control.reason, out)
+    _say_how_to_go_on(summary, control, out)
     return _status(summary, control)
 
 
-def _say_how_to_go_on(reason: str, out: Path | None) -> None:
+def _say_what_waits(summary: Summary, out: Path) -> None:
+    say(f"{count_noun(summary.ends[ROW_WAITS], 'row')} waiting for a person. To answer:")
+    for folder in summary.waiting:
+        say(f"  {command_of(('answer', str(relative_to_here(Path(folder).absolute()))))}")
+    if summary.ends[ROW_WAITS] > len(summary.waiting):
+        running = out.with_name(f"{out.name}.running").absolute()
+        say(f"All of them: {command_of(('runs', str(relative_to_here(running))))}")
+    say("Then the same command goes on.")
+
+
+def _say_how_to_go_on(summary: Summary, control: GroupControl, out: Path | None) -> None:
+    if summary.waiting and out is not None:
+        _say_what_waits(summary, out)
+    if control.stop_requested:
+        _say_why_it_stopped(control.reason, out)
+
+
+def _say_why_it_stopped(reason: str, out: Path | None) -> None:
     way = "The same command goes on where this one stopped."
     if out is None:
         way = "Rows under way are lost: standard output cannot be gone on with."
@@ -81,6 +98,8 @@ def _say_how_to_go_on(reason: str, out: Path | None) -> None:
 
 def _status(summary: Summary, control: GroupControl) -> int:
     statuses = {FAILED} if summary.failed else set()
+    if summary.ends[ROW_WAITS]:
+        statuses.add(WAITING)
     if summary.ends.keys() - set(GOOD_ENDS):
         statuses.add(NOT_CONVERGED)
     return status_of_all(control, statuses)

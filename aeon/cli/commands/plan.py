@@ -17,7 +17,7 @@ from aeon.cli.job.attendance import attend_run
 from aeon.cli.job.directory import claim_run_directory, identify_start
 from aeon.cli.job.prepare import prepare_job
 from aeon.cli.progress.dag import draw
-from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
+from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED, WAITING
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.compose import compose as config_compose
 from aeon.config.load import settings_from
@@ -26,7 +26,7 @@ from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import CycleStarted, Recorded
 from aeon.domain.graph import layers
 from aeon.domain.history import AdvisoryKind
-from aeon.domain.plan import Plan
+from aeon.domain.plan import OpenQuestion, Plan
 from aeon.files.resources import resource_root
 from aeon.files.text import IN_RUN, unwritable_error
 from aeon.observability.artefacts import replace_file
@@ -91,9 +91,10 @@ class _Request:
 
 
 def plan(given: Namespace) -> int:
-    """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130
-    when interrupted. Raises ConfigError before any model call for what cannot be used,
-    ArtefactError when the plan cannot be written: then it is on standard output."""
+    """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 6
+    when a person has to answer first, 130 when interrupted. Raises ConfigError before any model
+    call for what cannot be used, ArtefactError when the plan cannot be written: then it is on
+    standard output."""
     composition = read_composition(given)
     identify_start()
     whole = config_compose.compose(composition, with_hydra=True)
@@ -114,13 +115,29 @@ def plan(given: Namespace) -> int:
         _deliver(request, made, made.plan)
     elif made.interrupted:
         say("Interrupted.")
-    else:
+    elif not made.waits_for:
         say(f"No plan: {made.cut_short}. Raise ttl.base, ttl.limit or limits.")
-    if made.cut_short or made.interrupted:
+    return _end(request, made)
+
+
+def _end(request: _Request, made: Planned) -> int:
+    """Say how to go on with a plan that is not whole; the exit status."""
+    if made.waits_for:
+        _say_what_waits(made.waits_for, request.directory)
+    if made.cut_short:
         say(f"To go on from what was answered: {request.way_on}")
+    if made.waits_for:
+        return WAITING
     if made.interrupted:
         return INTERRUPTED
     return NOT_CONVERGED if made.cut_short else DONE
+
+
+def _say_what_waits(questions: Sequence[OpenQuestion], directory: Path) -> None:
+    say("Waiting for a person:")
+    for question in questions:
+        say(f"  {question.id}: {one_line(question.text, 300)}")
+    say(f"To answer: {command_of(('answer', str(relative_to_here(directory))))}")
 
 
 def _make_request(

@@ -90,7 +90,10 @@ def _describe(run: Listed) -> Iterator[str]:
     started = f"{run.started.astimezone():%Y-%m-%d %H:%M}"
     yield f"{one_line(str(relative_to_here(run.directory)))}  {started}"
     yield from _add_task(facts, one_line(run.task), terminal_width())
-    if run.is_resumable:
+    if run.is_resumable and run.waits_for:
+        waits = f"Waits for {count_noun(run.waits_for, 'answer')}"
+        yield f"  {waits}: {command_of(('answer', str(relative_to_here(run.directory))))}"
+    elif run.is_resumable:
         yield f"  To go on: {command_of((f'resume={relative_to_here(run.directory)}',))}"
 
 

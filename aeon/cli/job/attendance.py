@@ -19,7 +19,7 @@ from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.plain import Display, Silence
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
-from aeon.cli.terminal.questions import approve, ask, at_terminal
+from aeon.cli.terminal.questions import approve, ask, at_terminal, do_step
 from aeon.cli.terminal.status import handle_interrupts
 from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
@@ -48,13 +48,15 @@ def attend(
     stopping: Callable[[Display], str] = Display.describe_stop,
     ended_at_once: Callable[[], str],
     control: RunControl | None = None,
-    asks: bool = False,
+    interaction: str = "none",
     warn: Callable[[str], None] = streams.warn,
 ) -> Iterator[tuple[Attendance, Display]]:
     """The person at the terminal, while the block lasts: shows `view` as the kind of `progress`
-    says, and puts questions if the configuration `asks` them. The first Ctrl-C stops what is
+    says, and puts questions as the kind of `interaction` says. The first Ctrl-C stops what is
     attended and shows `stopping`, the second ends the program with `ended_at_once`."""
     switch = control or RunControl()
+    asks = interaction == "ask"
+    approves = at_terminal() and interaction != "defer"
 
     def put(
         to_person: Callable[[_Question, Callable[[], bool]], _Answer], question: _Question
@@ -70,7 +72,8 @@ def attend(
             control=switch,
             observers=[display],
             ask=partial(put, ask) if asks else None,
-            approve=partial(put, approve) if asks or at_terminal() else None,
+            approve=partial(put, approve) if asks or approves else None,
+            do_step=partial(put, do_step) if asks else None,
             warn=warn,
         )
         yield attendance, display
@@ -97,7 +100,7 @@ def attend_run(
         view_of(settings),
         settings.progress.kind,
         ended_at_once=end_now,
-        asks=settings.interaction.kind == "ask",
+        interaction=settings.interaction.kind,
         warn=warn,
     )
     with attending as (attendance, display):

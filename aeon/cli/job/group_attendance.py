@@ -63,7 +63,7 @@ class GroupAttendance:
             stopping=lambda display: "" if display.live else self._describe_stop(),
             ended_at_once=ended_at_once,
             control=self._control,
-            asks=at_terminal(),
+            interaction="ask" if at_terminal() else "none",
         )
         with attending as (self._attendance, display), show_waits(display):
             self.view.display = display
@@ -74,14 +74,16 @@ class GroupAttendance:
         """The person beside one row, who sees it if it has `words`, and is asked if its settings
         say so."""
         observers = [] if words is None else [self.view.begin(number, words, view_of(settings))]
-        asks = settings.interaction.kind == "ask"
-        ask = self._attendance.ask
-        approve = self._attendance.approve
+        kind = settings.interaction.kind
+        ask = self._attendance.ask if kind == "ask" else None
+        approve = self._attendance.approve if kind != "defer" else None
+        do_step = self._attendance.do_step if kind == "ask" else None
         return replace(
             self._attendance,
             observers=observers,
-            ask=partial(self._put, number, ask) if ask and asks else None,
+            ask=partial(self._put, number, ask) if ask else None,
             approve=partial(self._put, number, approve) if approve else None,
+            do_step=partial(self._put, number, do_step) if do_step else None,
             warn=lambda text: self._warn(number, text),
         )
 

@@ -35,7 +35,8 @@ def prepare_job(
 
     if settings.interaction.kind == "ask" and settings.store.mode != "replay" and not at_terminal():
         raise ConfigError(
-            "interaction=ask: there is no terminal to ask at", hint="Use interaction=none."
+            "interaction=ask: there is no terminal to ask at",
+            hint="Use interaction=none, or interaction=defer to answer later.",
         )
     check_own_store(settings.store)
     aeon = Aeon(job, environ, open_endpoints=open_endpoints)

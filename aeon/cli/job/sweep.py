@@ -123,9 +123,13 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     say(f"\n{table}\nExit status {status}, the worst of {count}.")
     if reason:
         say(f"Stopped: {reason}.")
+    for job in comparison.runs:
+        if job.ended == "waiting" and job.directory is not None:
+            way = command_of(("answer", str(relative_to_here(job.directory))))
+            say(f"Job {job.name} waits for a person. To answer: {way}")
     if not is_done and (directory / "multirun.yaml").stat().st_size:
         go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
-        say(f"What is missing or failed is run with: {go_on}")
+        say(f"What is missing, failed or waits is run with: {go_on}")
     write_csv(comparison, directory / "summary.csv", COLUMNS_OF_JOBS)
     from aeon.report.compare.page import write_page_of_jobs  # slow to load
 

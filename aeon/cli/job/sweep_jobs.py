@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aeon.app.run import RunPlace
 from aeon.batch.runner import GroupControl, group_endpoints, run_rows
-from aeon.batch.summary import REPEATED_ENDS
+from aeon.batch.summary import FAILED_ENDS
 from aeon.cli.job.group_attendance import GroupAttendance
 from aeon.cli.job.job import carry_out
 from aeon.cli.job.multirun import write_status
@@ -157,9 +157,9 @@ class Sweep:
         return result.exit_status
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
-        is_again = result.termination_reason in REPEATED_ENDS
+        is_again = result.termination_reason in FAILED_ENDS
         told = ending(result, relative_to_here(directory), ways=not is_again)
-        is_told = not self._view.live or result.error is not None
+        is_told = not self._view.live or result.error is not None or bool(result.waits_for)
         self._view.end(number, result.termination_reason, *([told] if is_told else []))
         markdown = settings.answer.json_schema is None
         self._answers[number] = partial(write_answer, result, settings.output, markdown=markdown)

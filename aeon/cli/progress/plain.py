@@ -12,6 +12,7 @@ from typing import TextIO
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, describe_stop, lines
 from aeon.domain.events import (
+    FREE_WORK,
     CycleFinished,
     CycleStarted,
     PhaseFinished,
@@ -94,7 +95,7 @@ class Silence(Display):
             case RunStarted(synthetic=synthetic):
                 with suppress(OSError, ValueError):
                     self.print(banner(synthetic, self._view.recording))
-            case CycleStarted(call=call) if call != "tool":
+            case CycleStarted(call=call) if call not in FREE_WORK:
                 self._under_way["cycle", recorded.sequence] = recorded
             case CycleFinished():
                 self._under_way.pop(("cycle", recorded.sequence), None)

@@ -146,7 +146,7 @@ class RunView:
 
     def _track_calls(self, event: e.Event) -> None:
         match event:
-            case e.CycleStarted() if event.call != "tool":
+            case e.CycleStarted() if event.call not in e.FREE_WORK:
                 begun = CallView(event.call, event.site.step_id, self.now)
                 self.in_flight.setdefault(event.site.sequence, begun)
             case e.CycleFinished():

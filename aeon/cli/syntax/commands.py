@@ -206,6 +206,26 @@ def declare_prune(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.runs:prune"
 
 
+def declare_answer(parser: CommandParser) -> None:
+    """Answer what a run waits for (interaction=defer).
+
+    With interaction=defer, a run that needs a person ends with status 6: for a question of its
+    planner, for a tool that is to be approved, for a step that is a person's. This command takes
+    the answers, from whoever has them, and `aeon resume=RUN` goes on. An approval is answered yes
+    or no, a step with its output; an empty answer to a question lets its assumption hold. Without
+    answers it asks at the terminal; where there is none, it shows what waits.
+
+      aeon answer outputs/2026-11-23/10-00-00-123456-1a2b3c4d approval-1f2e3d4c=yes
+      aeon answer outputs/2026-11-23/10-00-00-123456-1a2b3c4d answers.json
+
+    A file of answers is an object: {"ID": "TEXT", ...}. All answers are taken, or none. Status 0:
+    nothing waits any more; 6: something does; 2: the answers do not fit.
+    """
+    parser.add("RUN", "a run's directory", type=Path)
+    parser.add("[ANSWER ...]", "ID=TEXT, or one FILE.json", dest="answers")
+    parser.function = "aeon.cli.commands.people.answer:answer"
+
+
 def declare_compare(parser: CommandParser) -> None:
     """Show runs beside each other.
 
@@ -459,6 +479,7 @@ COMMANDS: dict[str, Declare] = {
     "baseline": declare_baseline,
     "runs": declare_runs,
     "runs prune": declare_prune,
+    "answer": declare_answer,
     "compare": declare_compare,
     "batch": declare_batch,
     "batch merge": declare_merge,

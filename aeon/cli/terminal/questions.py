@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import select
 import sys
 from collections.abc import Callable
@@ -10,11 +9,12 @@ from contextlib import suppress
 
 from aeon.cli.terminal.streams import say
 from aeon.domain.errors import StopRequested
-from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.report.words import one_line
 from aeon.tools.registry import ApprovalRequest
 
 Stopping = Callable[[], bool]
+_LONGEST_LINE = 320
 
 
 def at_terminal() -> bool:
@@ -27,29 +27,16 @@ def at_terminal() -> bool:
 def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> bool:
     """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested when the
     run is to stop."""
-    tool = request.tool
-    step = request.step
-    lines = [f"\nTool {tool.name}: {one_line(tool.description)}"]
-    if step is not None:
-        parent = step.parent_step_id
-        name = f"substep {step.step_id} of step {parent}" if parent else f"step {step.step_id}"
-        lines.append(f"  For {one_line(name)}: {one_line(step.description, 300)}")
-    lines.append(
-        f"  Side effects: {'yes, a call changes something outside' if tool.side_effects else 'none declared'}"
-    )
-    if request.repeated:
-        lines.append(
-            "  It may have been carried out already: it was being called when the earlier run was cut off."
-        )
-    lines.append(
-        f"  Arguments: {one_line(json.dumps(dict(request.arguments), ensure_ascii=False))}"
-    )
+    first, *others, arguments = request.describe()
+    lines = [f"\n{one_line(first)}"]
+    lines += [f"  {one_line(line, _LONGEST_LINE)}" for line in others]
+    lines.append(f"  {one_line(arguments)}")
     return confirm("\n".join([*lines, "  May it be called?"]), stopping)
 
 
 def confirm(question: str, stopping: Stopping = lambda: False) -> bool:
     """Ask; anything but y or yes is no. Raises StopRequested when what asks is to stop."""
-    return _answer(f"{question} [y/N]", stopping).lower() in ("y", "yes")
+    return read_line(f"{question} [y/N]", stopping).lower() in ("y", "yes")
 
 
 def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str | None:
@@ -64,11 +51,38 @@ def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str |
             f"  Assumed meanwhile: {one_line(question.assumption)}\n"
             "  Your answer (Enter keeps the assumption):"
         )
-        return _answer(prompt, stopping) or None
+        return read_line(prompt, stopping) or None
     return None
 
 
-def _answer(prompt: str, stopping: Stopping) -> str:
+def do_step(step: PlanStep, stopping: Stopping = lambda: False) -> str | None:
+    """Have a step done whose output is what is typed, up to the end of the input (Ctrl-D). None for
+    nothing, and when the run is asked to stop."""
+    if stopping():
+        return None
+    context = step.incoming_context or ""
+    shown = "\n".join(f"    {one_line(line)}" for line in context.splitlines())
+    lines = [f"\nStep {one_line(step.step_id)} is yours: {one_line(step.description)}"]
+    lines += [f"  What it is given:\n{shown}"] if shown else []
+    with suppress(StopRequested):
+        return read_text("\n".join([*lines, "  Its output"]), stopping) or None
+    return None
+
+
+def read_text(prompt: str, stopping: Stopping = lambda: False) -> str:
+    """Ask for a text of any number of lines. Raises StopRequested when what asks is to stop."""
+    lines = [_read_line(f"{prompt} (Ctrl-D on a line of its own ends it):", stopping)]
+    while lines[-1]:
+        lines.append(_wait_for_line(stopping))
+    return "".join(lines).strip()
+
+
+def read_line(prompt: str, stopping: Stopping = lambda: False) -> str:
+    """Ask for a line, without blanks around it. Raises StopRequested when what asks is to stop."""
+    return _read_line(prompt, stopping).strip()
+
+
+def _read_line(prompt: str, stopping: Stopping) -> str:
     # A read goes on after a signal handler has run, so `stopping` is polled while there is no
     # input.
     with suppress(ImportError, AttributeError, OSError, ValueError):
@@ -77,9 +91,14 @@ def _answer(prompt: str, stopping: Stopping) -> str:
 
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     say(prompt)
+    return _wait_for_line(stopping)
+
+
+def _wait_for_line(stopping: Stopping) -> str:
+    """A line with its end; empty at the end of the input."""
     # A stream without a descriptor cannot be polled.
     with suppress(OSError, ValueError):
         while not select.select([sys.stdin], [], [], 0.1)[0]:
             if stopping():
                 raise StopRequested("the run was asked to stop")
-    return sys.stdin.readline().strip()
+    return sys.stdin.readline()

@@ -28,6 +28,8 @@ INTERRUPTED = 130
 BELOW = 4
 NOT_MEASURED = 5
 """How a measurement may end."""
+WAITING = 6
+"""A run waits for a person (`interaction=defer`)."""
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
 _silenced: dict[int, list[Any]] = {}
 """The attributes of terminals as they were before, by descriptor."""
@@ -38,7 +40,7 @@ def status_of_all(control: GroupControl, statuses: Collection[int]) -> int:
     them. Where they were stopped for another reason it is 3 at best, or 1 if none could go on."""
     if control.is_interrupted:
         return INTERRUPTED
-    ranked = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED)
+    ranked = (INTERRUPTED, FAILED, USAGE, WAITING, NOT_CONVERGED)
     worst = next((status for status in ranked if status in statuses), DONE)
     if control.stop_requested and worst in (DONE, NOT_CONVERGED):
         return FAILED if control.has_failed else NOT_CONVERGED

@@ -39,7 +39,11 @@ class WorkflowStep(Value):
         "`${steps.ID.output}`, also with a path "
         "into the output: `${steps.ID.output.total}`. Left out, the model is asked for them.",
     )
-    agent: Literal["llm"] | None = Field(default=None, description="`llm`: the model does it.")
+    agent: Literal["llm", "person"] | None = Field(
+        default=None,
+        description="`llm`: the model does it; `person`: a person does it, and is asked for its "
+        "output (`interaction=ask` or `interaction=defer`).",
+    )
     checks: dict[str, OuterCheck] = Field(
         default_factory=dict,
         description="Checks of the step's output, by name: one that compares, or `{}` for the "

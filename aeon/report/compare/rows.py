@@ -209,6 +209,8 @@ def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
     and reviews."""
     if run.error:
         yield run.error
+    elif run.ended == "waiting":
+        yield f"waits for {count_noun(len(result.get('waits_for') or ()), 'answer')}"
     elif run.ended not in GOOD_ENDS:
         yield from _list_missed(run, result)
     left = Counter((result.get("steps_left") or {}).values())

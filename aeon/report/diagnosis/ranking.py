@@ -51,6 +51,7 @@ _CAUSES = _STEPS | {
 }
 DETECTORS: tuple[Detector, ...] = (
     Detector("failure", work.find_failure),
+    Detector("open question", work.find_open_questions),
     Detector("blank input", work.find_blank_inputs),
     Detector("blocked step", work.find_blocked_steps, _GIVEN),
     Detector("failed step", work.find_failed_steps, _GIVEN),

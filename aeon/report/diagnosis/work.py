@@ -57,6 +57,21 @@ def find_failure(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def find_open_questions(evidence: Evidence) -> Iterator[Finding]:
+    """What the run waits for a person to say, the first of it in its own words."""
+    waits_for = evidence.result.waits_for
+    if waits_for:
+        first = waits_for[0]
+        more = f" (and {len(waits_for) - 1} more)" if len(waits_for) > 1 else ""
+        yield Finding(
+            title=f"It waits for {count_noun(len(waits_for), 'answer')} of a person",
+            rank="cause",
+            weight=100,
+            evidence=f"{first.id}: {shorten(one_line(first.text), WORDS)}{more}",
+            advice="`aeon answer` takes the answers, and the run goes on with `resume`.",
+        )
+
+
 def _describe_error(evidence: Evidence, error: RunError) -> Finding:
     item = _find_failed_call(evidence, error)
     kind = getattr(errors, error.type, errors.AeonError)

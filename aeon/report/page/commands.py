@@ -11,6 +11,7 @@ from aeon.report.ending import (
     ask_for_more,
     is_replay,
     is_resumable,
+    list_ways_to_answer,
     resume_command,
 )
 from aeon.report.record import Record
@@ -30,6 +31,8 @@ def find_ways(record: Record, remedies: Iterable[Remedy], *, is_sound: bool) -> 
     if is_replay(result):
         own = [("To run it with a model of your own", command_of([f"task={result.task}"]))]
         return own if len(result.task) <= _LONGEST_TASK else []
+    if result.waits_for:
+        return list_ways_to_answer(record.directory)
     found: dict[str, str] = {}
     for remedy in remedies:
         found.setdefault(remedy.purpose, _command(record, remedy))

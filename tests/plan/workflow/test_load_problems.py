@@ -62,7 +62,7 @@ def errors(folder: Path, text: str, **options: Any) -> list[tuple[int, int, str]
         (HEAD + "  - {id: a, description: b, zzz: c}", 3, 29, "zzz: unknown key; allowed are id"),
         (HEAD + "  - {id: a}", 3, 5, "`description` is missing"),
         (HEAD + "  - a", 3, 5, "steps[1]: must be a mapping"),
-        (HEAD + "  - {id: a, description: b, agent: gpt}", 3, 36, "agent: must be 'llm' (it is 'gpt')"),
+        (HEAD + "  - {id: a, description: b, agent: gpt}", 3, 36, "agent: must be 'llm' or 'person' (it is 'gpt')"),
         (HEAD + "  - {id: a, description: b, depends_on: c}", 3, 41, "must be a list: [one, other] (it is 'c')"),
         (HEAD + "  - {id: a, description: b, tool: t, arguments: [1]}", 3, 49, "arguments: must be a mapping"),
         (HEAD + "  - {id: a, description: b, tool: t, arguments: {1: 2}}", 3, 50, "a key must be text: quote it"),

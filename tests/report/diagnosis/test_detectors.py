@@ -17,6 +17,7 @@ from aeon.report.diagnosis.ranking import DETECTORS
 from aeon.report.items import Item
 from aeon.report.record import Call
 from aeon.report.spending import RepairRate, RetryWait, Spending
+from tests.interaction.desks import question, step
 from tests.report.diagnosis.builders import (
     UNAVAILABLE,
     a_call,
@@ -97,6 +98,14 @@ FALLBACK = {
 }
 Case = tuple[str, Callable[[], Evidence], list[str]]
 CASES: dict[str, list[Case]] = {
+    "open question": [
+        (
+            "what a person has to say",
+            lambda: a_run(reason="waiting", waits_for=(question(), step())),
+            ["It waits for 2 answers of a person"],
+        ),
+        ("nothing is open", lambda: a_run(reason="interrupted"), []),
+    ],
     "failure": [
         (
             "a provider",

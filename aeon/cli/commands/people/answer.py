@@ -1,0 +1,126 @@
+"""`aeon answer RUN`: shows what a run waits for a person to say, and takes the answers."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aeon.cli.terminal.questions import at_terminal, read_line, read_text
+from aeon.cli.terminal.status import DONE, WAITING
+from aeon.cli.terminal.streams import put, say, warn
+from aeon.config.origin import read_bytes
+from aeon.domain.errors import ConfigError
+from aeon.domain.plan import OpenQuestion
+from aeon.files.text import load_json, read_linked_file
+from aeon.interaction.desk import Desk
+from aeon.report.ending import resume_command
+from aeon.report.words import command_of, count_noun, one_line, relative_to_here
+
+
+def answer(given: Namespace) -> int:
+    """Answer what a run waits for: as given, as a file says, or as is typed at the terminal. DONE
+    once nothing waits there, else WAITING. Raises ConfigError for a folder that is no run's, and
+    for answers that do not fit, of which then none is taken."""
+    folder = given.run.expanduser().absolute()
+    read_bytes(folder, "answer")
+    desk = Desk(folder)
+    if given.answers:
+        settled = desk.settle(_read_answers(given.answers))
+        put("\n".join(f"{one.id}: {_describe_answer(one.answer)}" for one in settled))
+    elif at_terminal():
+        _ask_each(desk)
+    waiting = desk.list_open()
+    _warn_of_others(desk)
+    if waiting:
+        put("\n".join(_describe_waiting(waiting, folder)))
+        return WAITING
+    put(f"Nothing waits there. To go on: {resume_command(folder)}")
+    return DONE
+
+
+def _warn_of_others(desk: Desk) -> None:
+    if not desk.has_own_answers():
+        warn(
+            f"{relative_to_here(desk.folder)}: these answers are not known as yours: the run goes on "
+            "with them with trust=true"
+        )
+
+
+def _describe_answer(text: str | None) -> str:
+    return "the assumption holds" if text is None else one_line(text, 200)
+
+
+def _read_answers(words: Sequence[str]) -> dict[str, str]:
+    """The answers by their ids: of the words ID=TEXT, or of one file of JSON. Raises ConfigError."""
+    if len(words) == 1 and "=" not in words[0]:
+        return _read_file(Path(words[0]).expanduser())
+    answers: dict[str, str] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            hint = "Quote a text with blanks: ID='two words'. A file of answers stands alone."
+            raise ConfigError(f"{word}: an answer is written ID=TEXT", hint=hint)
+        if name in answers:
+            raise ConfigError(f"{name} is answered twice", hint="Nothing was changed.")
+        answers[name] = text
+    return answers
+
+
+def _read_file(path: Path) -> dict[str, str]:
+    hint = 'It is an object: {"ID": "TEXT", ...}. Else, an answer is written ID=TEXT.'
+    try:
+        document = load_json(read_linked_file(path))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}", hint=hint) from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: this is no JSON: {error}", hint=hint) from None
+    is_mapping = isinstance(document, dict)
+    if not is_mapping or not all(isinstance(text, str) for text in document.values()):
+        raise ConfigError(f"{path}: these are no answers", hint=hint)
+    return dict(document)
+
+
+def _ask_each(desk: Desk) -> None:
+    """Ask for each answer at the terminal, and take it at once: what was typed is not lost."""
+    for question in desk.list_open():
+        text = _ask(question)
+        if text:
+            desk.settle({question.id: text})
+
+
+def _ask(question: OpenQuestion) -> str:
+    """What is typed; nothing leaves the question open."""
+    shown = "\n".join(_describe_question(question))
+    if question.kind == "step":
+        return read_text(f"\n{shown}\n  Its output; nothing leaves it open")
+    if question.kind == "question":
+        return read_line(f"\n{shown}\n  Your answer (Enter leaves it open):")
+    while (text := read_line(f"\n{shown}\n  yes or no (Enter leaves it open):").lower()) not in (
+        *("yes", "y", "no", "n"),
+        "",
+    ):
+        say(f"  {one_line(json.dumps(text), 80)} is neither yes nor no.")
+    return text
+
+
+def _describe_question(question: OpenQuestion) -> Iterator[str]:
+    """A question for a terminal, a line for each of its own."""
+    first, *others = question.text.splitlines() or [""]
+    about = f", step {one_line(question.step_id)}" if question.step_id else ""
+    yield f"{one_line(question.id)} ({question.kind}{about}): {one_line(first)}"
+    yield from (f"  {one_line(line)}" for line in others if line.strip())
+    assumed = one_line(question.assumption) if question.assumption else "not done"
+    if question.deadline is not None:
+        yield f"  Open until {question.deadline:%Y-%m-%d %H:%M} UTC; from then on: {assumed}"
+    elif question.kind == "question":
+        yield f"  If nobody answers: {assumed}"
+
+
+def _describe_waiting(waiting: Sequence[OpenQuestion], folder: Path) -> Iterator[str]:
+    yield f"Waiting for {count_noun(len(waiting), 'answer')}:"
+    for question in waiting:
+        yield from _describe_question(question)
+    way = command_of(("answer", str(relative_to_here(folder))))
+    yield f"To answer: {way} {waiting[0].id}=..."

@@ -1,0 +1,129 @@
+"""What a run leaves to a person who answers later: it is asked in the run's folder, and looked for
+in the folders of the runs that it goes on with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from aeon.domain.errors import PersonAwaited
+from aeon.domain.plan import FollowUpQuestion, OpenQuestion, PlanStep
+from aeon.domain.request import current_site
+from aeon.interaction.desk import Desk, is_overdue
+from aeon.interaction.models import PersonAnswer
+from aeon.tools.registry import ApprovalRequest
+
+_ID_CHARACTERS = 8
+
+
+class Deferral:
+    """Questions that a run in `folder` defers; `earlier` are the folders of the runs that it goes
+    on with, nearest first. A question without an answer is open for `deadline_seconds` from when it
+    was first asked, for ever without them. Each method raises PersonAwaited where there is no
+    answer yet; thread-safe."""
+
+    def __init__(
+        self, folder: Path, earlier: Sequence[Path] = (), deadline_seconds: float | None = None
+    ) -> None:
+        self._desk = Desk(folder)
+        self._earlier = tuple(Desk(path) for path in earlier)
+        self._deadline_seconds = deadline_seconds
+        self._lock = threading.Lock()
+        self._posted: list[OpenQuestion] = []
+
+    @property
+    def posted(self) -> tuple[OpenQuestion, ...]:
+        """What this run waits for."""
+        with self._lock:
+            return tuple(sorted(self._posted, key=lambda question: question.id))
+
+    def ask(self, question: FollowUpQuestion) -> str | None:
+        """The answer to a question of the planner; None where its assumption holds."""
+        key = question.model_dump(mode="json", exclude={"answer"})
+        return self._find_answer(
+            "question", key, question.question, question.step_id, question.assumption
+        ).answer
+
+    def approve(self, request: ApprovalRequest) -> bool:
+        """Whether a tool may be called."""
+        step_id = request.step.step_id if request.step else None
+        key = {
+            "tool": request.tool.name,
+            "arguments": dict(request.arguments),
+            "repeated": request.repeated,
+        }
+        text = "\n".join((*request.describe(), "May it be called?"))
+        # Who allowed a call has not allowed the next: what may have been carried out is asked anew.
+        desks = self._earlier[:1] if request.repeated else self._earlier
+        return self._find_answer("approval", key, text, step_id, "no", desks).answer == "yes"
+
+    def do_step(self, step: PlanStep) -> str | None:
+        """The output of a step that a person does; None where nobody did it in time."""
+        key = {"description": step.description, "context": step.incoming_context}
+        context = f"\n\n{step.incoming_context}" if step.incoming_context else ""
+        text = f"{step.description}{context}"
+        return self._find_answer("step", key, text, step.step_id, None).answer
+
+    def _find_answer(
+        self,
+        kind: Literal["question", "approval", "step"],
+        key: Mapping[str, Any],
+        text: str,
+        step_id: str | None,
+        assumption: str | None,
+        desks: Sequence[Desk] | None = None,
+    ) -> PersonAnswer:
+        name = _make_id(kind, key)
+        earlier = self._earlier if desks is None else desks
+        for desk in earlier:
+            if answer := desk.list_answers().get(name):
+                return answer
+        question = OpenQuestion(
+            id=name,
+            kind=kind,
+            text=text,
+            assumption=assumption,
+            step_id=step_id,
+            **self._find_times(name, earlier),
+        )
+        return self._settle_or_post(question, earlier)
+
+    def _settle_or_post(self, question: OpenQuestion, earlier: Sequence[Desk]) -> PersonAnswer:
+        if is_overdue(question):
+            # Where it was asked, so that an answer given there just now counts, and a later one does not.
+            asked = [desk for desk in earlier if _has_question(desk, question.id)]
+            return (asked or [self._desk])[0].settle_overdue(question)
+        with self._lock:
+            self._desk.post(question)
+            self._posted.append(question)
+        raise PersonAwaited(f"{question.id} waits for a person")
+
+    def _find_times(self, name: str, earlier: Sequence[Desk]) -> dict[str, datetime | None]:
+        """When a question was first asked, by whichever run, and until when it can be answered."""
+        asked = [
+            question.asked_at
+            for desk in earlier
+            for question in desk.list_questions()
+            if question.id == name
+        ]
+        first = min(asked, default=datetime.now(UTC))
+        seconds = self._deadline_seconds
+        deadline = None if seconds is None else first + timedelta(seconds=seconds)
+        return {"asked_at": first, "deadline": deadline}
+
+
+def _has_question(desk: Desk, name: str) -> bool:
+    return any(question.id == name for question in desk.list_questions())
+
+
+def _make_id(kind: str, key: Mapping[str, Any]) -> str:
+    """The same for the same question in a resumed run, whose calls come from the same places."""
+    site = current_site()
+    place = None if kind == "question" else [site.pass_number, site.phase, site.step_id]
+    text = json.dumps([kind, place, key], sort_keys=True)
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:_ID_CHARACTERS]}"

@@ -1,0 +1,408 @@
+"""Runs that wait for a person (`interaction=defer`): how they end, and how they go on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon import Aeon, RunResult
+from aeon.config.own_runs import UntrustedRun
+from aeon.domain.errors import ConfigError
+from aeon.interaction.desk import Desk
+from aeon.tools.registry import Tool
+from tests.support.scripted_model import (
+    ScriptedModel,
+    assessment,
+    plan,
+    planned,
+    refinement,
+)
+from tests.tools.builders import a_tool
+
+QUESTIONS = [
+    {"question": "Which city?", "assumption": "Oslo", "step_id": "only"},
+    {"question": "Which year?", "assumption": "This one", "step_id": None},
+]
+
+
+def asking() -> ScriptedModel:
+    """A planner that asks two things before a step runs."""
+    return ScriptedModel(
+        plan=plan("only", planned("last", "only")), refinement=refinement(questions=QUESTIONS)
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., RunResult]:
+    """Runs, or goes on with, a run: `run("two", model, "resume=one")`."""
+
+    def to_end(name: str, model: ScriptedModel, *overrides: str, **given: Any) -> RunResult:
+        tools = given.pop("tools", ())
+        resumed = [
+            f"resume={tmp_path / text.partition('=')[2]}"
+            for text in overrides
+            if text.startswith("resume=")
+        ]
+        rest = [text for text in overrides if not text.startswith("resume=")]
+        start = resumed or ["interaction=defer"]
+        with Aeon.from_config([*start, *rest], environ={}, adapter=model, tools=tools) as aeon:
+            task = None if resumed or aeon.workflow else "make tea"
+            return aeon.run(task, directory=tmp_path / name, **given)
+
+    return to_end
+
+
+def answer(folder: Path, *texts: str) -> None:
+    """Answer what waits there, in the order in which it was asked."""
+    desk = Desk(folder)
+    desk.settle({one.id: text for one, text in zip(desk.list_open(), texts, strict=True)})
+
+
+def plan_file(folder: Path, *steps: Mapping[str, Any]) -> str:
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"goal": "tea", "steps": steps}))
+    return f"plan_file={path}"
+
+
+PERSONS = {"id": "m", "description": "Measure the room", "agent": "person"}
+AFTER = {"id": "b", "description": "Say how large it is", "depends_on": ["m"], "agent": "llm"}
+
+
+# A question of the planner
+
+
+def test_a_run_that_asks_ends_and_leaves_all_that_it_asks(run: Any, tmp_path: Path) -> None:
+    model = asking()
+    result = run("one", model)
+    assert (result.termination_reason, result.exit_status) == ("waiting", 6)
+    assert [one.text for one in Desk(tmp_path / "one").list_open()] == [
+        "Which city?",
+        "Which year?",
+    ]
+    assert {one.text for one in result.waits_for} == {"Which city?", "Which year?"}
+    assert not any(call.startswith("step") for call in model.calls)
+
+
+def test_it_goes_on_with_the_answers_and_repeats_no_call(run: Any, tmp_path: Path) -> None:
+    run("one", asking())
+    answer(tmp_path / "one", "Bergen", "")
+    model = asking()
+    result = run("two", model, "resume=one")
+    assert result.converged
+    assert [call for call in model.calls if call in ("task_profile", "plan", "refinement")] == []
+    prompt = model.prompts("step")[0]
+    assert "Bergen" in prompt
+    assert [one.answer for one in result.follow_up_questions] == ["Bergen", None]
+    assert result.parent.saved.model_calls == len(asking_calls(run))
+
+
+def asking_calls(run: Any) -> list[str]:
+    """The calls that are made before it asks."""
+    model = asking()
+    run("again", model)
+    return model.calls
+
+
+def test_a_pause_changes_neither_the_answer_nor_what_the_budget_was_spent_on(
+    run: Any, tmp_path: Path
+) -> None:
+    run("one", asking())
+    answer(tmp_path / "one", "Bergen", "1999")
+    paused = run("two", asking(), "resume=one")
+    with Aeon.from_config(["interaction=ask"], environ={}, adapter=asking()) as aeon:
+        texts = {"Which city?": "Bergen", "Which year?": "1999"}
+        at_once = aeon.run("make tea", ask=lambda question: texts[question.question])
+    assert paused.ttl == at_once.ttl
+    assert paused.usage.total.requests == at_once.usage.total.requests
+    assert (paused.answer, paused.passes) == (at_once.answer, at_once.passes)
+
+
+def test_gone_on_with_too_early_it_asks_the_same_again_since_when_it_first_did(
+    run: Any, tmp_path: Path
+) -> None:
+    run("one", asking())
+    model = asking()
+    result = run("two", model, "resume=one")
+    assert (result.exit_status, model.calls) == (6, [])
+    first, second = (Desk(tmp_path / name).list_open() for name in ("one", "two"))
+    assert first == second
+
+
+def test_an_answer_given_to_the_first_run_counts_for_all_that_go_on_with_it(
+    run: Any, tmp_path: Path
+) -> None:
+    run("one", asking())
+    run("two", asking(), "resume=one")
+    answer(tmp_path / "one", "Bergen", "1999")
+    assert run("three", asking(), "resume=two").converged
+
+
+def test_what_was_used_needs_the_folder_of_the_answer_no_more(run: Any, tmp_path: Path) -> None:
+    run("one", asking())
+    answer(tmp_path / "one", "Bergen", "1999")
+    run("two", asking(), "resume=one", "limits.max_llm_calls=4")
+    (tmp_path / "one").rename(tmp_path.parent / f"{tmp_path.name}-gone")
+    result = run("three", asking(), "resume=two", "limits.max_llm_calls=null")
+    assert [one.answer for one in result.follow_up_questions] == ["Bergen", "1999"]
+
+
+def test_a_plan_that_is_made_waits_too(tmp_path: Path) -> None:
+    from aeon.app.attendance import Attendance
+    from aeon.app.run import RunPlace
+
+    with Aeon.from_config(["interaction=defer"], environ={}, adapter=asking()) as aeon:
+        made = aeon.prepare_run("make tea").plan(Attendance(), RunPlace(directory=tmp_path / "one"))
+    assert (len(made.waits_for), made.interrupted) == (2, False)
+
+
+# Caps
+
+
+def test_caps_on_calls_go_on_where_they_were(run: Any, tmp_path: Path) -> None:
+    first = run("one", asking(), "limits.max_llm_calls=6")
+    answer(tmp_path / "one", "Bergen", "1999")
+    model = asking()
+    result = run("two", model, "resume=one")
+    assert result.termination_reason == "max_llm_calls"
+    assert first.usage.total.requests + len(model.calls) == 6
+
+
+def test_the_seconds_before_a_pause_count_and_those_of_the_pause_do_not(
+    run: Any, tmp_path: Path
+) -> None:
+    first = run("one", asking(), "limits.max_seconds=300")
+    answer(tmp_path / "one", "Bergen", "1999")
+    result_file = tmp_path / "one" / "result.json"
+    result = json.loads(result_file.read_bytes())
+    assert result["timings"]["total_seconds"] == first.timings.total_seconds < 200
+    assert run("two", asking(), "resume=one").converged
+    result["timings"]["total_seconds"] = 299.9999
+    result_file.write_text(json.dumps(result))
+    assert run("three", asking(), "resume=one").termination_reason == "max_seconds"
+
+
+# Approvals
+
+
+def counting(calls: list[Any]) -> Tool:
+    def invoke(arguments: Mapping[str, Any]) -> str:
+        calls.append(dict(arguments))
+        return "poured"
+
+    return a_tool(invoke, name="pour", approval="ask", side_effects=True)
+
+
+POURING = {"id": "p", "description": "Pour", "tool": "pour", "arguments": {"text": "tea"}}
+
+
+def test_an_approved_tool_is_called_once(run: Any, tmp_path: Path) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    result = run("one", ScriptedModel(), plan_file(tmp_path, POURING), tools=tools)
+    waits = result.waits_for[0]
+    assert (waits.kind, waits.step_id, waits.assumption, calls) == ("approval", "p", "no", [])
+    assert "Side effects: yes" in waits.text
+    assert 'Arguments: {"text": "tea"}' in waits.text
+    answer(tmp_path / "one", "yes")
+    assert run("two", ScriptedModel(), "resume=one", tools=tools).converged
+    assert run("three", ScriptedModel(), "resume=two", tools=tools).converged
+    assert calls == [{"text": "tea"}]
+
+
+def test_a_tool_that_was_refused_is_not_called(run: Any, tmp_path: Path) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    run("one", ScriptedModel(), plan_file(tmp_path, POURING), "mode=core", tools=tools)
+    answer(tmp_path / "one", "no")
+    result = run("two", ScriptedModel(), "resume=one", tools=tools)
+    assert (result.termination_reason, calls) == ("step_failed", [])
+    assert "the person refused it" in result.history.passes[-1].steps[0].errors[0]
+
+
+def test_a_call_that_was_allowed_and_cut_off_is_allowed_anew(run: Any, tmp_path: Path) -> None:
+    class Killed(BaseException):
+        """The program is gone in the middle of the call."""
+
+    def invoke(_: Mapping[str, Any]) -> str:
+        raise AssertionError("it is not called")
+
+    run("one", ScriptedModel(), plan_file(tmp_path, POURING), tools=[counting([])])
+    answer(tmp_path / "one", "yes")
+    from aeon.tools import invoke as calling
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(calling, "_call_in_thread", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            run("two", ScriptedModel(), "resume=one", tools=[counting([])])
+    tool = a_tool(invoke, name="pour", approval="ask", side_effects=True)
+    result = run("three", ScriptedModel(), "resume=two", tools=[tool])
+    assert result.exit_status == 6
+    assert "It may have been carried out already" in result.waits_for[0].text
+
+
+def test_steps_beside_it_are_done_and_not_asked_again(run: Any, tmp_path: Path) -> None:
+    beside = {"id": "a", "description": "Name a tea", "agent": "llm"}
+    model = ScriptedModel()
+    run("one", model, plan_file(tmp_path, POURING, beside), tools=[counting([])])
+    assert "step:a" in model.calls
+    answer(tmp_path / "one", "yes")
+    model = ScriptedModel()
+    assert run("two", model, "resume=one", tools=[counting([])]).converged
+    assert "step:a" not in model.calls
+
+
+# Steps of a person
+
+
+def test_a_step_of_a_person_waits_for_its_output(run: Any, tmp_path: Path) -> None:
+    before = {"id": "a", "description": "Name a room", "agent": "llm"}
+    mine = {**PERSONS, "depends_on": ["a"]}
+    given = plan_file(tmp_path, before, mine, AFTER)
+    result = run("one", ScriptedModel(), given, "convergence.when=plan_done")
+    waits = result.waits_for[0]
+    assert (waits.kind, waits.step_id, waits.assumption) == ("step", "m", None)
+    assert "Measure the room" in waits.text
+    assert "output of a" in waits.text
+    answer(tmp_path / "one", "It is\n4 by 5 m.")
+    model = ScriptedModel()
+    result = run("two", model, "resume=one")
+    assert result.converged
+    assert "It is\n4 by 5 m." in model.prompts("step")[0]
+    assert model.calls.count("step:m") == 0
+
+
+def test_a_step_of_a_person_costs_no_cycle(run: Any, tmp_path: Path) -> None:
+    run("one", ScriptedModel(), plan_file(tmp_path, PERSONS, AFTER), "mode=core")
+    answer(tmp_path / "one", "4 by 5 m")
+    assert run("two", ScriptedModel(), "resume=one").ttl.used == 1
+
+
+def test_in_core_mode_too_a_person_is_shown_what_came_before(run: Any, tmp_path: Path) -> None:
+    before = {"id": "a", "description": "Name a room", "agent": "llm"}
+    mine = {**PERSONS, "depends_on": ["a"]}
+    result = run("one", ScriptedModel(), plan_file(tmp_path, before, mine), "mode=core")
+    assert "output of a" in result.waits_for[0].text
+
+
+def test_a_planner_may_reword_a_step_of_a_person_and_takes_it_over_never(
+    run: Any, tmp_path: Path
+) -> None:
+    from tests.support.scripted_model import issue, modify, report
+
+    model = ScriptedModel(
+        semantic_validation=[report(issue(step_id="m")), report()],
+        refinement=refinement(modify("m", addresses_issues=["i1"])),
+    )
+    result = run("one", model, plan_file(tmp_path, PERSONS, AFTER))
+    assert result.waits_for[0].kind == "step"
+    assert "do m better" in result.waits_for[0].text
+
+
+def test_a_program_may_do_the_steps_itself(tmp_path: Path) -> None:
+    given = plan_file(tmp_path, PERSONS, AFTER)
+    with Aeon.from_config([given], environ={}, adapter=ScriptedModel()) as aeon:
+        result = aeon.run(do_step=lambda step: f"{step.step_id}: 4 by 5 m")
+    assert result.history.passes[-1].steps[0].step_output == "m: 4 by 5 m"
+
+
+# Deadlines
+
+
+def test_past_the_deadline_the_assumption_holds(run: Any, tmp_path: Path) -> None:
+    run("one", asking(), "interaction.deadline_seconds=0.05")
+    time.sleep(0.1)
+    result = run("two", asking(), "resume=one")
+    assert result.converged
+    assert [one.answer for one in result.follow_up_questions] == [None, None]
+    settled = Desk(tmp_path / "one").list_answers().values()
+    assert {one.by for one in settled} == {"deadline"}
+
+
+def test_past_the_deadline_an_approval_is_no_and_a_step_of_a_person_fails(
+    run: Any, tmp_path: Path
+) -> None:
+    calls: list[Any] = []
+    given = plan_file(tmp_path, PERSONS, POURING)
+    tools = [counting(calls)]
+    run("one", ScriptedModel(), given, "interaction.deadline_seconds=0.05", tools=tools)
+    time.sleep(0.1)
+    model = ScriptedModel(convergence=assessment(0.2))
+    result = run("two", model, "resume=one", "limits.max_passes=1", tools=tools)
+    errors = {step.step_id: step.errors for step in result.history.passes[-1].steps}
+    assert "nobody has done it" in errors["m"][0]
+    assert "the person refused it" in errors["p"][0]
+    assert calls == []
+
+
+def test_a_deadline_is_counted_from_when_it_was_first_asked(run: Any, tmp_path: Path) -> None:
+    run("one", asking())
+    run("two", asking(), "resume=one", "interaction.deadline_seconds=3600")
+    first, second = (Desk(tmp_path / name).list_open()[0] for name in ("one", "two"))
+    assert (second.deadline - first.asked_at).total_seconds() == 3600
+
+
+# What is refused
+
+
+def test_a_run_without_a_folder_cannot_leave_questions() -> None:
+    with (
+        Aeon.from_config(["interaction=defer"], environ={}, adapter=asking()) as aeon,
+        pytest.raises(ConfigError, match="the questions need a folder"),
+    ):
+        aeon.run("make tea")
+
+
+def test_a_run_that_stores_nothing_cannot_wait(run: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="stores no answers"):
+        run("one", asking(), "store=off")
+    assert not (tmp_path / "one").exists()
+
+
+def test_a_step_of_a_person_is_refused_where_nobody_is_asked(tmp_path: Path) -> None:
+    given = plan_file(tmp_path, PERSONS)
+    model = ScriptedModel()
+    with (
+        Aeon.from_config([given], environ={}, adapter=model) as aeon,
+        pytest.raises(ConfigError, match="step m is left to a person") as refused,
+    ):
+        aeon.run()
+    assert "interaction=defer" in refused.value.hint
+    assert model.calls == []
+
+
+def test_answers_that_were_forged_are_not_used(run: Any, tmp_path: Path) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    result = run("one", ScriptedModel(), plan_file(tmp_path, POURING), tools=tools)
+    forged = {"id": result.waits_for[0].id, "answer": "yes", "answered_at": "2026-11-23T10:00:00Z"}
+    document = {"format": "aeon.answers/1", "answers": [forged]}
+    (tmp_path / "one" / "answers.json").write_text(json.dumps(document))
+    with pytest.raises(UntrustedRun, match="not known as a file of yours"):
+        run("two", ScriptedModel(), "resume=one", tools=tools)
+    assert calls == []
+    assert run("three", ScriptedModel(), "resume=one", "trust=true", tools=tools).converged
+
+
+def test_a_damaged_file_of_answers_ends_the_start_and_not_the_run(run: Any, tmp_path: Path) -> None:
+    run("one", asking())
+    (tmp_path / "one" / "answers.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"answers\.json"):
+        run("two", asking(), "resume=one")
+    assert not (tmp_path / "two").exists()
+
+
+def test_a_run_that_waited_is_replayed_with_its_answers(run: Any, tmp_path: Path) -> None:
+    run("one", asking())
+    answer(tmp_path / "one", "Bergen", "1999")
+    run("two", asking(), "resume=one")
+    model = asking()
+    given = ["store=replay", f"store.path={tmp_path / 'two'}", "interaction=defer"]
+    with Aeon.from_config(given, environ={}) as aeon:
+        result = aeon.run(directory=tmp_path / "three")
+    assert [one.answer for one in result.follow_up_questions] == ["Bergen", "1999"]
+    assert model.calls == []
