@@ -211,6 +211,9 @@ class Parts:
     def cost(self, *_: object) -> int:
         return 1
 
+    def count_rounds(self, *_: object) -> int:
+        return 0
+
     def recall(self) -> Mapping[str, Any]:
         return {}
 

@@ -17,6 +17,7 @@ from aeon.domain.request import LLMAdapter
 from aeon.execution.event_stream import EventStream
 from aeon.execution.samples import Sampler
 from aeon.execution.steps import StepExecutor
+from aeon.execution.tool_steps import list_step_tools
 from aeon.execution.worker import StepWorker
 from aeon.llm.roles import parameters_for
 from aeon.memory.run_memory import RunMemory, ShownMemory
@@ -145,6 +146,8 @@ class Packaged:
             direct=settings.mode.kind == "single",
             context=self.context,
             do_step=self.do_step,
+            step_tools=settings.execution.step_tools,
+            max_tool_rounds=settings.execution.max_tool_rounds,
         )
         if settings.execution.samples == 1:
             return StepExecutor(worker, self.stream.emit)
@@ -164,9 +167,10 @@ class Packaged:
 
     def _make_caller(self, llm: LLMAdapter) -> StructuredCaller:
         settings = self.shared.settings
+        step_tools = list_step_tools(settings.execution.step_tools, self.registry.list())
         return StructuredCaller(
             llm,
-            shared={"inputs": dict(self.inputs)},
+            shared={"inputs": dict(self.inputs), "step_tools": step_tools},
             supervisor=self.supervisor,
             emit=self.stream.emit,
             prompts=self.shared.prompts,

@@ -52,6 +52,7 @@ _OfStep = Literal[
     "repeated_tool",
     "memory_failure",
     "lost_samples",
+    "tools_ended",
 ]
 AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 
@@ -67,9 +68,29 @@ class SampleRecord(Value):
     reason: str
 
 
+class ToolCallRecord(Value):
+    """A call of a tool that the model asked for in a round of its step. `characters` is the length
+    of what it was given; `repeated`: equal to an earlier call, and answered from it."""
+
+    tool: str
+    arguments: str
+    characters: int = 0
+    error: str | None = None
+    repeated: bool = False
+
+
+class ToolUseRecord(Value):
+    """How a step used tools: the calls of each round, and why there was no further round: the model
+    gave its `answer`, `max_tool_rounds` were made, the `budget` had no cycle for more, a call was
+    asked for a third time (`repeated`), or a request failed (`error`)."""
+
+    rounds: tuple[tuple[ToolCallRecord, ...], ...]
+    ended_by: Literal["answer", "max_tool_rounds", "budget", "repeated", "error"]
+
+
 class StepResult(Value):
-    """What executing a step gave: the output, how clear the worker was, and what it handed on
-    (FR-091)."""
+    """What executing a step gave: the output, how clear the worker was, what it handed on (FR-091),
+    and how it used tools."""
 
     step_id: str
     step_output: str | None = None
@@ -79,6 +100,7 @@ class StepResult(Value):
     tool_result: dict[str, Any] | None = None
     error: str | None = None
     samples: SampleRecord | None = None
+    tool_use: ToolUseRecord | None = None
 
 
 class Advisory(Value):

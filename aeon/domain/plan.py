@@ -21,9 +21,10 @@ EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 
 class PlanStep(Value):
     """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones,
-    `provides` names its artefacts. `incomplete`: a budget ended before it was done; its status
-    stays pending (FR-064). `manual_intervention`: left to a person, and its dependents do not wait
-    for it (FR-065)."""
+    `provides` names its artefacts. `tools` are those that the model may call while it carries the
+    step out; None leaves them to `execution.step_tools`. `incomplete`: a budget ended before it was
+    done; its status stays pending (FR-064). `manual_intervention`: left to a person, and its
+    dependents do not wait for it (FR-065)."""
 
     step_id: str = Field(min_length=1)
     description: str = Field(min_length=1)
@@ -39,6 +40,7 @@ class PlanStep(Value):
     clarity_reason: str | None = None
     tool: str | None = None
     agent: Literal["llm", "person"] | None = None
+    tools: tuple[str, ...] | None = None
     arguments: dict[str, Any] | None = None
     errors: tuple[str, ...] = ()
     parent_step_id: str | None = None
@@ -124,6 +126,7 @@ _SHOWN = (
         "provides",
         "handoff_to_next",
         "tool",
+        "tools",
         "arguments",
     ),
     *(

@@ -80,7 +80,8 @@ class Parameters:
 class CallSite:
     """Where in a run a structured call is made. `cycle` is the TTL cycle it is charged to (0: the
     free profile call), `sequence` the number of its first event, `attempt` 0 for the call itself
-    and 1, 2 for its repairs; `sample` numbers, from 0, the answers that one step is asked for."""
+    and 1, 2 for its repairs; `sample` numbers, from 0, the answers that one step is asked for,
+    `round` the rounds of a step that uses tools, each of which is a cycle."""
 
     pass_number: int = 0
     phase: str = ""
@@ -90,6 +91,7 @@ class CallSite:
     mode: ReasoningMode | None = None
     attempt: int = 0
     sample: int = 0
+    round: int = 0
 
 
 _site: ContextVar[CallSite] = ContextVar("call_site", default=CallSite())  # noqa: B039 - frozen
@@ -128,10 +130,53 @@ def ask_sample(number: int, ask: Callable[[], T]) -> T:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool that a model asks for: `arguments` are JSON text. `extra` is what else its
+    server gave with the call, and is given back to it."""
+
+    tool: str
+    arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTurn:
+    """The calls that a model asked for in one round, with the texts of their results, and what else
+    its message had (`extra`)."""
+
+    calls: tuple[ToolCall, ...]
+    results: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolConversation:
+    """The rounds of a step so far. `tools` have a name, a description and an input_schema each.
+    `is_over`: no more calls are taken, and the answer is asked for."""
+
+    tools: tuple[Mapping[str, Any], ...]
+    turns: tuple[ToolTurn, ...] = ()
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCalling:
+    """A request that offers tools, as a server with function calling takes it: the messages before
+    the conversation, and the schema of the answer alone."""
+
+    opening: tuple[Message, ...]
+    schema: Mapping[str, Any]
+    strict: bool
+    schema_prompt: str
+    conversation: ToolConversation
+
+
+@dataclass(frozen=True, slots=True)
 class LLMRequest:
     """One structured request. `sample` numbers the answers to equal requests. `schema_prompt` is
     the schema in words, for a server that does not take it. `variables` are what the messages were
-    rendered from, for an adapter without a model. None of them is sent."""
+    rendered from, for an adapter without a model. `functions` is another form of the same request,
+    for a server with function calling. None of them is sent as it stands."""
 
     call: CallName
     messages: tuple[Message, ...]
@@ -143,6 +188,7 @@ class LLMRequest:
     sample: int = 0
     schema_prompt: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    functions: FunctionCalling | None = field(default=None, repr=False, compare=False)
 
 
 def estimate_tokens(request: LLMRequest) -> int:

@@ -6,10 +6,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aeon.domain.errors import PlanError
-from aeon.domain.graph import count_expected_calls
+from aeon.domain.graph import EVALUATION_CYCLES, count_expected_calls
 from aeon.domain.plan import Plan, PlanStep
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
+
+
+def batch_size(remaining: int, assessment_cycles: int = 1) -> int:
+    """How many LLM steps a batch may start, so that its evaluation can still be paid out of the
+    `remaining` cycles."""
+    return max(1, spare_cycles(remaining, 0, assessment_cycles))
+
+
+def spare_cycles(remaining: int, pending: int, assessment_cycles: int) -> int:
+    """The cycles that neither the evaluation of a batch nor the steps that are still pending need;
+    without an assessment (0) nothing is evaluated."""
+    evaluation = EVALUATION_CYCLES - 1 + assessment_cycles if assessment_cycles else 0
+    return remaining - evaluation - pending
 
 
 def cycles(

@@ -20,6 +20,10 @@ from aeon.plan.views import step_key
 from aeon.plan.workflow.references import CutOutput
 
 Remarks = tuple[tuple[AdvisoryKind, str], ...]
+_AGAIN = (
+    "was being called when the earlier run was cut off: it may have been carried out then, "
+    "and has been called again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,13 @@ def fail_with(
     return Worked(
         fail_step(step, message), result, error=error if isinstance(error, LLMError) else None
     )
+
+
+def remark_repeated(step: PlanStep, result: ToolResult) -> Remarks:
+    """What a person should know of a tool that an earlier run was calling when it was cut off."""
+    if not result.repeated:
+        return ()
+    return (("repeated_tool", f"Step {step.step_id}: tool '{result.tool}' {_AGAIN}"),)
 
 
 def find_outage(error: AeonError | None) -> LLMError | None:

@@ -4,9 +4,9 @@ answer."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from aeon.domain.profile import SmallTask
 from aeon.domain.values import OfRow, Value
@@ -29,10 +29,21 @@ class ModeSettings(Value):
     small: SmallTask = SmallTask.model_construct()
 
 
+Pattern = Annotated[str, StringConstraints(min_length=1)]
+_PATTERNS = {"all": ("*",), "none": ()}
+
+
+def _read_patterns(given: object) -> Any:
+    if isinstance(given, str):
+        return _PATTERNS.get(given, (given,))
+    return given
+
+
 class ExecutionSettings(Value):
     """`execution`: how many steps run at once, how many a plan has, what running work gets when a
     run is ended; how many answers the final step, or every step of the model's, is asked for, and
-    how one of them is chosen."""
+    how one of them is chosen; the tools that the model may call by itself in its steps, by patterns
+    of their names, and in how many rounds of a step."""
 
     max_parallel: int = Field(default=8, ge=1, le=512)
     max_steps: int = Field(default=100, ge=1)
@@ -40,6 +51,8 @@ class ExecutionSettings(Value):
     samples: int = Field(default=1, ge=1, le=MOST_SAMPLES)
     select: Select = "first"
     sample_steps: Literal["final", "all"] = "final"
+    step_tools: Annotated[tuple[Pattern, ...], BeforeValidator(_read_patterns)] = ()
+    max_tool_rounds: int = Field(default=8, ge=1, le=100)
 
     @property
     def cycles_of_samples(self) -> int:

@@ -9,12 +9,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, StoreFailed, StoreMiss
-from aeon.domain.events import Emit, StepFinished, ignore
+from aeon.domain.events import Emit, StepFinished, StepStarted, ignore
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
 from aeon.execution.outcome import Worked, find_outage
 from aeon.execution.samples import Dispatcher, Sampler
+from aeon.execution.tool_rounds.allowance import (
+    RoundAllowance,
+    RoundDispatcher,
+    share_rounds,
+)
 from aeon.execution.worker import Situation, StepWorker
 from aeon.plan.transitions import abandon_step
 
@@ -42,9 +47,29 @@ class StepExecutor:
     def count_cycles(
         self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult] = MappingProxyType({})
     ) -> int:
-        """The TTL cycles that carrying out a step takes, its samples included."""
+        """The TTL cycles that carrying out a step takes, its samples included. A step that uses
+        tools has no samples."""
         cost = self.worker.cost(step, results)
-        return self._sampler.count_cycles(step, plan) if cost and self._sampler else cost
+        if self._sampler is None or not cost or self.worker.count_rounds(step):
+            return cost
+        return self._sampler.count_cycles(step, plan)
+
+    def allow_rounds(
+        self, batch: Sequence[PlanStep], spare: int, dispatcher: RoundDispatcher
+    ) -> list[RoundAllowance]:
+        """What each step of a batch may take of the `spare` cycles for rounds of tool calls."""
+        wanted = [self.worker.count_rounds(step) for step in batch]
+        return [RoundAllowance(cycles, dispatcher) for cycles in share_rounds(wanted, spare)]
+
+    def begin(self, step: PlanStep, site: CallSite) -> None:
+        """Announce a step that is dispatched."""
+        self.emit(StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site)
+
+    def abandon(self, step: PlanStep, site: CallSite) -> Executed:
+        """A step that is still running when its run ends."""
+        left = abandon_step(step)
+        self.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=left), site)
+        return Executed(left)
 
     def carry_out(
         self,

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from aeon.domain.checks import ToolResult
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
 from aeon.domain.events import Emit, ToolCalled, ToolStarted, ignore
 from aeon.domain.graph import final_steps
@@ -22,8 +24,11 @@ from aeon.execution.outcome import (
     fail_with,
     find_outage,
     read_output,
+    remark_repeated,
     step_result,
 )
+from aeon.execution.tool_rounds.allowance import RoundAllowance
+from aeon.execution.tool_steps import Ask, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
@@ -33,23 +38,24 @@ from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
 
-_AGAIN = (
-    "was being called when the earlier run was cut off: it may have been carried out then, "
-    "and has been called again"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002).
     `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held at
-    its dispatch."""
+    its dispatch, `allowance` the further cycles that it may take for rounds of tool calls."""
 
     plan: Plan
     results: Mapping[str, StepResult] = field(default_factory=dict)
     ttl_remaining: int | None = None
     free: bool = False
     memory: Mapping[str, Any] = field(default_factory=dict)
+    allowance: RoundAllowance = field(default_factory=partial(RoundAllowance, 0))
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether the step may have a round of tool calls."""
+        return self.allowance.left > 0
 
 
 class StepWorker:
@@ -58,7 +64,8 @@ class StepWorker:
     references. With `needs_tools`, a step whose tool is not registered fails
     (`tools.missing=fail`). With `direct`, the only step is the whole task, asked for by the call of
     that name, with the `context` that is known already. `do_step` has a person do a step that is
-    theirs."""
+    theirs. `step_tools` are patterns of the tools that the model may call by itself, in at most
+    `max_tool_rounds` rounds of a step."""
 
     def __init__(
         self,
@@ -76,6 +83,8 @@ class StepWorker:
         direct: bool = False,
         context: Mapping[str, Any] | None = None,
         do_step: DoStep | None = None,
+        step_tools: Sequence[str] = (),
+        max_tool_rounds: int = 8,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = registry or ToolRegistry()
@@ -88,6 +97,8 @@ class StepWorker:
         self._needs_tools = needs_tools
         self._context = context
         self._do_step = do_step
+        self._step_tools = step_tools
+        self._max_tool_rounds = max_tool_rounds
         self.call: CallName = "direct" if direct else "step"
 
     def recall(self) -> Mapping[str, Any]:
@@ -109,6 +120,15 @@ class StepWorker:
         return cycles(
             step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results)
         )
+
+    def count_rounds(self, step: PlanStep) -> int:
+        """The most cycles that a step may take beyond its first: for rounds of tool calls."""
+        return self._max_tool_rounds if self._select_tools(step) else 0
+
+    def _select_tools(self, step: PlanStep) -> tuple[Tool, ...]:
+        if self.call == "direct":
+            return ()
+        return select_tools(step, self._step_tools, self._registry.list())
 
     def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
         """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step
@@ -150,34 +170,68 @@ class StepWorker:
         return complete_with(step, output)
 
     def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
-        is_final = [final.step_id for final in final_steps(situation.plan)] == [step.step_id]
+        is_final = _is_final(step, situation.plan)
         as_json = is_final and self._answer_schema is not None
         schema = self._answer_schema if as_json else None
         quotable = _find_quotable(step, situation) if is_final and not as_json else {}
-        own = self._of_task if self.call == "direct" else self._of_step
+        absent = () if quotable else ("quotes",)
+        variables = {**self._describe(step, situation, quotable), "answer_schema": schema}
+
+        def read(answer: Mapping[str, Any]) -> StepResult:
+            return step_result(step.step_id, answer, as_json, quotable)
+
+        tools = self._select_tools(step) if situation.has_rounds else ()
+        if tools:
+            variables["tools"] = [tool.describe() for tool in tools]
+            ask = partial(
+                self._structured.call_with_tools,
+                variables,
+                read,
+                answer_schema=schema,
+                absent=absent,
+            )
+            return self._work_in_rounds(step, situation, tools, ask)
         try:
             result = self._structured.call(
                 self.call,
-                {**own(step, situation, quotable), "answer_schema": schema},
-                lambda answer: step_result(step.step_id, answer, as_json, quotable),
+                variables,
+                read,
                 role="worker",
                 answer_schema=schema,
-                absent=() if quotable else ("quotes",),
+                absent=absent,
             )
         except (LLMError, ValidationError) as error:
             return fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
         return Worked(finish_step(step, result), result)
 
-    def _of_task(self, _: PlanStep, situation: Situation, __: Mapping[str, str]) -> dict[str, Any]:
-        return {
-            "task": situation.plan.task,
-            "context": self._context,
-            **self._memory.variables(situation.memory),
-        }
+    def _work_in_rounds(
+        self,
+        step: PlanStep,
+        situation: Situation,
+        tools: Sequence[Tool],
+        ask: Ask,
+    ) -> Worked:
+        rounds = ToolRounds(
+            step=step,
+            plan=situation.plan,
+            tools=tools,
+            most_rounds=self._max_tool_rounds,
+            allowance=situation.allowance,
+            ask=ask,
+            make=partial(self._call_tool, step),
+            text=self._structured.text,
+        )
+        return rounds.carry_out()
 
-    def _of_step(
+    def _describe(
         self, step: PlanStep, situation: Situation, quotable: Mapping[str, str]
     ) -> dict[str, Any]:
+        if self.call == "direct":
+            return {
+                "task": situation.plan.task,
+                "context": self._context,
+                **self._memory.variables(situation.memory),
+            }
         steps = situation.plan.steps
         return {
             **self._variables(step, situation),
@@ -185,6 +239,7 @@ class StepWorker:
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
             "quotable": list(quotable),
+            "tools": [],
         }
 
     def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
@@ -219,15 +274,8 @@ class StepWorker:
             )
         except (LLMError, ValidationError, PlanError, SchemaFileError) as error:
             return fail_with(step, f"Arguments of tool '{name}': {error.message}", error=error)
-        site = current_site()
-        self._emit(
-            ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site
-        )
-        with on_behalf_of(step):
-            result = self._invoker.invoke(name, arguments)
-        self._emit(ToolCalled(site=site, step_id=step.step_id, result=result), site)
-        if result.repeated:
-            remarks = (*remarks, ("repeated_tool", f"Step {step.step_id}: tool '{name}' {_AGAIN}"))
+        result = self._call_tool(step, name, arguments)
+        remarks = (*remarks, *remark_repeated(step, result))
         if result.error_kind == "unknown" and not repaired and not situation.free:
             worked = self._replace_tool(step, situation)
         elif result.error is not None:
@@ -235,6 +283,16 @@ class StepWorker:
         else:
             worked = complete_with(step, result.text, result)
         return replace(worked, remarks=(*remarks, *worked.remarks))
+
+    def _call_tool(self, step: PlanStep, name: str, arguments: dict[str, Any]) -> ToolResult:
+        site = current_site()
+        self._emit(
+            ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site
+        )
+        with on_behalf_of(step):
+            result = self._invoker.invoke(name, arguments)
+        self._emit(ToolCalled(site=site, step_id=step.step_id, result=result), site)
+        return result
 
     def _find_arguments(
         self, step: PlanStep, situation: Situation
@@ -335,6 +393,11 @@ class StepWorker:
         }
         outputs = {step_id: read_output(result) for step_id, result in there.items()}
         return resolve_arguments(arguments, self._inputs, outputs)
+
+
+def _is_final(step: PlanStep, plan: Plan) -> bool:
+    """Whether a plan ends with this step and no other."""
+    return [final.step_id for final in final_steps(plan)] == [step.step_id]
 
 
 def _find_quotable(step: PlanStep, situation: Situation) -> dict[str, str]:

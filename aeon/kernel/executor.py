@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from aeon.domain.events import StepFinished, StepStarted
 from aeon.domain.graph import find_pending_steps, ready_steps
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
+from aeon.execution.forecast import batch_size, spare_cycles
 from aeon.execution.outcome import remember_steps
 from aeon.execution.recorder import OpenPass
 from aeon.execution.steps import Executed, StepExecutor
 from aeon.execution.threads import as_done
 from aeon.execution.worker import Situation
-from aeon.kernel.budget import batch_size
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
-from aeon.plan.transitions import abandon_step, collect_incoming_context, start_step
+from aeon.plan.transitions import collect_incoming_context, start_step
 
 
 class Batches:
@@ -43,9 +42,7 @@ class Batches:
         executor = self.executor
         batch = self._start()
         for step, (site, *_), _ in batch:
-            executor.emit(
-                StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site
-            )
+            executor.begin(step, site)
         running = {
             run.workers.submit(partial(executor.carry_out, *dispatch, run)): dispatch
             for dispatch in batch
@@ -60,12 +57,9 @@ class Batches:
                 this.results[step_id] = executed.worked.result
                 run.update(results={**run.state.results, step_id: executed.worked.result})
         for step, (site, *_), _ in running.values():
-            left = abandon_step(step)
-            ended[step.step_id] = Executed(left)
-            executor.emit(
-                StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=left), site
-            )
-            run.update(plan=run.plan.with_steps(left))
+            ended[step.step_id] = left = executor.abandon(step, site)
+            run.update(plan=run.plan.with_steps(left.step))
+        run.charge_rounds(situation.allowance for _, _, situation in batch)
         self._conclude([ended[step.step_id] for step, _, _ in batch])
         run.check_end()
 
@@ -80,9 +74,13 @@ class Batches:
             run.announce(site, self.worker.name_work(step, site.cycle))
         left = run.state.ttl_remaining if self._core else None
         memory = self.worker.recall()
+        assessment = 0 if self._core else run.assessment_cycles
+        pending = len(find_pending_steps(plan))
+        spare = spare_cycles(run.state.ttl_remaining, pending, assessment)
+        rounds = self.executor.allow_rounds([step for step, _ in chosen], spare, run)
         return [
-            (step, sites, Situation(plan, results, left, free=not sites[0].cycle, memory=memory))
-            for step, sites in chosen
+            (step, sites, Situation(plan, results, left, not sites[0].cycle, memory, allowed))
+            for (step, sites), allowed in zip(chosen, rounds, strict=True)
         ]
 
     def _choose(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from aeon.domain import events
@@ -12,6 +12,7 @@ from aeon.domain.request import CallName, CallSite, at_site
 from aeon.execution.event_stream import EventStream
 from aeon.execution.recorder import RunRecorder
 from aeon.execution.threads import Workers, as_done
+from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.control import RunControl
 from aeon.kernel.settings import RunOptions
@@ -120,10 +121,17 @@ class OpenRun(RunRecorder):
         units = [1] * cycles or [0]
         return tuple(self.charge(unit, step_id) for unit in units)
 
+    def charge_rounds(self, allowances: Iterable[RoundAllowance]) -> None:
+        """Charge the further rounds of steps that used tools, set aside when they were
+        dispatched."""
+        taken = sum(allowance.taken for allowance in allowances)
+        self.update(ttl_used=self.state.ttl_used + taken)
+
     def announce(self, site: CallSite, call: str, *, plan: Plan | None = None) -> None:
         """Announce a dispatch, in a batch with the `plan` as it began."""
         state = self.state
-        left = state.ttl_allocated - (site.cycle or state.ttl_used) if state.ttl_allocated else None
+        used = site.cycle + site.round if site.cycle else state.ttl_used
+        left = state.ttl_allocated - used if state.ttl_allocated else None
         self.stream.emit(
             events.CycleStarted(site=site, call=call, ttl_remaining=left, plan=plan or state.plan),
             site,

@@ -54,6 +54,7 @@ from aeon.schema.json_schema import once_per_schema
 PARTS = ("system", "user")
 _PART_END = f"<part end {secrets.token_hex(16)}>"
 """Stands in a rendered text where a part ends, until it is taken out. No data can hold it."""
+_BESIDE_CALLS = ("_schema.j2", "_context.j2", "_functions.j2", "_tool_result.j2")
 _MOST_REMEMBERED = 2_000
 _MOST_EXPONENT = 1_000
 _MOST_BITS = 13_287  # of a number of 4,000 digits; Python makes no text of many more
@@ -368,7 +369,7 @@ class PromptLibrary:
         """SHA-256, hex, over every template that a call of this set is rendered from, includes
         too."""
         names = [f"{call}.{part}.j2" for call in CALLS for part in PARTS]
-        reachable = self._reachable([*names, "_schema.j2", "_context.j2"])
+        reachable = self._reachable([*names, *_BESIDE_CALLS])
         return digest_of_files({name: self._path(name) for name in reachable})
 
     def _template(self, name: str) -> Template:

@@ -7,11 +7,11 @@ read.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
@@ -30,6 +30,9 @@ from aeon.schema.json_schema import (
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator, check_schema, compile_schema, is_draft_2020
 
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
 Schema = Mapping[str, Any]
 
 # The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments
@@ -37,12 +40,13 @@ Schema = Mapping[str, Any]
 CALLS: tuple[CallName, ...] = tuple(
     call for call in get_args(CallName) if call not in ("repair", "tool_arguments")
 )
-SchemaName = CallName | Literal["tool_choice"]
-NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
+SchemaName = CallName | Literal["tool_choice", "tool_round"]
+NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice", "tool_round")
 ANSWERS: Mapping[SchemaName, str] = {"step": "step_output", "direct": "answer"}
 """The property of a call's answer whose place a person's schema takes."""
 _TOOLS_SCHEMA = "the tool's input schema"
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
+_CALL = ("properties", "tool_calls", "items")
 
 
 _PASSED_ON: Mapping[SchemaName, Sequence[tuple[str, ...]]] = {
@@ -151,6 +155,31 @@ class SchemaLibrary:
             )
         return self._validators[key]
 
+    def wire_round(self, answer: WireSchema, tools: Sequence[str]) -> WireSchema:
+        """The schema of a round of a step that may use these tools: calls of them, or the
+        `answer`."""
+        key = ("tool_round", tuple(tools), _key(answer.schema))
+        if key not in self._wires:
+            schema = embed_schema(self.wire("tool_round").schema, "answer", answer.schema)
+            schema = change_at(
+                schema, (*_CALL, "properties", "tool"), partial(_one_of, names=tools)
+            )
+            self._wires[key] = WireSchema(schema, not strict_violations(schema))
+        return self._wires[key]
+
+    def local_round(
+        self, answer_schema: Schema | None = None, absent: Collection[str] = ()
+    ) -> RoundValidator:
+        """The validator of such a round, and of an answer without a round about it. A call may hold
+        more than is asked for, and its arguments may be an object."""
+        answer = self.local("step", answer_schema, absent)
+        key = ("tool_round", _key(answer_schema), frozenset(absent))
+        if key not in self._validators:
+            schema = embed_schema(self._document("tool_round"), "answer", answer.schema)
+            schema = change_at(schema, ("properties", "tool_calls"), _relax_calls)
+            self._validators[key] = SchemaValidator({**schema, "required": ["tool_calls"]})
+        return RoundValidator(self._validators[key], answer)
+
     def readable(self, call: SchemaName, answer: object) -> Any:
         """A valid answer without what only a person's file asks for."""
         return drop_extras(answer, self._load_packaged(call)) if call in self._own else answer
@@ -229,6 +258,36 @@ class SchemaLibrary:
             "properties": properties,
             "required": [*document["required"], *self._dimensions],
         }
+
+
+class RoundValidator(SchemaValidator):
+    """Checks an answer of a step that may use tools: one that has `tool_calls` as a round, any
+    other one as the answer itself."""
+
+    def __init__(self, of_round: SchemaValidator, of_answer: SchemaValidator) -> None:
+        self.schema = of_round.schema
+        self._of_round = of_round
+        self._of_answer = of_answer
+
+    def is_valid(self, value: object) -> bool:
+        """Whether the schema that the value is meant for accepts it."""
+        return self._choose(value).is_valid(value)
+
+    def iter_errors(self, value: Any) -> Iterator[ValidationError]:
+        """What that schema refuses."""
+        return self._choose(value).iter_errors(value)
+
+    def _choose(self, value: object) -> SchemaValidator:
+        is_round = isinstance(value, Mapping) and "tool_calls" in value
+        return self._of_round if is_round else self._of_answer
+
+
+def _relax_calls(schema: dict[str, Any]) -> dict[str, Any]:
+    call = schema["items"]
+    arguments = {"type": ["string", "object"]}
+    properties = {**call["properties"], "arguments": arguments}
+    relaxed = {**call, "properties": properties, "additionalProperties": True}
+    return {"anyOf": [{**schema, "items": relaxed}, {"type": "null"}]}
 
 
 def _own_schemas(directory: Path) -> dict[SchemaName, Path]:

@@ -79,6 +79,7 @@ class CycleRecord(Value):
     phase: str
     call: str
     step_id: str | None
+    round: int = 0
     reasoning_mode: ReasoningMode | None
     timestamp: str
     end_time: str
@@ -119,6 +120,7 @@ class _OpenCycle:
             phase=site.phase,
             call=call,
             step_id=site.step_id,
+            round=site.round,
             reasoning_mode=site.mode,
             timestamp=self.time,
             end_time=end_time,
@@ -215,7 +217,7 @@ class CycleLog(Journal):
     ) -> None:
         super().__init__(path, warn)
         self._form = form
-        self._numbers: list[int] = []
+        self._numbers: list[tuple[int, int]] = []
         self._run_id = ""
         self._open: dict[int, _OpenCycle] = {}
         self._dispatched = 0
@@ -229,7 +231,8 @@ class CycleLog(Journal):
         if isinstance(event, e.RunStarted):
             self._run_id = event.run_id
         elif isinstance(event, e.CycleStarted):
-            self._start(event, recorded.time)
+            start = self._start_round if event.site.round else self._start
+            start(event, recorded.time)
         elif isinstance(event, e.RunFinished):
             self._abandon_open_cycles(recorded.time)
         elif cycle := self._open.get(recorded.sequence) or self._open_again(recorded):
@@ -274,6 +277,19 @@ class CycleLog(Journal):
             self._carrier = cycle
             self._newest = (cycle.number, plan) if plan else self._newest
         self._open[event.site.sequence] = cycle
+
+    def _start_round(self, event: e.CycleStarted, time: str) -> None:
+        """A further round of a step that uses tools: a line of its own, under the number of the
+        dispatch and with its plan, so that no number depends on which step is faster."""
+        before = self._open.pop(event.site.sequence, None)
+        if before is None:  # the run is over
+            return
+        self._write_cycle(before, time)
+        state = before.plan_state
+        if state is not None and not before.whole:
+            state = PlanDifference(base=before.number)
+        again = _OpenCycle(event, time, before.number, state, before.whole)
+        self._open[event.site.sequence] = again
 
     def _make_state(self, plan: Plan, *, whole: bool) -> PlanState:
         return PlanSnapshot(plan=plan) if whole else state_after(self._newest, plan)
@@ -325,7 +341,7 @@ class CycleLog(Journal):
     def _write_cycle(self, cycle: _OpenCycle, time: str, *, abandoned: bool = False) -> None:
         record = cycle.record(self._run_id, time or cycle.time, abandoned=abandoned)
         self.write(record.model_dump(mode="json"))
-        self._numbers.append(cycle.number)
+        self._numbers.append((cycle.number, cycle.started.site.round))
 
     def _abandon_open_cycles(self, time: str) -> None:
         cycles = sorted(self._open.items())
@@ -373,7 +389,7 @@ def plan_of(lines: Iterable[Mapping[str, Any]], sequence: int) -> Plan | None:
 
 def _rebuild(lines: Iterable[Mapping[str, Any]], field: str, number: int) -> Plan | None:
     lines = list(lines)
-    states = {line["step_number"]: line["plan_state"] for line in lines}
+    states = {line["step_number"]: line["plan_state"] for line in lines if not line.get("round")}
     found = [line["plan_state"] for line in lines if line[field] == number]
     if not found:
         raise LookupError(f"there is no {field} {number}")

@@ -143,6 +143,7 @@ class TracedCall:
             "aeon.cycle": site.cycle,
         }
         call.attributes |= {"aeon.step": site.step_id} if site.step_id else {}
+        call.attributes |= {"aeon.round": site.round} if site.round else {}
         if call.should_capture_content:
             call.input_messages = [
                 InputMessage(each.role, [TextPart(each.content)]) for each in request.messages

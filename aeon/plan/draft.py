@@ -194,7 +194,7 @@ class Draft:
         target = self.steps[action.fragment]
         new = _new_step(action)
         place = list(self.steps).index(target.step_id) + 1
-        self._insert(number, new, place, parent=target.parent_step_id)
+        self._insert(number, new, place, parent=target.parent_step_id, tools=target.tools)
         self.heirs[target.step_id] = (new.step_id,)
         self._hand_over_substeps(target.step_id, new.step_id)
         if target.status != "pending":
@@ -228,14 +228,28 @@ class Draft:
             mapped = tuple(map(find_id, substep.dependencies))
             step_id = substep_id(parent_id, substep.step_id)
             own = substep.model_copy(update={"step_id": step_id, "dependencies": mapped})
-            self._insert(number, own, list(self.steps).index(parent_id), parent=parent_id)
+            place = list(self.steps).index(parent_id)
+            self._insert(number, own, place, parent=parent_id, tools=target.tools)
             if ids.isdisjoint(mapped):
                 declared = self.steps[step_id].dependencies
                 self._change(step_id, dependencies=tuple(dict.fromkeys((*inherited, *declared))))
             self._add_dependencies(parent_id, (step_id,))
 
-    def _insert(self, number: int, new: PlanStep, place: int, parent: str | None = None) -> None:
-        step = PlanStep(step_id=new.step_id, description=new.description, parent_step_id=parent)
+    def _insert(
+        self,
+        number: int,
+        new: PlanStep,
+        place: int,
+        parent: str | None = None,
+        tools: tuple[str, ...] | None = None,
+    ) -> None:
+        """Insert a new step. What stands for a person's step may use the tools that it might."""
+        step = PlanStep(
+            step_id=new.step_id,
+            description=new.description,
+            parent_step_id=parent,
+            tools=tools if new.agent else None,
+        )
         items = list(self.steps.items())
         items.insert(place, (new.step_id, step.model_copy(update=_select_planned_fields(new))))
         self.steps = dict(items)

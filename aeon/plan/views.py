@@ -16,7 +16,7 @@ from aeon.plan.deltas import DeltaResult
 # What a step is planned to do; without a refinement it does not change.
 _DEFINITION = (
     *("step_id", "description", "dependencies", "provides", "handoff_to_next"),
-    *("tool", "arguments", "parent_step_id"),
+    *("tool", "tools", "arguments", "parent_step_id"),
 )
 # With what its worker said of it, that is what does not change once the step has been carried out.
 _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")

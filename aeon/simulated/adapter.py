@@ -114,7 +114,16 @@ def _answer(situation: SimulatedCall, call: str) -> Any:
     schema = situation.request.schema
     if call not in _WISHES:
         return _fit(schema, NOTHING)
-    return _fit(schema, complete_value(schema, _WISHES[call](situation), _free_text))
+    wish = _as_round(_WISHES[call](situation), schema)
+    return _fit(schema, complete_value(schema, wish, _free_text))
+
+
+def _as_round(answer: Any, schema: Mapping[str, Any]) -> Any:
+    """The answer as that of a round which calls no tools, where the schema is of rounds."""
+    is_of_rounds = "tool_calls" in schema.get("properties", {})
+    if not is_of_rounds or "tool_calls" in answer:
+        return answer
+    return {"tool_calls": [], "answer": answer}
 
 
 def _fit(schema: Mapping[str, Any], wish: object) -> Any:
@@ -159,9 +168,10 @@ def _spoil(value: Any, situation: SimulatedCall) -> str:
 def _complete_answer(answer: object, situation: SimulatedCall) -> Any:
     schema = situation.request.schema
     if isinstance(answer, dict) and situation.request.call in _WISHES:
-        calm = _WISHES[situation.request.call](situation)
+        calm = _as_round(_WISHES[situation.request.call](situation), schema)
+        own: dict[str, Any] = _as_round(answer, schema)
         required = schema.get("required", ())
-        answer = {**{name: value for name, value in calm.items() if name in required}, **answer}
+        answer = {**{name: value for name, value in calm.items() if name in required}, **own}
     return complete_value(schema, answer, _free_text)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from aeon.domain import events
@@ -14,6 +16,8 @@ from aeon.domain.request import (
     LLMRequest,
     Parameters,
     Role,
+    ToolConversation,
+    ToolTurn,
     current_site,
 )
 from aeon.llm.exchange import exchange
@@ -22,6 +26,7 @@ from aeon.schema.validators import FieldError, SchemaValidator
 from aeon.store.chain import one_call
 from aeon.supervisor.own import Repairs, repair_with
 from aeon.supervisor.repair import Supervisor
+from aeon.supervisor.tool_round import offer_tools, read_round
 
 T = TypeVar("T")
 
@@ -41,7 +46,7 @@ class StructuredCaller(Supervisor):
         **options: Any,
     ) -> None:
         super().__init__(llm, max_attempts=max_repairs, **options)
-        self._shared = {"inputs": {}, **(shared or {})}
+        self._shared = {"inputs": {}, "step_tools": (), **(shared or {})}
         self._supervisor = supervisor
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
@@ -73,16 +78,53 @@ class StructuredCaller(Supervisor):
         PromptError and SchemaFileError; the `usage` of each is everything that was spent on this
         call."""
         site = current_site() if site is None else site
-        failure: str | None = None
-        message = ""
-        try:
+        with self._cycle(name, site):
             wire = self._schemas.wire(
                 name, tools=tools, criteria=criteria, answer_schema=answer_schema, absent=absent
             )
             request = self._request(name, {**self._shared, **variables}, wire, role, site)
             validator = self._schemas.local(name, answer_schema, absent)
+
+            def read(answer: object) -> T:
+                return parse(self._schemas.readable(name, answer))
+
             with one_call():
-                return self._answer(request, validator, parse, tools)
+                return self._answer(request, validator, read, tools)
+
+    def call_with_tools(
+        self,
+        variables: Mapping[str, Any],
+        parse: Callable[[Any], T],
+        conversation: ToolConversation,
+        *,
+        answer_schema: Mapping[str, Any] | None = None,
+        absent: Collection[str] = (),
+    ) -> T | ToolTurn:
+        """Ask the model for a step in which it may call tools: what `parse` makes of its answer, or
+        the calls that it asks for next. One LLM cycle; raises as `call`."""
+        site = current_site()
+        with self._cycle("step", site):
+            wire = self._schemas.wire("step", answer_schema=answer_schema, absent=absent)
+            plain = self._request("step", {**self._shared, **variables}, wire, "worker", site)
+            names = tuple(str(tool["name"]) for tool in conversation.tools)
+            of_round = self._schemas.wire_round(wire, names)
+            request = offer_tools(plain, conversation, of_round, self._prompts)
+
+            def read_answer(answer: object) -> T:
+                return parse(self._schemas.readable("step", answer))
+
+            read = partial(read_round, read_answer, is_over=conversation.is_over)
+            validator = self._schemas.local_round(answer_schema, absent)
+            with one_call():
+                return self._answer(request, validator, read, None)
+
+    @contextmanager
+    def _cycle(self, name: CallName, site: CallSite) -> Iterator[None]:
+        """A cycle, whose end is announced with the error that it ended with."""
+        failure: str | None = None
+        message = ""
+        try:
+            yield
         except BaseException as error:
             failure = type(error).__name__
             message = str(error)
@@ -129,12 +171,9 @@ class StructuredCaller(Supervisor):
         self,
         request: LLMRequest,
         validator: SchemaValidator,
-        parse: Callable[[Any], T],
+        read: Callable[[Any], T],
         names: Sequence[str] | None,
     ) -> T:
-        def read(answer: object) -> T:
-            return parse(self._schemas.readable(request.call, answer))
-
         answered = exchange(self._llm, request, validator, read, emit=self._emit)
         if not answered.errors:
             return cast(T, answered.value)

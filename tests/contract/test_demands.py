@@ -22,6 +22,7 @@ from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.schemas import NAMES, load_packaged_schemas
 from aeon.plan.wire import MAX_ACTIONS, parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.supervisor.faithful import choose_tool
+from aeon.supervisor.tool_round import read_round
 from aeon.validation.semantic import parse_report
 from tests.contract.components import an_issue
 from tests.contract.test_wire import at
@@ -95,6 +96,10 @@ CASES: dict[str, Case] = {
         lambda answer: parse_assessment(answer, ConvergenceThresholds(), ("hot",), PAIRS),
     ),
     "task_profile": Case(profile(4), TaskProfile.model_validate),
+    "tool_round": Case(
+        {"tool_calls": [{"tool": "look_up", "arguments": "{}"}], "answer": "tea"},
+        lambda answer: read_round(str, answer, is_over=False),
+    ),
     "step": Case(
         {
             **clear("tea [[b]]", "hot"),

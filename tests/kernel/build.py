@@ -17,6 +17,7 @@ from aeon.execution.event_stream import EventStream
 from aeon.execution.gate import AnswerGate
 from aeon.execution.samples import Sampler
 from aeon.execution.steps import StepExecutor
+from aeon.execution.tool_steps import list_step_tools
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
@@ -46,11 +47,13 @@ def kernel(
     memory: Memory | None = None,
     control: RunControl | None = None,
     checks: AnswerChecks = NO_CHECKS,
+    step_tools: Sequence[str] = (),
     **options: Any,
 ) -> Orchestrator:
     """An orchestrator; `ttl` fixes the allocation, `seen` collects the events, `options` are those of RunOptions."""
     stream = EventStream([seen.append] if seen is not None else [])
-    structured = StructuredCaller(model, emit=stream.emit)
+    offered = list_step_tools(step_tools, registry.list() if registry else ())
+    structured = StructuredCaller(model, emit=stream.emit, shared={"step_tools": offered})
     planner = RecursivePlanner(
         model, registry, structured=structured, answer_schema=answer_schema, max_steps=max_steps
     )
@@ -78,6 +81,7 @@ def kernel(
                 inputs=inputs,
                 emit=stream.emit,
                 direct=options.get("mode") == "single",
+                step_tools=step_tools,
             ),
             stream.emit,
             sampler,

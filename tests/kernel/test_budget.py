@@ -8,7 +8,8 @@ from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.domain.errors import Truncated
 from aeon.domain.events import CycleStarted
 from aeon.execution.event_stream import EventStream
-from aeon.kernel.budget import TTLExpired, batch_size
+from aeon.execution.forecast import batch_size
+from aeon.kernel.budget import TTLExpired
 from aeon.kernel.control import RunControl
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions

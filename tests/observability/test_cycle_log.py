@@ -42,6 +42,7 @@ def test_every_cycle_is_one_line_with_what_the_specification_names(tmp_path: Pat
         "phase": "EXECUTE",
         "call": "step",
         "step_id": "gather",
+        "round": 0,
         "reasoning_mode": "deep",
         "timestamp": lines[4]["timestamp"],
         "end_time": lines[4]["end_time"],

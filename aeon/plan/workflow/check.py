@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any, Literal, TypedDict, Unpack
 
 from aeon.domain.graph import transitive_dependencies
@@ -145,12 +146,13 @@ class _Checker:
         return f"`{found.text}`: `inputs` has no '{name}'{_suggest(name, self.inputs)}"
 
     def check_workers(self) -> None:
-        """Warn about tools and agents: the supervisor looks for another tool, or the model does the
-        step."""
+        """Check tools and agents. Of a missing one it is warned: the supervisor looks for another
+        tool, or the model does the step."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             place: Place = ("steps", index)
             unnamed = step.step_id.startswith(_UNNAMED)
             name = format_place(place) if unnamed else f"step '{step.step_id}'"
+            self._check_own_tools(place, name, raw)
             tool = raw.get("tool")
             agent = raw.get("agent")
             if tool and agent:
@@ -182,11 +184,32 @@ class _Checker:
                 message = f"{format_place(at)}: the tool '{tool}' will refuse this: {problem}"
                 self.add(at, f"{message}; the model will be asked for better", "warning")
 
+    def _check_own_tools(self, place: Place, name: str, raw: Mapping[str, Any]) -> None:
+        """A step that names tools for the model to call must be the model's, and have them."""
+        listed = raw.get("tools")
+        if not isinstance(listed, list) or not listed:
+            return
+        if raw.get("agent") != "llm" or raw.get("tool"):
+            message = f"{name} has `tools`, which the model calls by itself: write `agent: llm`"
+            self.add((*place, "tools"), f"{message}, and no `tool`")
+        known = self.checks.get("tool_names")
+        if known is None:
+            return
+        for index, pattern in enumerate(listed):
+            if isinstance(pattern, str) and not has_match(pattern, known):
+                missing = self._describe_missing(pattern, known)
+                self.add((*place, "tools", index), f"{name} names the tool '{pattern}'{missing}")
+
     def _describe_missing(self, tool: str, tools: Collection[str]) -> str:
         if "unavailable" in self.checks and (why := self.checks["unavailable"](tool)):
             return f": {why}"
         known = f"there are: {', '.join(sorted(tools)) or 'none'}"
         return f", which is not registered{_suggest(tool, tools)} ({known})"
+
+
+def has_match(pattern: str, names: Collection[str]) -> bool:
+    """Whether a pattern matches one of these names."""
+    return any(fnmatchcase(name, pattern) for name in names)
 
 
 def argument_problems(

@@ -68,6 +68,7 @@ class Workflow:
                 provides=step.provides,
                 tool=step.tool,
                 agent=step.agent,
+                tools=step.tools,
                 arguments=step.arguments,
             )
             for step in self.content.steps

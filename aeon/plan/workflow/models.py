@@ -44,6 +44,11 @@ class WorkflowStep(Value):
         description="`llm`: the model does it; `person`: a person does it, and is asked for its "
         "output (`interaction=ask` or `interaction=defer`).",
     )
+    tools: tuple[str, ...] | None = Field(
+        default=None,
+        description="With `agent: llm`: the tools that the model may call while it does the step, by "
+        "name or pattern (`db_*`); `[]` for none. Left out, `execution.step_tools` decides.",
+    )
     checks: dict[str, OuterCheck] = Field(
         default_factory=dict,
         description="Checks of the step's output, by name: one that compares, or `{}` for the "

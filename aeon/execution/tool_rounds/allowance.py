@@ -1,0 +1,52 @@
+"""How many rounds a step that uses tools may have, beyond the one that it was dispatched with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aeon.domain.plan import Plan
+from aeon.domain.request import CallSite
+
+
+class RoundDispatcher(Protocol):
+    """What a round needs of its run."""
+
+    def announce(self, site: CallSite, call: str, *, plan: Plan | None = None) -> None:
+        """Announce a cycle, with the `plan` as its batch began."""
+
+    def check_end(self) -> None:
+        """Raise what ends the run when nothing new may start."""
+
+
+class RoundAllowance:
+    """The cycles that one step may take for further rounds. They are set aside when the step is
+    dispatched, so that what each step may take depends on the plan and the budget alone, and not on
+    which step is faster; those that were `taken` are charged when its batch has ended."""
+
+    def __init__(self, cycles: int, dispatcher: RoundDispatcher | None = None) -> None:
+        self.left = cycles
+        self.taken = 0
+        self._dispatcher = dispatcher
+
+    def begin_round(self, site: CallSite, plan: Plan) -> None:
+        """Take the cycle of a round and announce it. Raises what ends the run when nothing new may
+        start."""
+        if self._dispatcher is not None:
+            self._dispatcher.check_end()
+        self.left -= 1
+        self.taken += 1
+        if self._dispatcher is not None:
+            self._dispatcher.announce(site, "step", plan=plan)
+
+
+def share_rounds(wanted: Sequence[int], spare: int) -> list[int]:
+    """Share the spare cycles of a budget among steps that want so many each: evenly, the earlier
+    step first where they do not go round."""
+    shares = [0] * len(wanted)
+    while spare > 0 and shares != list(wanted):
+        for index, most in enumerate(wanted):
+            if shares[index] < most and spare > 0:
+                shares[index] += 1
+                spare -= 1
+    return shares

@@ -1,0 +1,145 @@
+"""A step in which the model calls tools by itself: rounds of calls, and then the step's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, Literal, Protocol
+
+from aeon.domain.errors import LLMError, ValidationError
+from aeon.domain.history import StepResult, ToolUseRecord
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import ToolConversation, ToolTurn, at_site, current_site
+from aeon.execution.outcome import Remarks, Worked, fail_with, remark_repeated
+from aeon.execution.tool_rounds.allowance import RoundAllowance
+from aeon.execution.tool_rounds.calls import CallMaker, MadeCall, MakeCall
+from aeon.plan.transitions import finish_step
+from aeon.tools.registry import Tool
+
+Ask = Callable[[ToolConversation], StepResult | ToolTurn]
+EndedBy = Literal["answer", "max_tool_rounds", "budget", "repeated", "error"]
+
+_WHY: Mapping[EndedBy, str] = {
+    "max_tool_rounds": "after {} rounds of tool calls (execution.max_tool_rounds)",
+    "budget": "after {} rounds of tool calls, since the budget has no cycle for another",
+    "repeated": "after {} rounds of tool calls, since a call was asked for a third time",
+}
+
+
+class RenderText(Protocol):
+    """Renders a template that is no call's own."""
+
+    def __call__(self, name: str, variables: Mapping[str, Any]) -> str:
+        """The text of the template of that name."""
+
+
+def select_tools(
+    step: PlanStep, patterns: Sequence[str], registered: Sequence[Tool]
+) -> tuple[Tool, ...]:
+    """The registered tools that the model may call while it carries a step out: those that the step
+    names, else those that match `execution.step_tools`."""
+    if step.tool is not None or step.agent != "llm":
+        return ()
+    allowed = patterns if step.tools is None else step.tools
+    return tuple(tool for tool in registered if is_named(tool.name, allowed))
+
+
+def list_step_tools(patterns: Sequence[str], registered: Sequence[Tool]) -> tuple[str, ...]:
+    """The names of the tools that steps may call by themselves, as the planner reads them."""
+    return tuple(tool.name for tool in registered if is_named(tool.name, patterns))
+
+
+def is_named(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a tool is named by one of the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+@dataclass
+class ToolRounds:
+    """The rounds of one step, `most_rounds` at most with calls. `ask` makes one round's call of the
+    model, `make` calls a tool, `text` renders what the model is given of a result."""
+
+    step: PlanStep
+    plan: Plan
+    tools: Sequence[Tool]
+    most_rounds: int
+    allowance: RoundAllowance
+    ask: Ask
+    make: MakeCall
+    text: RenderText
+    _turns: list[ToolTurn] = field(default_factory=list)
+    _made: list[list[MadeCall]] = field(default_factory=list)
+
+    def carry_out(self) -> Worked:
+        """The step after its rounds. Whatever fails of a round's call fails the step; raises what
+        must end the run."""
+        described = tuple(tool.describe() for tool in self.tools)
+        calls = CallMaker(tuple(tool.name for tool in self.tools), self.make)
+        ended_by: EndedBy | None = None
+        site = current_site()
+        while True:
+            site = replace(site, round=len(self._turns))
+            if self._turns:
+                self.allowance.begin_round(site, self.plan)
+            conversation = ToolConversation(described, tuple(self._turns), ended_by is not None)
+            with at_site(site):
+                try:
+                    answered = self.ask(conversation)
+                except (LLMError, ValidationError) as error:
+                    return self._fail(error)
+                if isinstance(answered, StepResult):
+                    return self._finish(answered, ended_by or "answer")
+                made = calls.make_round(answered.calls)
+            self._made.append(made)
+            ended_by = self._find_end(calls)
+            self._turns.append(self._answer_calls(answered, made, is_over=ended_by is not None))
+
+    def _find_end(self, calls: CallMaker) -> EndedBy | None:
+        """Why the next round is the last one, in which no more tools are called."""
+        if calls.is_stuck():
+            return "repeated"
+        if len(self._made) >= self.most_rounds:
+            return "max_tool_rounds"
+        return "budget" if self.allowance.left <= 1 else None
+
+    def _answer_calls(
+        self, asked: ToolTurn, made: Sequence[MadeCall], *, is_over: bool
+    ) -> ToolTurn:
+        results = [
+            self.text(
+                "_tool_result.j2",
+                {
+                    "result": one.result,
+                    "repeated": one.repeated,
+                    "closing": is_over and number == len(made),
+                },
+            )
+            for number, one in enumerate(made, start=1)
+        ]
+        return replace(asked, results=tuple(results))
+
+    def _finish(self, result: StepResult, ended_by: EndedBy) -> Worked:
+        used = result.model_copy(update={"tool_use": self._record(ended_by)})
+        remarks = (*self._remark_repeated(), *self._remark_end(ended_by))
+        return Worked(finish_step(self.step, used), used, remarks)
+
+    def _fail(self, error: LLMError | ValidationError) -> Worked:
+        worked = fail_with(self.step, f"{type(error).__name__}: {error.message}", error=error)
+        used = worked.result.model_copy(update={"tool_use": self._record("error")})
+        return replace(worked, result=used, remarks=self._remark_repeated())
+
+    def _record(self, ended_by: EndedBy) -> ToolUseRecord:
+        rounds = tuple(tuple(one.record() for one in made) for made in self._made)
+        return ToolUseRecord(rounds=rounds, ended_by=ended_by)
+
+    def _remark_repeated(self) -> Remarks:
+        results = [one.result for made in self._made for one in made if not one.repeated]
+        return tuple(remark for each in results for remark in remark_repeated(self.step, each))
+
+    def _remark_end(self, ended_by: EndedBy) -> Remarks:
+        why = _WHY.get(ended_by)
+        if why is None:
+            return ()
+        count = len(self._turns)
+        return (("tools_ended", f"Step {self.step.step_id} was finished {why.format(count)}"),)

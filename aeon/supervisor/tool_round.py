@@ -1,0 +1,86 @@
+"""One round of a step that may use tools: its request, and what its answer asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from aeon.domain.request import (
+    FunctionCalling,
+    LLMRequest,
+    Message,
+    ToolCall,
+    ToolConversation,
+    ToolTurn,
+)
+from aeon.llm.dialects.dialect import with_system_text
+from aeon.llm.exchange import InvalidAnswer
+from aeon.llm.prompts import PromptLibrary
+from aeon.llm.schemas import WireSchema
+from aeon.schema.validators import FieldError
+
+T = TypeVar("T")
+_CALL = frozenset({"tool", "arguments"})
+_ROUND = frozenset({"tool_calls", "answer"})
+
+
+def offer_tools(
+    request: LLMRequest,
+    conversation: ToolConversation,
+    of_round: WireSchema,
+    prompts: PromptLibrary,
+) -> LLMRequest:
+    """The request of a step with the tools in words and the conversation as messages, which any
+    adapter can send; beside it the form for a server with function calling."""
+    functions = FunctionCalling(
+        opening=request.messages,
+        schema=request.schema,
+        strict=request.strict,
+        schema_prompt=request.schema_prompt,
+        conversation=conversation,
+    )
+    words = prompts.text("_functions.j2", {"tools": conversation.tools})
+    messages = (*with_system_text(request.messages, words), *_write_turns(conversation))
+    offered = replace(request, messages=messages, functions=functions)
+    if conversation.is_over:
+        return offered
+    schema_prompt = prompts.schema_prompt(request.call, of_round.schema, messages)
+    return replace(
+        offered, schema=of_round.schema, strict=of_round.strict, schema_prompt=schema_prompt
+    )
+
+
+def _write_turns(conversation: ToolConversation) -> Iterator[Message]:
+    for turn in conversation.turns:
+        calls = [{"tool": call.tool, "arguments": call.arguments} for call in turn.calls]
+        asked = {"tool_calls": calls, "answer": None}
+        yield Message("assistant", json.dumps(asked, ensure_ascii=False))
+        yield Message("user", "\n\n".join(turn.results))
+
+
+def read_round(read_answer: Callable[[Any], T], answer: Any, *, is_over: bool) -> T | ToolTurn:
+    """What a valid answer to a round comes to: the calls that it asks for, or its answer as
+    `read_answer` reads it. Raises InvalidAnswer where it has neither, and for calls when the
+    conversation is over."""
+    if not isinstance(answer, Mapping) or "tool_calls" not in answer:
+        return read_answer(answer)
+    calls = answer["tool_calls"]
+    if calls and is_over:
+        problem = "no more tools can be called: give the answer"
+        raise InvalidAnswer([FieldError("/tool_calls", problem)])
+    if calls:
+        extra = {name: value for name, value in answer.items() if name not in _ROUND}
+        return ToolTurn(tuple(_read_call(call) for call in calls), extra=extra)
+    if answer.get("answer") is None:
+        problem = "there is neither a call of a tool nor an answer: give one of them"
+        raise InvalidAnswer([FieldError("/answer", problem)])
+    return read_answer(answer["answer"])
+
+
+def _read_call(call: Mapping[str, Any]) -> ToolCall:
+    arguments = call["arguments"]
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    extra = {name: value for name, value in call.items() if name not in _CALL}
+    return ToolCall(call["tool"], text, extra)
