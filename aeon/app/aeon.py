@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from aeon.app import process, rehearsal
 from aeon.app.attendance import Attendance
+from aeon.app.calibration import digest_judge
 from aeon.app.job import Job, OwnParts, resolve_job
 from aeon.app.many import Task, run_all, run_awaited
 from aeon.app.parent import list_changes, list_held_back
@@ -25,7 +26,7 @@ from aeon.config.settings import Settings
 from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
-from aeon.domain.plan import Plan
+from aeon.domain.plan import Plan, plan_one_step
 from aeon.domain.request import LLMAdapter
 from aeon.domain.result import RunResult
 from aeon.files.text import require_unicode
@@ -154,6 +155,11 @@ class Aeon:
         return self._process.digests
 
     @property
+    def judge_digests(self) -> Mapping[str, str]:
+        """SHA-256, hex, of what the judge of its runs is asked by."""
+        return digest_judge(self._process, self._process.checks.rubrics)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know before a run: missing tools, what has changed, what a cassette
         may not set, and whether it will be known as their own."""
@@ -240,11 +246,13 @@ class Aeon:
         checks: Mapping[str, OuterCheck] | None = None,
         row: Mapping[str, Any] | None = None,
         has_person: bool = False,
+        answer: str | None = None,
     ) -> Run:
         """What `run` runs, before it has begun: to claim its directory first; for the `row` of a
         dataset with the `checks` of that row, if it has any. `has_person`: somebody does the steps of
-        a person, whatever the settings say. Raises TaskTextError, and ConfigError for a check that
-        cannot be run, and for what is left to a person where nobody can be asked."""
+        a person, whatever the settings say. An `answer` that is given is all that the run has: it is
+        judged. Raises TaskTextError, and ConfigError for a check that cannot be run, and for what is
+        left to a person where nobody can be asked."""
         job = self.job
         task = job.task if task is None else task
         inputs = job.inputs if inputs is None else inputs
@@ -253,7 +261,7 @@ class Aeon:
         text = self._find_text(task)
         given = {name: require_unicode(value, f"inputs.{name}") for name, value in inputs.items()}
         self.check_inputs(given)
-        plan = self.workflow.plan(text, given) if self.workflow else None
+        plan = self._find_plan(text, given, answer)
         self._check_interaction(plan, has_person=has_person)
         in_plan = task is None or _is_of_plan(text, job.origin)
         work = Work(
@@ -285,6 +293,11 @@ class Aeon:
                 hint="interaction=ask asks at the terminal; interaction=defer ends the run until "
                 "`aeon answer` has its output.",
             )
+
+    def _find_plan(self, task: str, inputs: Mapping[str, str], answer: str | None) -> Plan | None:
+        if answer is not None:
+            return plan_one_step(self.settings.mode.one_step, answer)
+        return self.workflow.plan(task, inputs) if self.workflow else None
 
     def _prepare_row_checks(self, checks: Mapping[str, OuterCheck] | None) -> CheckSet | None:
         return self._process.check_maker.prepare_row(checks) if checks else None

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from aeon.app import tools
+from aeon.app.calibration import find_deviations
 from aeon.app.job import Job
 from aeon.app.process import Process
 from aeon.checks.selection import CheckSet
@@ -188,7 +189,7 @@ def make_result(
         ttl_expiration=outcome.ttl_expiration,
         usage=ledger.usage(),
         repairs=ledger.repairs(),
-        advisories=state.advisories,
+        advisories=(*state.advisories, *_advise_on_calibration(run, outcome, ledger)),
         follow_up_questions=state.plan.questions if state.plan else (),
         refused_actions=state.refused,
         degraded=find_degraded(state, shared.settings.tools, shared.registry),
@@ -204,6 +205,25 @@ def make_result(
         history=outcome.history,
     )
     return _describe_passes(result, assessed, ledger)
+
+
+def _advise_on_calibration(run: Identity, outcome: Outcome, ledger: Ledger) -> Iterator[Advisory]:
+    """The advisory of a run whose thresholds were calibrated, and which was not judged as they
+    were."""
+    assessed = latest_assessed(outcome.state.passes)
+    if assessed is None:
+        return
+    judges = ledger.models().get("grader", ())
+    looks = sum(
+        one.evaluation_results.convergence is not None
+        and one.evaluation_results.convergence.evaluated
+        for one in outcome.state.passes
+    )
+    of_row = run.work.checks
+    rubrics = run.shared.checks.rubrics if of_row is None else of_row.rubrics
+    if found := list(find_deviations(run.shared, rubrics, judges, looks)):
+        message = f"The thresholds promise nothing for this run: {'; '.join(found)}."
+        yield Advisory(kind="not_calibrated", message=message, pass_number=assessed.pass_number)
 
 
 def _describe_passes(

@@ -40,7 +40,8 @@ class Row:
     """A row of a dataset. `number` counts the rows from 1, `line` the lines of the file. `problem`
     says why it cannot be run; then the rest may be missing. `target` is the answer that is
     expected, empty where none is. `checks` are its own, `values` the whole row as it stands there.
-    In a measurement a row is run once for each `arm`."""
+    In a measurement a row is run once for each `arm`; with an `answer` that one is judged, and
+    nothing else is asked."""
 
     number: int
     line: int
@@ -54,6 +55,7 @@ class Row:
     checks: Mapping[str, OuterCheck] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     arm: Arm | None = None
+    answer: str | None = None
 
     @property
     def key(self) -> str:
@@ -68,6 +70,8 @@ class Row:
             asked.append({name: one.model_dump(mode="json") for name, one in self.checks.items()})
         if self.arm is not None:
             asked.append(self.arm.configuration)
+        if self.answer is not None:
+            asked.append({"answer": self.answer})
         return digest(json.dumps(asked)).hex()
 
 

@@ -56,6 +56,8 @@ class _Written(_Strict):
     converged: bool | None = None
     answer: str | None = None
     scores: _Scores | None = None
+    reason_codes: list[str] = []
+    judged_by: list[str] = []
     passes: _Count = 0
     steps_left: _Count = 0
     unusable_steps: list[str] = []
@@ -85,6 +87,8 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
         "converged": result.converged,
         "answer": result.answer,
         "scores": result.scores.model_dump(mode="json") if result.scores else None,
+        "reason_codes": list(result.reason_codes),
+        "judged_by": result.provider.models.get("grader", []),
         "checks": [check.model_dump(mode="json") for check in result.checks],
         "passes": result.passes,
         "steps_left": len(result.steps_left),

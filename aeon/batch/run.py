@@ -104,7 +104,9 @@ def _configure_without(overrides: tuple[str, ...], composition: Composition) -> 
 
 
 def _prepare(aeon: Aeon, row: Row) -> Run:
-    return aeon.prepare_run(row.task, inputs=row.inputs, checks=row.checks, row=row.values)
+    return aeon.prepare_run(
+        row.task, inputs=row.inputs, checks=row.checks, row=row.values, answer=row.answer
+    )
 
 
 def _of_rows(composition: Composition, *more: str) -> Composition:

@@ -112,6 +112,29 @@ def is_own_code(code: str) -> bool:
     return code in _OWN_CODES or code.endswith("_detected")
 
 
+class Calibration(Value):
+    """What `aeon calibrate` found of a judge, on answers that a person labelled: the `models` that
+    judged, the SHA-256 of what they were asked by (`prompts`: templates, schema, criteria), and how
+    many labels were `good` and `bad`, each judged `repeat` times. At `threshold`, for all three
+    scores, `sensitivity` of the judgements of good answers and `specificity` of those of bad ones
+    were right; of the runs called converged within so many `passes` at most the share `at_most` is
+    wrong, which is within `max_false`. `spread` is the standard deviation of each score between
+    judgements of one answer, empty where each was judged once."""
+
+    threshold: float = Field(ge=0, le=1)
+    max_false: float = Field(gt=0, lt=1)
+    at_most: float = Field(ge=0, le=1)
+    passes: int = Field(ge=1)
+    models: tuple[str, ...]
+    prompts: dict[str, str]
+    good: int = Field(ge=1)
+    bad: int = Field(ge=1)
+    repeat: int = Field(ge=1)
+    sensitivity: float = Field(ge=0, le=1)
+    specificity: float = Field(ge=0, le=1)
+    spread: dict[str, float] = Field(default_factory=dict)
+
+
 class ConvergenceSettings(ConvergenceThresholds):
     """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain
     words. `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in
@@ -120,7 +143,8 @@ class ConvergenceSettings(ConvergenceThresholds):
     on are pending. `open_severity`: issues of it or more are refined once before the first
     convergence is accepted. After `patience` assessed passes running without a gain, of more than
     `min_gain` where scores decide, a run ends. A judgement of which a score is at most `margin`
-    from its threshold is made again, twice at most, and the median counts."""
+    from its threshold is made again, twice at most, and the median counts. `calibration` is what
+    the thresholds were chosen by, where `aeon calibrate` chose them."""
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
@@ -131,6 +155,7 @@ class ConvergenceSettings(ConvergenceThresholds):
     patience: OfRow[int | None] = Field(default=None, ge=1)
     min_gain: OfRow[float] = Field(default=0.0, ge=0, le=1)
     margin: OfRow[float] = Field(default=0.0, ge=0, le=1)
+    calibration: Calibration | None = None
 
     @field_validator("criteria")
     @classmethod

@@ -42,7 +42,11 @@ _OfPlan = Literal[
     "manual_intervention", "refused_action", "conflict", "unanswered_issue", "set_back"
 ]
 _OfCall = Literal[
-    "profile_fallback", "evaluation_unavailable", "refinement_unavailable", "refinement_limit"
+    "profile_fallback",
+    "evaluation_unavailable",
+    "refinement_unavailable",
+    "refinement_limit",
+    "not_calibrated",
 ]
 _OfStep = Literal[
     "unknown_tool",

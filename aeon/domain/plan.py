@@ -223,6 +223,15 @@ class Plan(Value):
         )
 
 
+def plan_one_step(description: str, answer: str | None = None) -> Plan:
+    """A plan of one step, which gives the answer; with an `answer` it has been carried out."""
+    step = PlanStep(step_id="answer", description=description, agent="llm")
+    if answer is not None:
+        done = {"status": "complete", "step_output": answer}
+        step = step.model_copy(update=done)
+    return Plan(goal=description, steps=(step,))
+
+
 def renumber_steps(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
     """The steps with `step_index` 1..n by position and `total_steps` n; a step already right is
     shared."""

@@ -62,13 +62,13 @@ def write_text(evaluation: Measurement, width: int | None = None) -> str:
     columns = list_columns(evaluation)
     by_figure = [[title, *texts] for title, texts in columns]
     by_arm = [list(cells) for cells in zip(*by_figure, strict=True)]
-    table = _align(by_arm)
+    table = align(by_arm)
     if width is not None and max(map(len, table)) > width:
-        table = _align(by_figure)
+        table = align(by_figure)
     return "\n".join([*table, "", *list_sentences(evaluation)])
 
 
-def _align(lines: Sequence[Sequence[str]]) -> list[str]:
+def align(lines: Sequence[Sequence[str]]) -> list[str]:
     """Lines of cells as text, the first cell at the left, the others at the right of their
     columns."""
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]

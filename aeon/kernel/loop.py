@@ -24,7 +24,7 @@ from aeon.domain.errors import AeonError, LimitReached, StopRequested
 from aeon.domain.graph import find_pending_steps, is_answer_complete, layers
 from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
 from aeon.domain.outcome import build_outcome, has_plateau, is_stopped, make_finished_event
-from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.plan import Plan, plan_one_step
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
 from aeon.execution.outcome import find_common_error
@@ -233,8 +233,7 @@ class Loop:
     def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
         one_step = self._options.one_step
         if self.is_small or self._options.mode == "single":
-            step = PlanStep(step_id="answer", description=one_step, agent="llm")
-            return Plan(goal=one_step, steps=(step,))
+            return plan_one_step(one_step)
         limits = {
             "max_steps": self._options.execution.max_steps,
             "one_final_step": self._options.requires_final_step,

@@ -368,8 +368,15 @@ class PromptLibrary:
     def digest(self) -> str:
         """SHA-256, hex, over every template that a call of this set is rendered from, includes
         too."""
-        names = [f"{call}.{part}.j2" for call in CALLS for part in PARTS]
-        reachable = self._reachable([*names, *_BESIDE_CALLS])
+        return self._digest(*CALLS, others=_BESIDE_CALLS)
+
+    def digest_call(self, call: CallName) -> str:
+        """SHA-256, hex, over the templates of one call, includes too."""
+        return self._digest(call)
+
+    def _digest(self, *calls: CallName, others: Sequence[str] = ()) -> str:
+        names = [f"{call}.{part}.j2" for call in calls for part in PARTS]
+        reachable = self._reachable([*names, *others])
         return digest_of_files({name: self._path(name) for name in reachable})
 
     def _template(self, name: str) -> Template:

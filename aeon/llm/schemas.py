@@ -195,6 +195,10 @@ class SchemaLibrary:
         """SHA-256, hex, over the schema files in force."""
         return digest_of_files({call: self.files(call)["schema"] for call in NAMES})
 
+    def digest_call(self, call: CallName) -> str:
+        """SHA-256, hex, over the schema file of one call."""
+        return digest_of_files(self.files(call))
+
     def check(self) -> None:
         """Load every file of the person's folder. Raises SchemaFileError for the first that is
         outside the strict subset, or has not all the properties of the packaged one in the same

@@ -14,6 +14,7 @@ from aeon.adaptive.table import complete_table
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.graph import count_expected_calls
+from aeon.domain.history import AdvisoryKind
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.report import Severity
@@ -103,9 +104,15 @@ def headline(result: RunResult) -> str:
         clauses.append(f"checks passed {count_passed(result.checks)}")
     if result.converged and result.self_judged:
         clauses.append("judged by the model that did the work")
+    if result.converged and _list_advisories(result, "not_calibrated"):
+        clauses.append("not judged as the thresholds were calibrated")
     if result.baseline:
         clauses.append(describe_baseline(result.baseline))
     return f"{'; '.join(clauses)}."
+
+
+def _list_advisories(result: RunResult, kind: AdvisoryKind) -> list[str]:
+    return [one.message for one in result.advisories if one.kind == kind]
 
 
 def describe_baseline(baseline: BaselineReport) -> str:
@@ -275,6 +282,7 @@ def open_points(result: RunResult) -> Points:
     ]
     if result.exit_status:
         kinds += _gaps(result)
+    kinds.append([("judge", text) for text in _list_advisories(result, "not_calibrated")])
     kinds.append([("question", text) for text in open_questions(result.follow_up_questions)])
     return [(name, one_line(text, _LONGEST)) for kind in kinds for name, text in kind[:_MOST]]
 

@@ -18,6 +18,7 @@ from aeon.domain.assessment import (
     ConvergenceThresholds,
     CriterionResult,
 )
+from aeon.evaluation.calibration.labels import read_labels
 from tests.browser.conftest import Opened, Run
 
 Show = Callable[..., Opened]
@@ -120,12 +121,22 @@ def test_each_pass_has_its_plan_and_what_was_changed(recorded: Path, opened: Sho
     assert opened(recorded, "#pass-1").page.locator("#pass-1").is_visible()
 
 
-def test_a_judgement_about_the_judge_is_saved_as_a_line(recorded: Path, opened: Show) -> None:
+def test_an_answer_is_labelled_as_a_line_that_a_calibration_reads(
+    recorded: Path, opened: Show, tmp_path: Path
+) -> None:
     page = opened(recorded, "#judge-2").page
     with page.expect_download() as download:
-        page.click("#judge-2 button[data-right=false]")
-    line = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-    assert (line["pass"], line["judge_was_right"], line["converged"]) == (2, False, False)
+        page.click("#judge-2 button[data-good=false]")
+    saved = tmp_path / "labels.jsonl"
+    download.value.save_as(saved)
+    (label,) = read_labels(saved)
+    folder = recorded.parent
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    history = json.loads((folder / "history.json").read_text(encoding="utf-8"))
+    judged = history["passes"][2]
+    assert (label.task, label.answer, label.good) == (result["task"], judged["answer"], False)
+    line = json.loads(saved.read_text(encoding="utf-8"))
+    assert (line["pass"], line["converged"]) == (2, False)
     assert line["scores"]["completeness"] == 0.25
 
 

@@ -345,6 +345,35 @@ def declare_eval(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.evaluation.eval:evaluate"
 
 
+def declare_calibrate(parser: CommandParser) -> None:
+    """Measure the judge on answers that you labelled, and choose a threshold.
+
+    A line of LABELS is {"task": "...", "answer": "...", "good": true}; the buttons on the page of a
+    run write such lines. The judge is asked about each answer, K times. How often it is right stands
+    on standard output; where the labels are enough for it, a threshold is written as
+    convergence=calibrated, with which of the runs called converged at most the share max_false is
+    wrong. `aeon docs calibrate` says what that rests on.
+
+      aeon calibrate labels.jsonl max_false=0.2 roles.grader.model=NAME
+
+    Answers are judged as rows of `aeon batch` are run, whose keys it reads, and the same command goes
+    on after an interruption.
+
+    Exit status: 0 a threshold is promised and written, 4 none is, 5 a judgement could not be had, 2
+    usage, or more than may be spent without a question, 130 interrupted.
+    """
+    parser.add("LABELS", "the labelled answers, JSON Lines", type=Path)
+    parser.add("[out=DIR]", "the folder of the judgements; LABELS.calibration", type=Path)
+    parser.add("[repeat=K]", "how often each answer is judged; 3", type=_read_count, default=3)
+    parser.add(
+        "[max_false=SHARE]", "the share that may be wrong; 0.1", type=_read_open_share, default=0.1
+    )
+    parser.add("[passes=N]", "how many looks a run may have; 3", type=_read_count, default=3)
+    parser.add("[allow_simulated=true|false]", "measure the simulated provider, to try this out")
+    parser.add_overrides(and_bare_words=False)
+    parser.function = "aeon.cli.commands.evaluation.calibrate:calibrate"
+
+
 def declare_replay_check(parser: CommandParser) -> None:
     """Check that recordings are still decided as they were.
 
@@ -485,6 +514,7 @@ COMMANDS: dict[str, Declare] = {
     "batch merge": declare_merge,
     "batch record": declare_record,
     "eval": declare_eval,
+    "calibrate": declare_calibrate,
     "replay-check": declare_replay_check,
     "cassette": declare_cassette,
     "cassette export": declare_export,
@@ -548,6 +578,13 @@ def _read_share(text: str) -> float:
         if 0 <= (share := float(text)) <= 1:
             return share
     raise ArgumentTypeError(f"{text}: a number from 0 to 1, as 0.9")
+
+
+def _read_open_share(text: str) -> float:
+    share = _read_share(text)
+    if 0 < share < 1:
+        return share
+    raise ArgumentTypeError(f"{text}: a number between 0 and 1, as 0.1")
 
 
 def _read_limit(text: str) -> int:

@@ -19,7 +19,7 @@ function failing(one, thresholds) {
   return [...NAMES.filter((name) => one.scores[name] < thresholds[name]).map((name) => data.low[name]), ...one.otherwise];
 }
 
-// --- Commands: what is to be filled in, copying; saving a judgement about the judge
+// --- Commands: what is to be filled in, copying; saving a label of an answer
 
 async function copyText(text, button) {
   try {
@@ -46,10 +46,13 @@ function commandLine(text) {
     element("button", { type: "button", class: "copy" }, "Copy"));
 }
 
-function saveJudgement(number, right) {
+// A line for `aeon calibrate`: the answer that was judged in a pass, and whether a person finds it good.
+function saveLabel(number, good) {
   const said = data.passes.find((one) => one.pass === number);
-  const line = { run_id: data.run, task: data.task, thresholds: data.thresholds, ...said, judge_was_right: right, time: new Date().toISOString() };
-  const link = element("a", { download: `judge-${data.run}-pass-${number}.jsonl` });
+  const inputs = Object.fromEntries(Object.entries(labels.inputs).map(([name, text]) => [name, textOf(text)]));
+  const line = { task: textOf(labels.task), answer: textOf(labels.answers[number]), good, inputs,
+    run: data.run, pass: number, converged: said.converged, scores: said.scores, time: new Date().toISOString() };
+  const link = element("a", { download: `label-${data.run}-pass-${number}.jsonl` });
   link.href = URL.createObjectURL(new Blob([JSON.stringify(line) + "\n"], { type: "application/x-ndjson" }));
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -59,8 +62,8 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.matches(".copy")) copyText(button.previousElementSibling.textContent, button);
-  if (button.dataset.judge) {
-    saveJudgement(Number(button.dataset.judge), button.dataset.right === "true");
+  if (button.dataset.label && labels) {
+    saveLabel(Number(button.dataset.label), button.dataset.good === "true");
     button.closest("p").querySelectorAll("button").forEach((one) => one.setAttribute("aria-pressed", one === button));
   }
 });
@@ -106,7 +109,7 @@ if (sliders.length) showThresholds();
 // --- What is packed: calls, the lines of their texts, and the passes before the last
 
 const ENDINGS = ["\n", "\\n"];
-let lines = [], calls = [], endpoints = 0, shown = new Map(), articles = new Map();
+let lines = [], calls = [], labels = null, endpoints = 0, shown = new Map(), articles = new Map();
 
 async function unpack(text) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -272,7 +275,7 @@ function openTarget() {
 
 async function begin() {
   const packed = await unpack(data.packed);
-  ({ lines, calls } = packed);
+  ({ lines, calls, labels } = packed);
   endpoints = new Set(calls.map((call) => call.endpoint).filter(Boolean)).size;
   placePasses(packed.passes.map(textOf));
   placeAnswers(packed.answers);

@@ -88,8 +88,9 @@ def draw_report(record: Record) -> bytes:
     packed = {
         "calls": calls,
         "passes": passes,
-        "lines": texts.lines,
         "answers": {one.number: one.text for one in answers},
+        "labels": _make_labels(record, views, texts),
+        "lines": texts.lines,
     }
     findings = diagnose(record, patterns, items, critical)
     return render_page(
@@ -121,7 +122,6 @@ def _data(record: Record, patterns: Patterns, views: list[PassView]) -> dict[str
     return {
         "run": record.result.run_id,
         "timed": not is_replay(record.result),
-        "task": shorten(record.result.task, 10_000),
         "passes": _assessments(views),
         "thresholds": patterns.thresholds,
         "program": program(),
@@ -211,6 +211,17 @@ def _tabulate_checks(history: ExecutionHistory) -> CheckTable:
     names = dict.fromkeys(name for found in checked.values() for name in found)
     rows = {name: [found.get(name) for found in checked.values()] for name in names}
     return CheckTable(tuple(checked), rows)
+
+
+def _make_labels(record: Record, views: list[PassView], texts: TextTable) -> dict[str, Any]:
+    """What a label of a judged answer holds (docs/calibrate.md): the task, its inputs, and the
+    answer of each pass."""
+    judged = [one for one in views if one.assessment is not None and one.assessment.evaluated]
+    return {
+        "task": texts.add(record.result.task),
+        "inputs": {name: texts.add(text) for name, text in _inputs(record).items()},
+        "answers": {one.number: texts.add(one.record.answer) for one in judged},
+    }
 
 
 def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:

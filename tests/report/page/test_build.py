@@ -86,6 +86,17 @@ def test_controls_are_escaped_wherever_a_page_shows_a_text() -> None:
     assert html._environment().from_string("{{ text }}").render(text=steering) == shown
 
 
+def test_the_answer_of_each_judged_pass_can_be_labelled(directory: Path) -> None:
+    page = island((directory / "report.html").read_text(encoding="utf-8"))
+    history = json.loads((directory / "history.json").read_text(encoding="utf-8"))
+    assert text_of(page, page["labels"]["task"]) == "plan a move"
+    assert page["labels"]["inputs"] == {}
+    for number, reference in page["labels"]["answers"].items():
+        answer = history["passes"][int(number)]["answer"]
+        assert text_of(page, reference) == answer
+    assert len(page["labels"]["answers"]) == len(page["passes"])
+
+
 def test_an_answer_of_very_many_characters_is_shown_as_it_is_written() -> None:
     assert render_markdown("# <b>\n" * 40_000).startswith("<pre># &lt;b&gt;\n")
 

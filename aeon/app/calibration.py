@@ -1,0 +1,54 @@
+"""Whether a run is judged as its thresholds were calibrated (`aeon calibrate`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+
+from aeon.app.process import Process
+from aeon.checks.decision import describe_rubrics
+from aeon.domain.assessment import SCORE_CODES, Calibration
+from aeon.domain.checks import RubricCheck
+
+_PARTS = {"templates": "prompt templates", "schema": "schema", "criteria": "criteria"}
+
+
+def digest_judge(shared: Process, rubrics: Mapping[str, RubricCheck]) -> dict[str, str]:
+    """SHA-256, hex, of what the judge is asked by: its prompt templates, its schema, and the
+    criteria in words, those of `rubrics` too."""
+    criteria = {**shared.settings.convergence.criteria, **describe_rubrics(rubrics)}
+    return {
+        "templates": shared.prompts.digest_call("convergence"),
+        "schema": shared.schemas.digest_call("convergence"),
+        "criteria": sha256(json.dumps(criteria, sort_keys=True).encode()).hexdigest(),
+    }
+
+
+def find_deviations(
+    shared: Process, rubrics: Mapping[str, RubricCheck], judges: Sequence[str], looks: int
+) -> Iterator[str]:
+    """What is not as it was when the thresholds were calibrated, in words, of a run that the models
+    `judges` assessed so many times; nothing where they were not."""
+    settings = shared.settings.convergence
+    calibration = settings.calibration
+    if calibration is None:
+        return
+    others = [model for model in judges if model not in calibration.models]
+    if others:
+        known = ", ".join(calibration.models)
+        yield f"its judge was {', '.join(others)}, and the calibrated one is {known}"
+    if changed := list(_list_changed(calibration, digest_judge(shared, rubrics))):
+        yield f"the judge's {' and '.join(changed)} changed since the calibration"
+    if any(getattr(settings, name) < calibration.threshold for name in SCORE_CODES):
+        yield f"a threshold is below the calibrated {calibration.threshold:g}"
+    if settings.margin > 0:
+        yield "convergence.margin takes the median of several judgements, and one was calibrated"
+    if looks > calibration.passes:
+        yield f"it was judged {looks} times, and the promise is for {calibration.passes}"
+
+
+def _list_changed(calibration: Calibration, today: Mapping[str, str]) -> Iterator[str]:
+    for part, words in _PARTS.items():
+        if calibration.prompts.get(part) != today[part]:
+            yield words

@@ -1,0 +1,209 @@
+"""`aeon calibrate labels.jsonl`: how well the judge tells good answers from bad ones, and a
+threshold that keeps a promise."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from aeon.app.aeon import Aeon
+from aeon.batch.batch import Batch
+from aeon.batch.endpoints import SharedEndpoints
+from aeon.batch.forecast import Forecast
+from aeon.batch.half_price import remove_journal, with_journal
+from aeon.batch.results import read_places
+from aeon.batch.run import open_aeon
+from aeon.batch.runner import GroupControl, group_endpoints
+from aeon.cli.commands.batch import GivenRows, open_batch, open_runner
+from aeon.cli.commands.batch_progress import run_attended
+from aeon.cli.job.arguments import read_composition, refuse_keys
+from aeon.cli.job.prepare import keep_private
+from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
+from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.width import fit_rows
+from aeon.config.compose.literal import Composition
+from aeon.config.folder_content import Content, read_content
+from aeon.config.load import compose_settings
+from aeon.config.project_file import find_project
+from aeon.config.settings import Settings
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.errors import ConfigError
+from aeon.evaluation.calibration.forecast import forecast_judgements
+from aeon.evaluation.calibration.labels import (
+    JUDGED_ALONE,
+    JudgedRows,
+    Label,
+    is_judged,
+    read_labels,
+    require_both_kinds,
+)
+from aeon.evaluation.calibration.measure import CalibrationTask, measure_judge
+from aeon.evaluation.calibration.models import CalibrationReport
+from aeon.evaluation.calibration.option import (
+    OPTION,
+    require_replaceable,
+    trust_again,
+    write_option,
+)
+from aeon.evaluation.calibration.sentences import describe_need, write_report
+from aeon.llm.prices import check_prices, price_book
+from aeon.observability.artefacts import replace_file, write_json
+from aeon.report.words import command_of, relative_to_here
+
+JUDGEMENTS = "judgements.jsonl"
+REPORT = "calibration.json"
+_CONFIGURATION = "aeon.calibration"
+
+
+@dataclass(frozen=True, slots=True)
+class _CalibrationPlace:
+    """Where a calibration leaves its files, and the option that it writes; `project` is what the
+    folder of the project file held before."""
+
+    folder: Path
+    option: Path
+    project: Content | None
+
+    @property
+    def judgements(self) -> Path:
+        """The file of the judgements."""
+        return self.folder / JUDGEMENTS
+
+
+def calibrate(words: Namespace) -> int:
+    """Measure the judge. 0 when a threshold is promised and written, 4 when none is, 5 when a
+    judgement could not be had, 130 when interrupted. Raises ConfigError before anything is paid."""
+    refuse_keys(words.overrides, "sweep", "a sweep (-m)")
+    refuse_keys(words.overrides, "arms", "`aeon eval`")
+    path: Path = words.labels.expanduser()
+    labels = read_labels(path)
+    require_both_kinds(labels, path)
+    composition = read_composition(words)
+    settings = compose_settings(composition)
+    _refuse_settings(settings)
+    keep_private(settings)
+    place = _find_place(words, path, composition)
+    require_replaceable(place.option)
+    judged = composition.with_overrides((*composition.overrides, *JUDGED_ALONE))
+    judged = with_journal(judged, settings, place.judgements)
+    control = GroupControl()
+    with (
+        closing(group_endpoints(settings.batch, control)) as endpoints,
+        open_aeon(judged, open_endpoints=endpoints.open) as aeon,
+    ):
+        _check_provider(aeon, words)
+        _make_folder(place.folder)
+        rows = JudgedRows.of(path, labels, words.repeat)
+        _judge(words, aeon, judged, endpoints, place, rows, control)
+        asked = CalibrationTask(
+            path.name,
+            words.repeat,
+            words.max_false,
+            words.passes,
+            aeon.judge_digests,
+            {name: getattr(settings.convergence, name) for name in SCORE_CODES},
+        )
+    lines = {line["id"]: line for _, line in read_places(place.judgements)}
+    report = measure_judge(asked, labels, lines)
+    if control.is_interrupted:
+        return INTERRUPTED
+    if report is None or report.not_measured:
+        _show(report, place)
+        return NOT_MEASURED
+    remove_journal(place.judgements)
+    _show(report, place)
+    return _write(report, place, settings)
+
+
+def _refuse_settings(settings: Settings) -> None:
+    if settings.resume is not None or settings.store.mode in ("replay", "cache"):
+        raise ConfigError(
+            "a calibration goes on by itself, from its folder, and each judgement is its own: "
+            "leave resume, store=replay and store=cache out"
+        )
+
+
+def _find_place(words: Namespace, labels: Path, composition: Composition) -> _CalibrationPlace:
+    folder = words.out or labels.with_suffix(".calibration")
+    folder = folder.expanduser()
+    own = composition.config_dir
+    option = (own or folder / "conf") / OPTION
+    project = None if words.no_project else find_project(Path.cwd())
+    is_within = project is not None and option.resolve().is_relative_to(project.parent.resolve())
+    return _CalibrationPlace(
+        folder, option, read_content(project.parent) if project and is_within else None
+    )
+
+
+def _check_provider(aeon: Aeon, words: Namespace) -> None:
+    warn(*aeon.warnings)
+    if aeon.synthetic and words.allow_simulated != "true":
+        raise ConfigError(
+            "provider=simulated: no model judges, so that nothing is measured",
+            hint="Choose a provider; allow_simulated=true is for trying this out.",
+        )
+    check_prices(price_book(aeon.settings.provider), aeon.settings.batch.max_cost, of="batch")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"out={folder}: {error.strerror or error}"
+        raise ConfigError(problem, hint="Name a folder for the calibration.") from None
+
+
+def _judge(
+    words: Namespace,
+    aeon: Aeon,
+    composition: Composition,
+    endpoints: SharedEndpoints,
+    place: _CalibrationPlace,
+    rows: JudgedRows,
+    control: GroupControl,
+) -> None:
+    """Have the judge asked for the judgements that there are not."""
+    given = GivenRows(str(words.labels), place.judgements, (1, 1))
+    runner = open_runner(aeon, composition, rows, endpoints, place.judgements)
+    batch = aeon.settings.batch
+    with closing(open_batch(given, runner, rows, control, batch, is_done=is_judged)) as running:
+        forecast = _forecast(words, aeon, rows.labels, running)
+        calls = lambda: endpoints.meter.spent.calls  # noqa: E731
+        run_attended(running, aeon.settings, forecast, calls, lambda *_: None)
+
+
+def _forecast(words: Namespace, aeon: Aeon, labels: Sequence[Label], running: Batch) -> Forecast:
+    good = sum(label.good for label in labels)
+    if need := describe_need(good, words.max_false, words.passes):
+        say(need)
+    return forecast_judgements(aeon, labels, running.count())
+
+
+def _show(report: CalibrationReport | None, place: _CalibrationPlace) -> None:
+    if report is None:
+        say("Too little was judged to say anything: the same command asks for the rest.")
+        return
+    replace_file(place.folder / REPORT, write_json(report.model_dump(mode="json")))
+    put(fit_rows(write_report(report), hanging=0))
+
+
+def _write(report: CalibrationReport, place: _CalibrationPlace, settings: Settings) -> int:
+    if report.chosen is None:
+        return BELOW
+    write_option(place.option, report, settings.convergence)
+    shown = relative_to_here(place.option)
+    if place.option.is_relative_to(place.folder):
+        conf = relative_to_here(place.folder / "conf")
+        say(
+            f'Written: {shown}. Use it: {command_of(("--config-dir", str(conf), "convergence=calibrated"))} task="..."'
+        )
+        return DONE
+    say(f'Written: {shown}. Use it: {command_of(("convergence=calibrated",))} task="..."')
+    if place.project is not None and not trust_again(place.project, place.option):
+        say(
+            f"`aeon trust {place.project.folder}` shows what has changed, and asks, before the next run."
+        )
+    return DONE

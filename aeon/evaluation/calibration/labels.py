@@ -1,0 +1,155 @@
+"""Answers that a person labelled good or bad: reading them, and the rows in which each is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from aeon.batch.dataset import Common, Dataset, Row, digest
+from aeon.batch.summary import Line
+from aeon.config.settings import BatchColumns
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.errors import ConfigError
+from aeon.files.explain import explain
+from aeon.files.tables import read_rows
+from aeon.files.text import encode_json, require_unicode
+
+JUDGED_ALONE = (
+    "mode=single",
+    "answer.judge=true",
+    "answer.baseline=false",
+    "plan_file=null",
+    "tools=none",
+    "execution.samples=1",
+    "refinement.accept=always",
+    "evaluation.skip_judge_when_checks_fail=false",
+    "convergence.margin=0",
+    "convergence.calibration=null",
+    "convergence.completeness=0",
+    "convergence.coherence=0",
+    "convergence.consistency=0",
+)
+"""How an answer that is given is judged: once, whatever its scores are. The thresholds are 0, so that
+what holds it back besides its scores can be told from them."""
+_MOST_PROBLEMS = 20
+_HINT = (
+    'A line is {"task": "...", "answer": "...", "good": true}, and inputs by name if it had any.'
+)
+_Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Label(BaseModel):
+    """A labelled answer: what was asked, what was answered, and whether a person finds it good."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    task: _Text
+    answer: _Text
+    good: bool
+    inputs: dict[str, str] = {}
+
+    @property
+    def id(self) -> str:
+        """What tells it from other answers, wherever it stands in its file."""
+        asked = [self.task, self.answer, sorted(self.inputs.items())]
+        return digest(encode_json({"asked": asked}).decode()).hex()
+
+
+def read_labels(path: Path) -> list[Label]:
+    """The labels of a file of JSON Lines, each answer once. Raises ConfigError that names each line
+    that is none, and each two lines that contradict each other."""
+    labels: dict[str, Label] = {}
+    lines: dict[str, int] = {}
+    problems = []
+    for line, given in read_rows(path):
+        try:
+            label = _read_label(given)
+        except ValueError as error:
+            problems.append(f"line {line}: {error}")
+            continue
+        first = labels.setdefault(label.id, label)
+        lines.setdefault(label.id, line)
+        if first.good != label.good:
+            words = "good" if first.good else "bad"
+            earlier = lines[label.id]
+            problems.append(f"line {line}: the same answer is called {words} in line {earlier}")
+    if problems:
+        more = [f"and {len(problems) - _MOST_PROBLEMS} more"] if problems[_MOST_PROBLEMS:] else []
+        text = "\n  ".join([f"{path}:", *problems[:_MOST_PROBLEMS], *more])
+        raise ConfigError(text, hint=_HINT)
+    return list(labels.values())
+
+
+def _read_label(given: object) -> Label:
+    """The label that a line holds. Raises ValueError."""
+    if isinstance(given, ValueError):
+        raise given
+    if not isinstance(given, dict):
+        raise ValueError(f"a label is a JSON object, not {type(given).__name__}")
+    try:
+        label = Label.model_validate(given)
+    except pydantic.ValidationError as error:
+        mistakes = [mistake.sentence() for mistake in explain(error, given, Label)]
+        raise ValueError("; ".join(mistakes)) from None
+    for name in ("task", "answer"):
+        if not require_unicode(getattr(label, name), name).strip():
+            raise ValueError(f"{name}: is blank")
+    return label
+
+
+def require_both_kinds(labels: Sequence[Label], path: Path) -> None:
+    """Raise ConfigError for labels that cannot tell how often a judge is wrong."""
+    good = sum(label.good for label in labels)
+    if not labels:
+        raise ConfigError(f"{path}: there are no labels", hint=_HINT)
+    if good == len(labels):
+        raise ConfigError(
+            f"{path}: all {good} answers are labelled good, so that nothing tells how often the judge "
+            "lets a bad one pass",
+            hint="Add answers that are bad: those of earlier passes, of a weaker model, or spoiled.",
+        )
+    if good == 0:
+        raise ConfigError(
+            f"{path}: all {len(labels)} answers are labelled bad, so that nothing tells whether the "
+            "judge lets a good one pass",
+            hint="Add answers that are good.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRows(Dataset):
+    """Each labelled answer as a row in which it is judged, `repeat` times; the first judgements of
+    all of them come first."""
+
+    labels: tuple[Label, ...]
+    repeat: int
+
+    @classmethod
+    def of(cls, path: Path, labels: Sequence[Label], repeat: int) -> JudgedRows:
+        """The rows of labels that were read from a file."""
+        return cls(path, BatchColumns(), Common(), len(labels) * repeat, (), tuple(labels), repeat)
+
+    def rows(self) -> Iterator[Row]:
+        """See `Dataset`."""
+        for place, label in enumerate(self.labels * self.repeat):
+            name = name_judgement(label, place // len(self.labels) + 1)
+            yield Row(
+                place + 1, place + 1, name, label.task, dict(label.inputs), answer=label.answer
+            )
+
+
+def name_judgement(label: Label, number: int) -> str:
+    """The id of the row with the how-manieth judgement of an answer, from 1."""
+    return f"{number}/{label.id}"
+
+
+def is_judged(line: Line) -> bool:
+    """Whether the line of a row has a judgement."""
+    scores = line.get("scores") or {}
+    is_whole = all(scores.get(f"{name}_score") is not None for name in SCORE_CODES)
+    return line["ended"] in ("completed", "check_failed") and is_whole

@@ -1,0 +1,164 @@
+"""From judgements of labelled answers to what they tell of the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from statistics import fmean, variance
+from typing import NamedTuple
+
+from aeon.batch.summary import Line
+from aeon.domain.assessment import SCORE_CODES
+from aeon.evaluation.calibration.labels import Label, is_judged, name_judgement
+from aeon.evaluation.calibration.models import (
+    CalibrationReport,
+    JudgedAnswer,
+    Judgement,
+    Rate,
+    Rates,
+    ScoreSpread,
+    ThresholdReport,
+)
+from aeon.evaluation.calibration.promise import (
+    LabelledScore,
+    Tried,
+    find_promised,
+    try_thresholds,
+)
+from aeon.evaluation.calibration.sentences import explain_no_promise
+from aeon.evaluation.statistics import Interval, bootstrap_mean, rate_interval, wilson_interval
+
+
+class CalibrationTask(NamedTuple):
+    """What a calibration was asked for, and of which judge: the file of the `labels`, how often each
+    was judged, the share that may be wrong and over how many passes, the digests of what the judge
+    is asked by, and the `thresholds` that are configured."""
+
+    labels: str
+    repeat: int
+    max_false: float
+    passes: int
+    prompts: Mapping[str, str]
+    thresholds: Mapping[str, float]
+
+
+def read_judgements(
+    labels: Sequence[Label], repeat: int, lines: Mapping[str, Line]
+) -> tuple[list[JudgedAnswer], int]:
+    """The labelled answers with all their judgements, and how many judgements there are not. An
+    answer that lacks one is left out."""
+    judged = []
+    missing = 0
+    for label in labels:
+        names = [name_judgement(label, number) for number in range(1, repeat + 1)]
+        found = [lines[name] for name in names if name in lines and is_judged(lines[name])]
+        missing += repeat - len(found)
+        if len(found) == repeat:
+            judged.append(JudgedAnswer(label.good, tuple(map(_read_judgement, found))))
+    return judged, missing
+
+
+def _read_judgement(line: Line) -> Judgement:
+    scores = {name: line["scores"][f"{name}_score"] for name in SCORE_CODES}
+    # Where answers are judged for a calibration, every score reaches its threshold.
+    return Judgement(scores, is_held_back="complete" not in line["reason_codes"])
+
+
+def measure_judge(
+    asked: CalibrationTask, labels: Sequence[Label], lines: Mapping[str, Line]
+) -> CalibrationReport | None:
+    """What the judgements tell; None where those of no good answer, or of no bad one, are there."""
+    judged, missing = read_judgements(labels, asked.repeat, lines)
+    good = sum(one.good for one in judged)
+    if good in (0, len(judged)):
+        return None
+    first = [LabelledScore(one.good, _least(one.judgements[0])) for one in judged]
+    tried = try_thresholds(first, asked.max_false, asked.passes)
+    report = CalibrationReport(
+        labels=asked.labels,
+        good=good,
+        bad=len(judged) - good,
+        repeat=asked.repeat,
+        not_measured=missing,
+        models=_list_models(lines),
+        prompts=dict(asked.prompts),
+        max_false=asked.max_false,
+        passes=asked.passes,
+        thresholds=dict(asked.thresholds),
+        in_force=_measure_rates(judged, asked.thresholds),
+        tried=tuple(_report_threshold(one, judged) for one in tried),
+        is_simulated=any(line.get("synthetic") for line in lines.values()),
+    )
+    return _with_repeats(_with_promise(report, tried), judged)
+
+
+def _list_models(lines: Mapping[str, Line]) -> tuple[str, ...]:
+    """The models that judged."""
+    return tuple(sorted({model for line in lines.values() for model in line["judged_by"]}))
+
+
+def _with_promise(report: CalibrationReport, tried: Sequence[Tried]) -> CalibrationReport:
+    """The report with the threshold that is promised, or why none is."""
+    chosen = None if report.not_measured else find_promised(tried)
+    if chosen is not None:
+        return report.model_copy(update={"chosen": chosen.threshold})
+    asked = report.max_false, report.passes
+    reason = explain_no_promise(tried, *asked, report.not_measured)
+    return report.model_copy(update={"reason": reason})
+
+
+def _with_repeats(report: CalibrationReport, judged: Sequence[JudgedAnswer]) -> CalibrationReport:
+    """The report with what judging an answer several times tells."""
+    if report.repeat == 1:
+        return report
+    in_use = report.thresholds if report.chosen is None else _same(report.chosen)
+    repeated = {"spread": _measure_spread(judged), "flips": _measure_flips(judged, in_use)}
+    return report.model_copy(update=repeated)
+
+
+def _least(judgement: Judgement) -> float:
+    return -1.0 if judgement.is_held_back else min(judgement.scores.values())
+
+
+def _same(threshold: float) -> dict[str, float]:
+    return dict.fromkeys(SCORE_CODES, threshold)
+
+
+def _report_threshold(tried: Tried, judged: Sequence[JudgedAnswer]) -> ThresholdReport:
+    return ThresholdReport(
+        threshold=tried.threshold,
+        rates=_measure_rates(judged, _same(tried.threshold)),
+        passed=tried.passed,
+        wrong=tried.wrong,
+        at_most=tried.at_most if tried.risk else None,
+        is_promised=tried.is_promised,
+    )
+
+
+def _measure_rates(judged: Sequence[JudgedAnswer], thresholds: Mapping[str, float]) -> Rates:
+    repeat = len(judged[0].judgements)
+    good = [one.count(thresholds) for one in judged if one.good]
+    bad = [repeat - one.count(thresholds) for one in judged if not one.good]
+    return Rates(sensitivity=_rate(good, repeat), specificity=_rate(bad, repeat))
+
+
+def _rate(right: Sequence[int], repeat: int) -> Rate:
+    return Rate(share=fmean(right) / repeat, interval=rate_interval(right, repeat))
+
+
+def _measure_spread(judged: Sequence[JudgedAnswer]) -> dict[str, ScoreSpread]:
+    """The standard deviation of each score between judgements of one answer, over all answers."""
+    spread = {}
+    for name in SCORE_CODES:
+        variances = [variance([each.scores[name] for each in one.judgements]) for one in judged]
+        interval = bootstrap_mean(variances)
+        ends = interval and Interval(*(sqrt(max(0.0, end)) for end in interval))
+        spread[name] = ScoreSpread(deviation=sqrt(fmean(variances)), interval=ends)
+    return spread
+
+
+def _measure_flips(judged: Sequence[JudgedAnswer], thresholds: Mapping[str, float]) -> Rate:
+    """The share of answers that one judgement lets pass and another does not."""
+    flipped = [0 < one.count(thresholds) < len(one.judgements) for one in judged]
+    share = fmean(flipped)
+    return Rate(share=share, interval=wilson_interval(share, len(judged)))
