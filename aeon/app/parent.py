@@ -43,6 +43,11 @@ class Parent:
         """Where answers are, nearest first."""
         return (self.path, *(Path(run.path) for run in self.ancestors))
 
+    def by_id(self) -> dict[str, Path]:
+        """Where answers are, nearest first, by the ids of the runs."""
+        before = {run.run_id: Path(run.path) for run in self.ancestors}
+        return {self.origin.run_id: self.path, **before}
+
     def count_seconds_before_waiting(self) -> float:
         """How long the runs that ended to wait for a person had taken by then."""
         results = (read_document(path / RESULT) for path in self.directories)

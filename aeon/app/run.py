@@ -150,8 +150,9 @@ class Run(Identity):
                 hint='From Python: run(..., directory="outputs/mine").',
             )
         parent = self.shared.parent
-        earlier = parent.directories if parent else ()
-        return Deferral(place.directory, earlier, settings.interaction.deadline_seconds)
+        earlier = parent.by_id() if parent else {}
+        seconds = settings.interaction.deadline_seconds
+        return Deferral(place.directory, self.run_id, earlier, seconds)
 
     def _with_baseline(
         self, result: RunResult, attendance: Attendance, directory: Path | None

@@ -73,7 +73,7 @@ def build_kernel(
         parts.adaptive_depth,
         executor=parts.executor,
         memory=memory,
-        refiner=_make_refiner(parts, settings, ask),
+        refiner=_make_refiner(parts, settings, ask, has_person=do_step is not None),
         checks=packaged.checks,
         gate=_make_gate(packaged, work, llm),
         stream=stream,
@@ -82,7 +82,9 @@ def build_kernel(
     )
 
 
-def _make_refiner(parts: Components, settings: Settings, ask: Ask | None) -> Refiner:
+def _make_refiner(
+    parts: Components, settings: Settings, ask: Ask | None, *, has_person: bool
+) -> Refiner:
     return Refiner(
         parts.planner,
         parts.validator,
@@ -90,6 +92,7 @@ def _make_refiner(parts: Components, settings: Settings, ask: Ask | None) -> Ref
         max_steps=settings.execution.max_steps,
         one_final_step=settings.answer.json_schema is not None,
         ask=ask,
+        has_person=has_person,
     )
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from aeon.domain.errors import PersonAwaited
@@ -22,16 +23,22 @@ _ID_CHARACTERS = 8
 
 
 class Deferral:
-    """Questions that a run in `folder` defers; `earlier` are the folders of the runs that it goes
-    on with, nearest first. A question without an answer is open for `deadline_seconds` from when it
-    was first asked, for ever without them. Each method raises PersonAwaited where there is no
-    answer yet; thread-safe."""
+    """Questions that the run of an id defers in its `folder`; `earlier` are the folders of the runs
+    that it goes on with, by their ids, nearest first. A question without an answer is open for
+    `deadline_seconds` from when it was first asked, for ever without them. Each method raises
+    PersonAwaited where there is no answer yet; thread-safe."""
 
     def __init__(
-        self, folder: Path, earlier: Sequence[Path] = (), deadline_seconds: float | None = None
+        self,
+        folder: Path,
+        run_id: str,
+        earlier: Mapping[str, Path] = MappingProxyType({}),
+        deadline_seconds: float | None = None,
     ) -> None:
         self._desk = Desk(folder)
-        self._earlier = tuple(Desk(path) for path in earlier)
+        self._run_id = run_id
+        self._before = tuple(earlier)
+        self._earlier = tuple(Desk(path) for path in earlier.values())
         self._deadline_seconds = deadline_seconds
         self._lock = threading.Lock()
         self._posted: list[OpenQuestion] = []
@@ -65,8 +72,7 @@ class Deferral:
     def do_step(self, step: PlanStep) -> str | None:
         """The output of a step that a person does; None where nobody did it in time."""
         key = {"description": step.description, "context": step.incoming_context}
-        context = f"\n\n{step.incoming_context}" if step.incoming_context else ""
-        text = f"{step.description}{context}"
+        text = "\n\n".join(describe_step(step))
         return self._find_answer("step", key, text, step.step_id, None).answer
 
     def _find_answer(
@@ -81,7 +87,8 @@ class Deferral:
         name = _make_id(kind, key)
         earlier = self._earlier if desks is None else desks
         for desk in earlier:
-            if answer := desk.list_answers().get(name):
+            answer = desk.list_answers().get(name)
+            if answer is not None and self._may_use(desk, answer, kind):
                 return answer
         question = OpenQuestion(
             id=name,
@@ -92,6 +99,11 @@ class Deferral:
             **self._find_times(name, earlier),
         )
         return self._settle_or_post(question, earlier)
+
+    def _may_use(self, desk: Desk, answer: PersonAnswer, kind: str) -> bool:
+        """Whether an answer counts for this run: an approval is for one call."""
+        is_approved = kind == "approval" and answer.answer == "yes"
+        return not is_approved or desk.use(answer.id, self._run_id, self._before)
 
     def _settle_or_post(self, question: OpenQuestion, earlier: Sequence[Desk]) -> PersonAnswer:
         if is_overdue(question):
@@ -115,6 +127,19 @@ class Deferral:
         seconds = self._deadline_seconds
         deadline = None if seconds is None else first + timedelta(seconds=seconds)
         return {"asked_at": first, "deadline": deadline}
+
+
+def describe_step(step: PlanStep) -> Iterator[str]:
+    """What a person needs to do a step: its description, what others gave it, and what it has come
+    to so far, where refinement has left it to them."""
+    yield step.description
+    if step.incoming_context:
+        yield step.incoming_context
+    why = step.clarity_reason or (step.errors[-1] if step.errors else "")
+    if why:
+        yield f"Why it is left to you: {why}"
+    if step.step_output:
+        yield f"What there is of it so far:\n{step.step_output}"
 
 
 def _has_question(desk: Desk, name: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,7 +93,7 @@ class Desk:
                 for name, text in given.items()
             )
             if new:
-                self._append(settled, new)
+                self._write_answers((*settled.values(), *new))
         return new
 
     def settle_overdue(self, question: OpenQuestion) -> PersonAnswer:
@@ -106,8 +106,19 @@ class Desk:
             answer = "no" if question.kind == "approval" else None
             now = datetime.now(UTC)
             settlement = PersonAnswer(id=question.id, answer=answer, answered_at=now, by="deadline")
-            self._append(settled, (settlement,))
+            self._write_answers((*settled.values(), settlement))
         return settlement
+
+    def use(self, name: str, run_id: str, before: Collection[str]) -> bool:
+        """Whether an approval may be used by a run, which goes on with the runs `before`: not where
+        another one has used it. From now on it is that run's. Raises ConfigError and ArtefactError."""
+        with self._alone():
+            settled = self.list_answers()
+            used_by = settled[name].used_by
+            if used_by is None:
+                settled[name] = settled[name].model_copy(update={"used_by": run_id})
+                self._write_answers(settled.values())
+        return used_by in (None, run_id, *before)
 
     def has_own_answers(self) -> bool:
         """Whether the answers, if there are any, are known as those of this person to this run."""
@@ -124,14 +135,15 @@ class Desk:
         lines = [f"  {answer.id}: {json.dumps(answer.answer)}" for answer in answers]
         named = f"{self.folder / ANSWERS}"
         what = "a file of yours"
-        digest = hashlib.sha256(encode_json([each.model_dump(mode="json") for each in answers]))
+        given = [each.model_dump(mode="json", exclude={"used_by"}) for each in answers]
+        digest = hashlib.sha256(encode_json(given))
         shown = "\n".join(lines)
         require_own(
             named, digest.hexdigest(), own=own, trust=trust, env=env, shown=shown, what=what
         )
 
-    def _append(self, settled: Mapping[str, PersonAnswer], new: tuple[PersonAnswer, ...]) -> None:
-        answers = AnswerList(answers=(*settled.values(), *new))
+    def _write_answers(self, settled: Iterable[PersonAnswer]) -> None:
+        answers = AnswerList(answers=tuple(settled))
         # Masked first: the seal is of what stands in the file.
         answers = AnswerList.model_validate_json(mask(encode_json(answers.model_dump(mode="json"))))
         # Who adds to the answers of somebody else does not vouch for those.

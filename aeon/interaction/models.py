@@ -24,12 +24,14 @@ class QuestionList(Value):
 
 class PersonAnswer(Value):
     """How a question was settled. `answer` is a text; of an approval `yes` or `no`; None where the
-    assumption holds. `by`: a person, or the deadline, which had passed."""
+    assumption holds. `by`: a person, or the deadline, which had passed. `used_by` is the run that
+    has called the tool of an approval, which is for one call."""
 
     id: str = Field(min_length=1)
     answer: str | None = None
     answered_at: AwareDatetime
     by: Literal["person", "deadline"] = "person"
+    used_by: str | None = None
 
 
 class AnswerList(Value):

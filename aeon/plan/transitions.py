@@ -61,14 +61,31 @@ def cut_off(plan: Plan) -> Plan:
     return plan.with_steps(*(abandon_step(step) for step in (*running, *ready_steps(plan))))
 
 
-def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
+_FOR_PERSON = {"status": "pending", "clarity_state": None, "incomplete": False} | {
+    "agent": "person",
+    "tool": None,
+    "arguments": None,
+}
+
+
+def leave_to_person(plan: Plan, step_ids: Collection[str], *, asks: bool = False) -> Plan:
     """The plan with these steps marked for a person; ids that it does not have are ignored
-    (FR-065)."""
+    (FR-065). Where somebody `asks` a person, those that failed or are BLOCKED are to be done by
+    them."""
     left = [
         step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention
     ]
-    marked = [step.model_copy(update={"manual_intervention": True}) for step in left]
+    marked = [
+        step.model_copy(
+            update={"manual_intervention": True, **(_FOR_PERSON if asks and _is_open(step) else {})}
+        )
+        for step in left
+    ]
     return plan.with_steps(*marked) if marked else plan
+
+
+def _is_open(step: PlanStep) -> bool:
+    return step.replaced_by is None and (step.status == "failed" or step.blocked)
 
 
 @dataclass(frozen=True, slots=True)

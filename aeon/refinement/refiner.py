@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from aeon.domain.errors import (
     AeonError,
@@ -71,7 +72,7 @@ class _Screened:
 
 class Refiner:
     """Refines plans. `ask` puts a question to the person; `one_final_step` holds the plan to a
-    single final step."""
+    single final step. With `has_person`, steps that are left to a person are done by one."""
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class Refiner:
         max_steps: int = 100,
         one_final_step: bool = False,
         ask: Ask | None = None,
+        has_person: bool = False,
     ) -> None:
         self._planner = planner
         self._proposer = planner if isinstance(planner, Proposer) else None
@@ -96,6 +98,7 @@ class Refiner:
         self._max_steps = max_steps
         self._one_final_step = one_final_step
         self._ask = ask
+        self._leave = partial(leave_to_person, asks=has_person)
 
     def may_refine(self, attempts: RefinementAttempts) -> bool:
         """Whether the run may refine once more (FR-066)."""
@@ -145,12 +148,12 @@ class Refiner:
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
-        refined = leave_to_person(_with_questions(final.plan, questions), handed_over)
+        refined = self._leave(_with_questions(final.plan, questions), handed_over)
         alone = open_issues(occasion.issues, occasion.closed)
         attempts, conflicts = counting.leave_alone(
             admission.attempts, alone, proposal.actions, self._settings, is_stuck(plan, refined)
         )
-        refined = leave_to_person(refined, [fragment_of(issue) for issue in conflicts])
+        refined = self._leave(refined, [fragment_of(issue) for issue in conflicts])
         supervisor = SupervisorAssessment(
             blocking=is_stuck(plan, refined),
             issues=tuple(each.reason for each in refused),
@@ -181,7 +184,7 @@ class Refiner:
         available output (FR-066)."""
         steps = by_id(plan.steps)
         left = tuple(trigger.about for trigger in triggers if trigger.about in steps)
-        return RefinementOutcome(leave_to_person(plan, left), attempts, handed_over=left)
+        return RefinementOutcome(self._leave(plan, left), attempts, handed_over=left)
 
     def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
         issues = list(open_issues(occasion.issues, occasion.closed))

@@ -18,9 +18,12 @@ from aeon.tools.registry import Tool
 from tests.support.scripted_model import (
     ScriptedModel,
     assessment,
+    blocked,
+    modify,
     plan,
     planned,
     refinement,
+    worked,
 )
 from tests.tools.builders import a_tool
 
@@ -212,6 +215,20 @@ def test_an_approved_tool_is_called_once(run: Any, tmp_path: Path) -> None:
     assert run("two", ScriptedModel(), "resume=one", tools=tools).converged
     assert run("three", ScriptedModel(), "resume=two", tools=tools).converged
     assert calls == [{"text": "tea"}]
+
+
+def test_an_approval_is_for_one_call(run: Any, tmp_path: Path) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    run("one", ScriptedModel(), plan_file(tmp_path, POURING), tools=tools)
+    answer(tmp_path / "one", "yes")
+    run("two", ScriptedModel(), "resume=one", tools=tools)
+    again = run("three", ScriptedModel(), "resume=one", tools=tools)
+    assert (again.exit_status, len(calls)) == (6, 1)
+    answer(tmp_path / "three", "yes")
+    assert run("four", ScriptedModel(), "resume=three", tools=tools).converged
+    assert len(calls) == 2
+    assert Desk(tmp_path / "one").has_own_answers()
 
 
 def test_a_tool_that_was_refused_is_not_called(run: Any, tmp_path: Path) -> None:
@@ -406,3 +423,53 @@ def test_a_run_that_waited_is_replayed_with_its_answers(run: Any, tmp_path: Path
         result = aeon.run(directory=tmp_path / "three")
     assert [one.answer for one in result.follow_up_questions] == ["Bergen", "1999"]
     assert model.calls == []
+
+
+# Steps that refinement leaves to a person
+
+
+def stuck() -> ScriptedModel:
+    """A step that stays blocked however it is changed, and one that depends on it."""
+    return ScriptedModel(
+        plan=plan("only", planned("last", "only")),
+        refinement=refinement(modify("only")),
+        step=lambda request: (
+            blocked("half of it", "which room?")
+            if request.site.step_id == "only"
+            else worked(request)
+        ),
+    )
+
+
+LIMIT = ("refinement.max_attempts_per_fragment=1", "convergence.when=plan_done")
+
+
+def test_a_step_that_is_left_to_a_person_is_put_to_them(run: Any, tmp_path: Path) -> None:
+    result = run("one", stuck(), *LIMIT)
+    assert (result.exit_status, [one.kind for one in result.waits_for]) == (6, ["step"])
+    text = result.waits_for[0].text
+    assert "Why it is left to you: which room?" in text
+    assert "half of it" in text
+    answer(tmp_path / "one", "All of it.")
+    model = stuck()
+    result = run("two", model, "resume=one")
+    assert result.converged
+    assert "All of it." in model.prompts("step")[0]
+    assert model.calls.count("step:only") == 0
+
+
+def test_a_step_that_is_left_to_a_person_who_does_not_do_it_is_used_as_far_as_it_came(
+    run: Any, tmp_path: Path
+) -> None:
+    run("one", stuck(), *LIMIT, "interaction.deadline_seconds=0.05")
+    time.sleep(0.1)
+    model = stuck()
+    run("two", model, "resume=one")
+    assert "half of it" in model.prompts("step")[0]
+
+
+def test_where_nobody_is_asked_what_is_left_is_worked_with_at_once(tmp_path: Path) -> None:
+    model = stuck()
+    with Aeon.from_config([*LIMIT], environ={}, adapter=model) as aeon:
+        aeon.run("make tea")
+    assert "step:last" in model.calls

@@ -267,8 +267,8 @@ def declare_batch(parser: CommandParser) -> None:
     command goes on batch.max_llm_calls=1000       the same for calls
 
     Exit status: 0 every row converged (mode=core: is complete), 1 a row failed or cannot be run, 2
-    usage, or a batch that would cost more than may be spent without a question, 3 a row did not
-    converge, or a cap stopped the batch, 130 interrupted.
+    usage, or a batch that would cost more than may be spent without a question, 6 a row waits for a
+    person, 3 a row did not converge, or a cap stopped the batch, 130 interrupted.
     """
     parser.add(
         "dataset=FILE",

@@ -10,6 +10,7 @@ from contextlib import suppress
 from aeon.cli.terminal.streams import say
 from aeon.domain.errors import StopRequested
 from aeon.domain.plan import FollowUpQuestion, PlanStep
+from aeon.interaction.deferral import describe_step
 from aeon.report.words import one_line
 from aeon.tools.registry import ApprovalRequest
 
@@ -60,10 +61,9 @@ def do_step(step: PlanStep, stopping: Stopping = lambda: False) -> str | None:
     nothing, and when the run is asked to stop."""
     if stopping():
         return None
-    context = step.incoming_context or ""
-    shown = "\n".join(f"    {one_line(line)}" for line in context.splitlines())
-    lines = [f"\nStep {one_line(step.step_id)} is yours: {one_line(step.description)}"]
-    lines += [f"  What it is given:\n{shown}"] if shown else []
+    description, *others = describe_step(step)
+    lines = [f"\nStep {one_line(step.step_id)} is yours: {one_line(description)}"]
+    lines += [f"  {one_line(line)}" for text in others for line in text.splitlines()]
     with suppress(StopRequested):
         return read_text("\n".join([*lines, "  Its output"]), stopping) or None
     return None
