@@ -61,7 +61,9 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
     least = len(_LEAST[settings.mode.kind])
     if aeon.workflow is not None:
         least = forecast(
-            aeon.workflow.plan(), lambda step: 0 if step.tool and step.arguments else 1, core=core
+            aeon.workflow.plan(),
+            lambda step: 0 if step.is_for_person or (step.tool and step.arguments) else 1,
+            core=core,
         )
     most = settings.ttl.base if core else settings.ttl.limit + 1  # the profile is free
     cap = settings.limits.max_llm_calls or max(least, most)

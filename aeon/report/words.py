@@ -12,6 +12,10 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aeon.domain.plan import PlanStep
 
 STATES = {
     "complete": "✓",
@@ -33,7 +37,7 @@ CALLS = {
 """The words for calls, where they are not their names."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """The sign of what is going on, turn by turn."""
-_ASCII = str.maketrans(f"✓●■✗·↷━─┃→←…│├┤╰╯┼┴↻×{SPINNER}", "+o#x.-#-|><~|++`'+^@x|/-\\|/-\\|/")
+_ASCII = str.maketrans(f"◆✓●■✗·↷━─┃→←…│├┤╰╯┼┴↻×{SPINNER}", "*+o#x.-#-|><~|++`'+^@x|/-\\|/-\\|/")
 _MOST_NAMES = 8
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 MOST_LEVELS = 18
@@ -167,9 +171,10 @@ def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     return ", ".join(one_line(name) for name in names[:most]) + more
 
 
-def tool_label(tool: str | None) -> str:
-    """`[read_file] ` for a step with a tool."""
-    return f"[{one_line(tool)}] " if tool else ""
+def label_worker(step: PlanStep) -> str:
+    """`[read_file] ` for a step with a tool, `[person] ` for one that a person does."""
+    worker = "person" if step.is_for_person else step.tool
+    return f"[{one_line(worker)}] " if worker else ""
 
 
 def is_utf(encoding: str) -> bool:

@@ -19,6 +19,7 @@ from tests.support.scripted_model import (
     ScriptedModel,
     assessment,
     blocked,
+    clear,
     modify,
     plan,
     planned,
@@ -271,6 +272,24 @@ def test_steps_beside_it_are_done_and_not_asked_again(run: Any, tmp_path: Path) 
     model = ScriptedModel()
     assert run("two", model, "resume=one", tools=[counting([])]).converged
     assert "step:a" not in model.calls
+
+
+def test_what_a_step_calls_by_itself_is_approved_together_and_each_is_called_once(
+    run: Any, tmp_path: Path
+) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    asked = [{"tool": "pour", "arguments": json.dumps({"text": cup})} for cup in ("one", "two")]
+    rounds = [{"tool_calls": asked, "answer": None}, {"tool_calls": [], "answer": clear("done")}]
+    itself = {"id": "a", "description": "Pour", "agent": "llm", "tools": ["pour"]}
+    model = ScriptedModel(step=rounds)
+    run("one", model, plan_file(tmp_path, itself), "mode=core", tools=tools)
+    assert (model.calls, calls) == (["step:a"], [])
+    answer(tmp_path / "one", "yes", "no")
+    model = ScriptedModel(step=rounds[1:])
+    result = run("two", model, "resume=one", tools=tools)
+    assert (result.exit_status, model.calls, len(calls)) == (0, ["step:a"], 1)
+    assert result.ttl.used == 2
 
 
 # Steps of a person

@@ -21,11 +21,12 @@ from rich.text import Text
 
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
-from aeon.report.words import one_line, to_ascii, tool_label
+from aeon.report.words import label_worker, one_line, to_ascii
 
 NODE = "\0"
 _MODEL = "●"
 _TOOL = "■"
+_PERSON = "◆"
 _LEAST_LABEL = 36
 _LONGEST_ID = 24
 _WIDEST = 120
@@ -59,7 +60,7 @@ def draw(plan: Plan, *, width: int = 0, ascii_only: bool = False) -> str:
 
 def _name_step(step: PlanStep, id_width: int, *, dependencies: bool) -> str:
     """A step's id, and what it does; or, where no lane shows them, what it depends on."""
-    label = tool_label(step.tool) + step.description
+    label = label_worker(step) + step.description
     if dependencies and step.dependencies:
         label = f"← {', '.join(step.dependencies)}"
     step_id = Text(one_line(step.step_id))
@@ -68,7 +69,7 @@ def _name_step(step: PlanStep, id_width: int, *, dependencies: bool) -> str:
 
 
 def _legend(plan: Plan) -> str:
-    signs = {_MODEL: "done by the model", _TOOL: "done by a tool"}
+    signs = {_MODEL: "done by the model", _TOOL: "done by a tool", _PERSON: "done by a person"}
     used = {_sign(step) for step in plan.steps}
     return "   ".join(f"{sign} {words}" for sign, words in signs.items() if sign in used)
 
@@ -82,6 +83,8 @@ def outline(plan: Plan) -> list[tuple[str, PlanStep]]:
 
 
 def _sign(step: PlanStep) -> str:
+    if step.is_for_person:
+        return _PERSON
     return _TOOL if step.tool else _MODEL
 
 

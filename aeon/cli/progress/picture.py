@@ -21,9 +21,9 @@ from aeon.report.words import (
     count_noun,
     format_clock,
     format_seconds,
+    label_worker,
     one_line,
     round_down,
-    tool_label,
 )
 
 _LEAST_STEPS = 4
@@ -206,7 +206,7 @@ def _step_row(
         seconds = (now - one.started).total_seconds()
     step_id = Text(one_line(one.step.step_id), style)
     step_id.truncate(widths[1], overflow="ellipsis", pad=True)
-    what = (tool_label(one.step.tool) + one_line(one.step.description, 200), "dim")
+    what = (label_worker(one.step) + one_line(one.step.description, 200), "dim")
     if wait:
         what = (f"↻ {wait}", "yellow")
     elif one.calling:

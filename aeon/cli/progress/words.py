@@ -18,7 +18,14 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES, ValidationIssue
 from aeon.report.ending import open_questions
-from aeon.report.words import count_noun, format_clock, list_names, one_line, round_down, tool_label
+from aeon.report.words import (
+    count_noun,
+    format_clock,
+    label_worker,
+    list_names,
+    one_line,
+    round_down,
+)
 from aeon.store.cassette import Provenance
 
 SIMULATED = (
@@ -97,7 +104,7 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
             return [f"plan  {size}, {expected}", *_list_steps(plan)]
         case e.StepStarted(step=step):
             return [
-                _join(event.pass_number, f"step {_number(step)}", f"{tool_label(step.tool)}started")
+                _join(event.pass_number, f"step {_number(step)}", f"{label_worker(step)}started")
             ]
         case e.StepFinished():
             return _end_of_step(event, view)
@@ -108,7 +115,7 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
 
 def _list_steps(plan: Plan) -> Iterator[str]:
     for step in plan.steps[:_MOST_ROWS]:
-        yield f"  {_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}"
+        yield f"  {_number(step)}  {label_worker(step)}{one_line(step.description, 100)}"
     if len(plan.steps) > _MOST_ROWS:
         yield f"  and {len(plan.steps) - _MOST_ROWS} more"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from aeon.domain.checks import ToolErrorKind, ToolResult
+from aeon.domain.errors import PersonAwaited
 from aeon.domain.history import ToolCallRecord
 from aeon.domain.request import ToolCall
 from aeon.llm.extract import ExtractError, read_json
@@ -58,18 +59,26 @@ class CallMaker:
     _known: dict[Hashable, _KnownCall] = field(default_factory=dict)
 
     def make_round(self, calls: Sequence[ToolCall]) -> list[MadeCall]:
-        """Make the calls of a round, one after another."""
+        """Make the calls of a round, one after another. Raises PersonAwaited once all have been
+        tried: whoever approves later approves them together."""
         asked: set[Hashable] = set()
         made = []
+        awaited: PersonAwaited | None = None
         for call in calls[:MOST_CALLS]:
             key = call.tool, canonical(call.arguments)
             is_known = key in self._known
             if not is_known:
-                self._known[key] = _KnownCall(self._make(call))
+                try:
+                    self._known[key] = _KnownCall(self._make(call))
+                except PersonAwaited as waits:
+                    awaited = waits
+                    continue
             if key not in asked:
                 self._known[key].rounds += 1
             asked.add(key)
             made.append(MadeCall(call, self._known[key].result, is_known))
+        if awaited is not None:
+            raise awaited
         return [*made, *map(_refuse, calls[MOST_CALLS:])]
 
     def is_stuck(self) -> bool:

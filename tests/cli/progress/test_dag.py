@@ -182,3 +182,14 @@ def test_long_ids_are_cut() -> None:
 def test_a_cycle_cannot_be_drawn() -> None:
     with pytest.raises(PlanError, match="loop"):
         draw(plan({"a": "b", "b": "a"}))
+
+
+def test_a_step_of_a_person_has_a_sign_of_its_own() -> None:
+    steps = (
+        PlanStep(step_id="a", description="measure", agent="person"),
+        PlanStep(step_id="b", description="say", agent="llm", dependencies=("a",)),
+    )
+    drawn = draw(Plan(goal="g", steps=steps), width=80)
+    assert "◆  a  [person] measure" in drawn
+    assert "◆ done by a person" in drawn
+    assert "*  a  [person] measure" in draw(Plan(goal="g", steps=steps), width=80, ascii_only=True)
