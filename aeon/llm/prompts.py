@@ -290,7 +290,7 @@ class PromptLibrary:
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
         self._own = directory
         self._folders = _prompt_folders(directory, prompt_set)
-        self._loader = _Loader(self._folders)
+        self._loader = _Loader(self._folders, counts=directory is not None)
         self._environment = ENVIRONMENT.overlay(loader=self._loader, cache_size=-1)
         self._schema_prompts: dict[tuple[CallName, str, bool], str] = {}
 
@@ -441,10 +441,12 @@ class PromptLibrary:
 
 
 class _Loader(FileSystemLoader):
-    """Compiles each text once in a process, and keeps what the templates were parsed to."""
+    """Compiles each text once in a process, and keeps what the templates were parsed to. With
+    `counts`, as for a person's templates, loops and filters count their steps."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], *, counts: bool) -> None:
         super().__init__(folders)
+        self._counts = counts
         self.trees: dict[str, nodes.Template] = {}
 
     def load(
@@ -452,13 +454,15 @@ class _Loader(FileSystemLoader):
     ) -> Template:
         text, filename, is_current = self.get_source(environment, name)
         text = read_file(Path(filename)).decode("utf-8")
-        self.trees[name], code = _compile(text, name, filename)
+        self.trees[name], code = _compile(text, name, filename, self._counts)
         return environment.template_class.from_code(environment, code, globals or {}, is_current)
 
 
 @lru_cache(maxsize=512)
-def _compile(text: str, name: str, filename: str) -> tuple[nodes.Template, CodeType]:
-    tree = CountedWork().visit(ENVIRONMENT.parse(text, name, filename))
+def _compile(text: str, name: str, filename: str, counts: bool) -> tuple[nodes.Template, CodeType]:
+    tree = ENVIRONMENT.parse(text, name, filename)
+    if counts:
+        tree = CountedWork().visit(tree)
     return tree, ENVIRONMENT.compile(tree, name, filename)
 
 

@@ -28,6 +28,7 @@ _MADE_OF_A_STEP = 100
 _CHARACTERS_OF_AN_ITEM = 3
 _MOST_OF_A_NUMBER = 100_000
 _SIZED = (dict, list, tuple, range)
+_SINGLE = frozenset({str, int, float, bool, type(None)})
 # They choose or arrange items; the other filters make a text of what they are given.
 _OF_ITEMS = re.compile(
     r"attr|batch|count|d|default|dictsort|first|groupby|items|join|last|length|list|map|max|min"
@@ -79,7 +80,7 @@ def add_characters(size: int) -> None:
 def check_shown(value: Any) -> Any:
     """The value, of which a text is made. Raises TooMuchWork for a collection that would make too
     long a one."""
-    if isinstance(value, Collection | Namespace) and not isinstance(value, str):
+    if type(value) not in _SINGLE and isinstance(value, Collection | Namespace):
         _measure(value)
     return value
 
@@ -90,11 +91,19 @@ def _measure(value: Any) -> int:
     open_values = [value]
     while open_values:
         each = open_values.pop()
-        inner = _list_shown(each)
-        total += len(each) if isinstance(each, str) else _CHARACTERS_OF_AN_ITEM
-        check_characters(total + len(inner) * _CHARACTERS_OF_AN_ITEM)
-        open_values += inner
-        open_values += inner.values() if isinstance(inner, Mapping) else ()
+        kind = type(each)
+        # JSON's own types first: asking for an abstract one takes most of the time of a long plan.
+        if kind is str:
+            total += len(each)
+        elif kind in _SINGLE:
+            total += _CHARACTERS_OF_AN_ITEM
+        else:
+            inner = each if kind is dict or kind is list else _list_shown(each)
+            total += len(each) if isinstance(each, str) else _CHARACTERS_OF_AN_ITEM
+            check_characters(total + len(inner) * _CHARACTERS_OF_AN_ITEM)
+            open_values += inner
+            open_values += inner.values() if isinstance(inner, dict | Mapping) else ()
+    check_characters(total)
     return total
 
 
