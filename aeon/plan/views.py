@@ -24,9 +24,9 @@ _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A plan as prompts show it; `states` lack what stands beside these `outputs`."""
-    users = _users_by_step(plan.steps)
     steps = [step.view for step in plan.steps]
     above = outputs or {}
+    users = _users_by_step(plan.steps) if above else {}
     return {
         "goal": plan.goal,
         "steps": steps,
@@ -190,9 +190,11 @@ def _show_output(
 
 def _users_by_step(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
     users: dict[str, list[str]] = {}
-    for step in filter(is_live, steps):
-        for dependency in step.dependencies:
-            users.setdefault(dependency, []).append(step.step_id)
+    for step in steps:
+        dependencies = step.dependencies
+        if dependencies and is_live(step):
+            for dependency in dependencies:
+                users.setdefault(dependency, []).append(step.step_id)
     return users
 
 
