@@ -198,8 +198,8 @@ class ModelRule(Value):
 
 class EndpointSettings(_Limited):
     """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret
-    headers are named by environment variable. `structured_output` auto finds out what the server
-    can do, `stream` auto streams once an answer was cut off, `max_tokens_parameter` None tries both
+    headers are named by environment variable. `structured_output` and `function_calling` auto find out
+    what the server can do, `stream` auto streams once an answer was cut off, `max_tokens_parameter` None tries both
     names, `prompt_cache` auto marks as the rules in `models` say. `batch` sends requests in batches
     (`aeon.llm.openai.batches`)."""
 
@@ -209,6 +209,7 @@ class EndpointSettings(_Limited):
     base_url: Unneeded[Address | None] = None
     base_url_env: Unneeded[str | None] = "OPENAI_BASE_URL"
     structured_output: Taken[StructuredOutput] = "auto"
+    function_calling: Unneeded[Literal["auto", "never"]] = "auto"
     api_key_env: Unneeded[str] = "OPENAI_API_KEY"
     require_key: Unneeded[bool] = True
     token_provider: Unneeded[StartsCode[str | None]] = None

@@ -73,6 +73,7 @@ class Completion:
     model: str = MODEL
     delay: float = 0.0
     id: str | None = None
+    tool_calls: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -228,9 +229,11 @@ def problems_of(body: Any) -> list[str]:
         return ["the body must be an object with a model"]
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(
-        is_content(m.get("content")) and m.get("role") for m in messages
+        (is_content(m.get("content")) or m.get("tool_calls")) and m.get("role") for m in messages
     ):
         return ["messages must be a list of messages with role and content"]
+    if problems := list(_problems_of_tools(body)):
+        return problems
     shape = body.get("response_format") or {}
     named = shape.get("json_schema") or {}
     if shape.get("type") != "json_schema" or not re.fullmatch(
@@ -243,10 +246,33 @@ def problems_of(body: Any) -> list[str]:
     return [f"Invalid schema for response_format {named['name']!r}: {problem}" for problem in found]
 
 
+def _problems_of_tools(body: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with tools that are offered, with calls of them, and with their results."""
+    for tool in body.get("tools", ()):
+        function = tool["function"]
+        if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", function["name"]):
+            yield f"tools: {function['name']!r} is no name of a function"
+        if function["parameters"].get("type") != "object":
+            yield f"tools: {function['name']}: the parameters are not an object's"
+    open_calls: set[str] = set()
+    for message in body["messages"]:
+        if message["role"] != "tool" and open_calls:
+            yield f"there is no result of {sorted(open_calls)}"
+        for call in message.get("tool_calls", ()):
+            json.loads(call["function"]["arguments"])
+            open_calls.add(call["id"])
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in open_calls:
+                yield f"there was no call {message['tool_call_id']!r}"
+            open_calls.discard(message["tool_call_id"])
+
+
 def wire_completion(answer: Completion, index: int, model: str) -> dict[str, Any]:
     """A chat completion as OpenAI sends it."""
     content = json.dumps(answer.content) if isinstance(answer.content, Mapping) else answer.content
     message = {"role": "assistant", "content": content, "refusal": answer.refusal}
+    if answer.tool_calls:
+        message["tool_calls"] = list(answer.tool_calls)
     body = {
         "id": answer.id or f"chatcmpl-{index}",
         "object": "chat.completion",
@@ -262,6 +288,19 @@ def wire_completion(answer: Completion, index: int, model: str) -> dict[str, Any
         ],
     }
     return body if answer.usage is None else body | {"usage": answer.usage}
+
+
+def _deltas_of_calls(
+    calls: Sequence[Mapping[str, Any]], size: int
+) -> Iterator[dict[str, list[dict[str, Any]]]]:
+    """Calls in small pieces: the first has the name, the others more of the arguments."""
+    for index, call in enumerate(calls):
+        arguments = call["function"]["arguments"]
+        begun = {**call["function"], "arguments": ""}
+        yield {"tool_calls": [{**call, "index": index, "function": begun}]}
+        for place in range(0, len(arguments), size):
+            piece = {"arguments": arguments[place : place + size]}
+            yield {"tool_calls": [{"index": index, "function": piece}]}
 
 
 class _Server(ThreadingHTTPServer):
@@ -333,6 +372,7 @@ class _Handler(BaseHTTPRequestHandler):
         head, choice = {name: whole[name] for name in ("id", "model")}, whole["choices"][0]
         text = choice["message"]["content"] or ""
         deltas = [{"content": text[place : place + size]} for place in range(0, len(text), size)]
+        deltas += _deltas_of_calls(choice["message"].get("tool_calls", ()), size)
         chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
         last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
         chunks += [

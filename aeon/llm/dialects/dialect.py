@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from aeon.domain.request import LLMRequest, Message
+from aeon.domain.request import FunctionCalling, LLMRequest, Message
 from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
+from aeon.llm.dialects.functions import FUNCTIONS, use_functions, write_tools, write_turns
 from aeon.llm.dialects.model_rules import find_cache_marks, fit_parameters
 from aeon.llm.prompts import load_packaged_prompts
 from aeon.llm.protocols import RUN_ID
@@ -74,6 +75,7 @@ class Wire:
         self._marks = find_cache_marks(settings, self.model)
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
         self.digest = _schema_digests(request.schema)[request.strict]
+        self._functions = request.functions if settings.function_calling == "auto" else None
 
     @property
     def finds_form(self) -> bool:
@@ -83,6 +85,10 @@ class Wire:
     def marks(self, dialect: Dialect) -> CacheMarks | None:
         """How the request marks what is to be cached; None where it does not."""
         return None if CACHE_MARKS in dialect.without else self._marks
+
+    def functions(self, dialect: Dialect) -> FunctionCalling | None:
+        """The form with function calling, where the request goes out in it."""
+        return None if FUNCTIONS in dialect.without else self._functions
 
     def token_parameter(self, dialect: Dialect) -> str:
         """The name of the limit of tokens."""
@@ -107,6 +113,7 @@ class Wire:
         if self.marks(dialect) == "openai":
             run = RUN_ID.get()
             named |= {"prompt_cache_key": run, CACHE_OPTIONS: {"mode": "explicit"}}
+        named |= write_tools(self.functions(dialect))
         is_asked = streams == "always" or (streams == "auto" and (self._stream or dialect.stream))
         if is_asked and "stream" not in dialect.without:
             named |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -119,7 +126,8 @@ class Wire:
     def body(self, dialect: Dialect, prefixes: MarkedPrefixes | None = None) -> bytes:
         """The request's body; `prefixes` are those that the server was sent with marks. Raises
         UnicodeEncodeError for a text that is no Unicode."""
-        request = self.request
+        functions = self.functions(dialect)
+        request = self.request if functions is None else use_functions(self.request, functions)
         messages: Sequence[Message] = request.messages
         if dialect.schema_in_prompt:
             # The system message is the same for many requests: there the schema stays in providers'
@@ -129,6 +137,8 @@ class Wire:
             "model": self.model,
             "messages": self._write_messages(messages, dialect, prefixes or MarkedPrefixes()),
         }
+        if functions is not None:
+            body["messages"] += write_turns(functions)
         if dialect.form == "json_schema":
             schema = {"name": request.call, "schema": request.schema, "strict": request.strict}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -146,7 +156,8 @@ class Wire:
     ) -> list[dict[str, Any]]:
         marks = self.marks(dialect)
         # The schema of the answer is a part of what a provider caches.
-        places = {} if marks is None else prefixes.mark(messages, f"{dialect.form} {self.digest}")
+        schema = f"{dialect.form} {self.digest} {self.functions(dialect) is not None}"
+        places = {} if marks is None else prefixes.mark(messages, schema)
         return [
             {
                 "role": message.role,

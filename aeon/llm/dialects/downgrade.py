@@ -13,6 +13,7 @@ from aeon.llm.dialects.dialect import (
     Dialect,
     Wire,
 )
+from aeon.llm.dialects.functions import FUNCTIONS
 from aeon.llm.dialects.refusal import Refusal
 
 
@@ -105,6 +106,22 @@ def _leave_out_schema_beside(refused: RefusedTrial) -> Trial | None:
     return refused.trial.without(SCHEMA_BESIDE)
 
 
+def _leave_out_named_functions(refused: RefusedTrial) -> Trial | None:
+    is_named = refused.refusal.is_about_tools
+    if not is_named or refused.wire.functions(refused.dialect) is None:
+        return None
+    return refused.trial.without(FUNCTIONS)
+
+
+def _leave_out_functions(refused: RefusedTrial) -> Trial | None:
+    # The newest of what a request may have: what is refused without a word is most likely this.
+    has_functions = refused.wire.functions(refused.dialect) is not None
+    if not has_functions or refused.was_accepted or refused.refusal.is_about_format:
+        return None
+    trial = refused.trial.without(FUNCTIONS)
+    return replace(trial, suspects=trial.suspects | {FUNCTIONS})
+
+
 def _leave_out_marks(refused: RefusedTrial) -> Trial | None:
     # A server may refuse messages in parts, and know no word for marks.
     is_marked = refused.wire.marks(refused.dialect) is not None
@@ -143,7 +160,13 @@ def _send_next_form(refused: RefusedTrial) -> Trial | None:
 _NAMED: tuple[Downgrade, ...] = (
     _leave_out_named_cache,
     _rename_or_leave_out,
+    _leave_out_named_functions,
     _leave_out_schema_beside,
 )
-_GUESSED: tuple[Downgrade, ...] = (_leave_out_marks, _leave_out_suspects, _send_next_form)
+_GUESSED: tuple[Downgrade, ...] = (
+    _leave_out_functions,
+    _leave_out_marks,
+    _leave_out_suspects,
+    _send_next_form,
+)
 """The downgrades in the order in which they are looked for; the first that applies is tried."""

@@ -61,6 +61,7 @@ _FORMAT = re.compile(
     r"(?i)response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties"
 )
 _CACHE_FIELD = re.compile(r"prompt_cache_\w+|cache_control")
+_TOOLS = re.compile(r"(?i)\btool|\bfunction")
 _NOT_TAKEN = re.compile(
     r"(?i)not (?:\w+ ){0,2}(?:support|permit|allow|recogni[sz]ed|compatible)|unsupported|unrecogni[sz]ed|unknown"
     r"|unexpected|extra (?:inputs|fields)|extra_forbidden|(?:doesn|does ?n).{0,3}t support|deprecated"
@@ -88,6 +89,11 @@ class Refusal:
         return any(name.startswith("response_format") for name in self.named) or bool(
             _FORMAT.search(self.message)
         )
+
+    @property
+    def is_about_tools(self) -> bool:
+        """Whether the server speaks of tools or functions."""
+        return bool(_TOOLS.search(f"{' '.join(self.named)} {self.message[:500]}"))
 
     @property
     def is_doubtful(self) -> bool:

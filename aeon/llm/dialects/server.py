@@ -13,6 +13,7 @@ from pydantic import Field
 from aeon.domain.values import Value
 from aeon.llm.dialects.cache_marks import MarkedPrefixes
 from aeon.llm.dialects.dialect import CACHE_MARKS, FORMS, Dialect, Form
+from aeon.llm.dialects.functions import FUNCTIONS
 from aeon.llm.protocols import ServerFinding
 
 _FORMS_IN_WORDS = {
@@ -23,6 +24,8 @@ _OTHER_NAME = "has the other name for the limit of tokens (provider.max_tokens_p
 _SPARED = {
     "reasoning_effort": "; reasoning=none spares the try",
     CACHE_MARKS: "; provider.prompt_cache=off spares the try",
+    FUNCTIONS: " and calls are asked for in the answer; provider.function_calling=never spares the "
+    "try",
 }
 _DOUBTS = 2
 """So many failures in a row that may be outages, and the schema is tried in the prompt alone."""
@@ -41,7 +44,8 @@ class Server:
     """One model at one address; thread-safe.
 
     `accepted` are the schemas, by their digest, that were answered as they first went out;
-    `prefixes` what was marked for its cache, `takes_marks` whether a marked prompt was answered.
+    `prefixes` what was marked for its cache, `takes_marks` whether a marked prompt was answered,
+    `calls_functions` whether an answer has called a function.
     """
 
     def __init__(self, endpoint: str, model: str) -> None:
@@ -57,6 +61,8 @@ class Server:
         self._first_is_done = threading.Event()
         self._reported: set[str] = set()
         self._limit_name_tried = False
+        self.calls_functions = False
+        self._functions_tried = 0
 
     def dialect(self, digest: str) -> Dialect:
         """The believed dialect for a request with the schema of this digest."""
@@ -138,6 +144,12 @@ class Server:
             is_first = not self._limit_name_tried
             self._limit_name_tried = True
             return is_first
+
+    def may_doubt_functions(self) -> bool:
+        """Whether it may be tried once more if the server lets its model call functions at all."""
+        with self._lock:
+            self._functions_tried += 1
+            return self._functions_tried <= _DOUBTS
 
     def rename_limit(self, message: str) -> None:
         """Send the limit of tokens by its other name from now on."""

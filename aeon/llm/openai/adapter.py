@@ -11,6 +11,7 @@ from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, Provider
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.dialects.asking import AttemptResult, ask
 from aeon.llm.dialects.dialect import Dialect, Wire
+from aeon.llm.dialects.function_trial import prove_functions
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
 from aeon.llm.dialects.token_limit import learn_limit_name
@@ -75,6 +76,7 @@ class OpenAIAdapter:
         attempt = lambda dialect: self._attempt(wire, dialect, server, closings)  # noqa: E731
         outcome, dialect = ask(wire, server, attempt)
         outcome, dialect = learn_limit_name(outcome, dialect, wire, server, attempt)
+        outcome, dialect = prove_functions(outcome, dialect, wire, server, attempt)
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")
         if not follows_schema(

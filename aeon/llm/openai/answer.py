@@ -22,6 +22,7 @@ from aeon.domain.errors import (
     Truncated,
 )
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
+from aeon.llm.dialects.functions import are_whole, read_calls
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.extract import ExtractError, read_bare, text_of
 from aeon.llm.openai.endpoint import Endpoint
@@ -55,6 +56,7 @@ class _AnswerMessage(BaseModel):
     function_call: dict[str, Any] | None = None
     reasoning_content: Any = None
     reasoning: Any = None
+    reasoning_details: Any = None
 
 
 class _Choice(BaseModel):
@@ -78,8 +80,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     usage, counted = _usage_of(completion.usage)
     choice = completion.choices[0]
     model = endpoint.clean_name(completion.model or model)
-    text = _answer_text(choice.message, request)
-    is_whole = choice.finish_reason in {"length", *_CONTEXT_FULL} and follows_schema(text, request)
+    text, is_whole = _read_text(choice, request)
     # Every request has a prompt, and a text is made of tokens.
     is_plausible = usage.input_tokens > 0 and usage.output_tokens >= bool(text.strip())
     reported = counted and is_plausible
@@ -97,6 +98,16 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
         endpoint=endpoint.settings.name,
         usage_reported=reported,
     )
+
+
+def _read_text(choice: _Choice, request: LLMRequest) -> tuple[str, bool]:
+    """What the model wrote, and whether that is whole though the server says that it was cut
+    off."""
+    is_cut = choice.finish_reason in {"length", *_CONTEXT_FULL}
+    if calls := read_calls(vars(choice.message), request):
+        return calls, is_cut and are_whole(calls)
+    text = _answer_text(choice.message, request)
+    return text, is_cut and follows_schema(text, request)
 
 
 def _read_completion(body: bytes, endpoint: Endpoint) -> _Completion:
@@ -123,11 +134,17 @@ def _answer_text(message: _AnswerMessage, request: LLMRequest) -> str:
 
 
 def follows_schema(text: str, request: LLMRequest) -> bool:
-    """Whether a text is JSON of the request's schema and nothing else but reasoning before it."""
+    """Whether a text is JSON of the request's schema and nothing else but reasoning before it.
+    Where the request offers tools, that is also the answer alone, and calls of functions."""
     try:
-        return is_valid(request.schema, read_bare(text))
+        answer = read_bare(text)
     except ExtractError:
         return False
+    form = request.functions
+    if form is None or is_valid(request.schema, answer):
+        return is_valid(request.schema, answer)
+    is_round = isinstance(answer, dict) and bool(answer.get("tool_calls"))
+    return is_round or is_valid(form.schema, answer)
 
 
 def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
@@ -285,12 +302,15 @@ def _add_to(message: dict[str, Any], delta: Mapping[str, Any], tell: Callable[[s
         if delta.get(name):
             message[name] = (message.get(name) or "") + delta[name]
     for part in delta.get("tool_calls") or ():
-        _add_call(message.setdefault("tool_calls", []), part.get("function") or {})
+        _add_call(message.setdefault("tool_calls", []), part)
 
 
-def _add_call(calls: list[dict[str, Any]], function: Mapping[str, Any]) -> None:
+def _add_call(calls: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
+    function = part.get("function") or {}
     name = function.get("name") or ""
     arguments = function.get("arguments") or ""
     if name or not calls:
         calls.append({"type": "function", "function": {"name": name, "arguments": ""}})
     calls[-1]["function"]["arguments"] += arguments
+    if part.get("extra_content"):
+        calls[-1]["extra_content"] = part["extra_content"]

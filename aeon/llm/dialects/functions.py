@@ -1,0 +1,149 @@
+"""Function calling: a request that offers tools as servers with function calling take it, and the
+calls in their messages as the round that any other server answers with. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aeon.domain.request import FunctionCalling, LLMRequest, ToolTurn
+from aeon.llm.extract import ExtractError, read_json
+from aeon.schema.json_schema import strip_header
+
+_UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
+_GIVEN_BACK = ("content", "reasoning_content", "reasoning_details")
+"""What servers give beside calls and want to be given back with them."""
+_GIVEN_BACK_WITH_A_CALL = ("extra_content",)
+FUNCTIONS = "tools"
+"""The parameter that offers the tools."""
+
+
+def use_functions(request: LLMRequest, form: FunctionCalling) -> LLMRequest:
+    """The request as it goes out in the form with function calling, its rounds aside."""
+    return replace(
+        request,
+        messages=form.opening,
+        schema=form.schema,
+        strict=form.strict,
+        schema_prompt=form.schema_prompt,
+    )
+
+
+def write_tools(form: FunctionCalling | None) -> dict[str, Any]:
+    """The parameters that offer the tools, if any; in the last round none may be called."""
+    if form is None:
+        return {}
+    tools = form.conversation.tools
+    functions = [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": _describe(tool),
+                "parameters": {
+                    "type": "object",
+                    "properties": {},
+                    **strip_header(tool["input_schema"]),
+                },
+            },
+        }
+        for name, tool in zip(_name_functions(tools), tools, strict=True)
+    ]
+    choice = {"tool_choice": "none"} if form.conversation.is_over else {}
+    return {FUNCTIONS: functions, **choice}
+
+
+def _describe(tool: Mapping[str, Any]) -> str:
+    examples = [json.dumps(each, ensure_ascii=False) for each in tool.get("examples", ())]
+    shown = f"\nExamples of arguments: {', '.join(examples)}" if examples else ""
+    return f"{tool['description']}{shown}"
+
+
+def _name_functions(tools: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names that servers allow, which have no dots: each tool's own, or one like it."""
+    names: list[str] = []
+    for tool in tools:
+        name = _UNUSUAL.sub("_", str(tool["name"]))
+        while name in names:
+            name = f"{name[:63]}_"
+        names.append(name)
+    return names
+
+
+def write_turns(form: FunctionCalling) -> Iterator[dict[str, Any]]:
+    """The messages of the rounds so far."""
+    tools = form.conversation.tools
+    written = {
+        str(tool["name"]): name for tool, name in zip(tools, _name_functions(tools), strict=True)
+    }
+    for number, turn in enumerate(form.conversation.turns):
+        ids = [f"call{number:02}{index:03}" for index in range(len(turn.calls))]
+        yield {
+            "role": "assistant",
+            "content": None,
+            **_select(turn.extra, _GIVEN_BACK),
+            "tool_calls": list(_write_calls(turn, ids, written)),
+        }
+        for call_id, result in zip(ids, turn.results, strict=True):
+            yield {"role": "tool", "tool_call_id": call_id, "content": result}
+
+
+def _write_calls(
+    turn: ToolTurn, ids: Sequence[str], written: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    for call, call_id in zip(turn.calls, ids, strict=True):
+        name = written.get(call.tool, _UNUSUAL.sub("_", call.tool)[:64])
+        # Servers read them, and refuse what is no JSON.
+        arguments = call.arguments if _is_json_object(call.arguments) else "{}"
+        function = {"name": name, "arguments": arguments}
+        extra = _select(call.extra, _GIVEN_BACK_WITH_A_CALL)
+        yield {**extra, "id": call_id, "type": "function", "function": function}
+
+
+def read_calls(message: Mapping[str, Any], request: LLMRequest) -> str:
+    """The calls of a message as the text of a round; empty where the request offers no tools, or
+    the message has no calls. Some servers give an answer as a call that is named after the
+    request."""
+    form = request.functions
+    named = [call for call in _list_calls(message) if call["function"].get("name") != request.call]
+    if form is None or not named:
+        return ""
+    tools = form.conversation.tools
+    original = dict(zip(_name_functions(tools), (tool["name"] for tool in tools), strict=True))
+    asked = [_read_call(call, original) for call in named]
+    return json.dumps(
+        {"tool_calls": asked, "answer": None, **_select(message, _GIVEN_BACK)}, ensure_ascii=False
+    )
+
+
+def _list_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    calls = [each for each in message.get("tool_calls") or () if isinstance(each, dict)]
+    return [call for call in calls if isinstance(call.get("function"), dict)]
+
+
+def _read_call(call: Mapping[str, Any], original: Mapping[str, str]) -> dict[str, Any]:
+    function = call["function"]
+    name = str(function.get("name") or "")
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+    extra = _select(call, _GIVEN_BACK_WITH_A_CALL)
+    return {"tool": original.get(name, name), "arguments": text, **extra}
+
+
+def _select(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given.get(name)}
+
+
+def are_whole(round_text: str) -> bool:
+    """Whether the arguments of all calls of a round are whole."""
+    return all(_is_json_object(call["arguments"]) for call in json.loads(round_text)["tool_calls"])
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(read_json(text), dict)
+    except ExtractError:
+        return False
