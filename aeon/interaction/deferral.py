@@ -15,6 +15,7 @@ from typing import Any, Literal
 from aeon.domain.errors import PersonAwaited
 from aeon.domain.plan import FollowUpQuestion, OpenQuestion, PlanStep
 from aeon.domain.request import current_site
+from aeon.files.fences import without_codes
 from aeon.interaction.desk import Desk, is_overdue
 from aeon.interaction.models import PersonAnswer
 from aeon.tools.registry import ApprovalRequest
@@ -134,7 +135,7 @@ def describe_step(step: PlanStep) -> Iterator[str]:
     to so far, where refinement has left it to them."""
     yield step.description
     if step.incoming_context:
-        yield step.incoming_context
+        yield without_codes(step.incoming_context)
     why = step.clarity_reason or (step.errors[-1] if step.errors else "")
     if why:
         yield f"Why it is left to you: {why}"

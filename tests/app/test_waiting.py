@@ -303,7 +303,7 @@ def test_a_step_of_a_person_waits_for_its_output(run: Any, tmp_path: Path) -> No
     waits = result.waits_for[0]
     assert (waits.kind, waits.step_id, waits.assumption) == ("step", "m", None)
     assert "Measure the room" in waits.text
-    assert "output of a" in waits.text
+    assert '<output step="a">\noutput of a\n</output>' in waits.text
     answer(tmp_path / "one", "It is\n4 by 5 m.")
     model = ScriptedModel()
     result = run("two", model, "resume=one")
