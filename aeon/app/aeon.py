@@ -261,6 +261,7 @@ class Aeon:
         text = self._find_text(task)
         given = {name: require_unicode(value, f"inputs.{name}") for name, value in inputs.items()}
         self.check_inputs(given)
+        given = self.workflow.complete_inputs(given) if self.workflow else given
         plan = self._find_plan(text, given, answer)
         self._check_interaction(plan, has_person=has_person)
         in_plan = task is None or _is_of_plan(text, job.origin)
@@ -297,7 +298,17 @@ class Aeon:
     def _find_plan(self, task: str, inputs: Mapping[str, str], answer: str | None) -> Plan | None:
         if answer is not None:
             return plan_one_step(self.settings.mode.one_step, answer)
-        return self.workflow.plan(task, inputs) if self.workflow else None
+        return self.workflow.plan(task, self._read_inputs(inputs)) if self.workflow else None
+
+    def _read_inputs(self, texts: Mapping[str, str]) -> Mapping[str, Any]:
+        """The values of the inputs. Raises ConfigError for one that is not as the plan file says."""
+        if self.workflow is None:
+            return texts
+        try:
+            return self.workflow.read_inputs(texts)
+        except ConfigError as error:
+            problem = f"plan_file={self.settings.plan_file}: {error.message}"
+            raise ConfigError(problem, hint=error.hint) from None
 
     def _prepare_row_checks(self, checks: Mapping[str, OuterCheck] | None) -> CheckSet | None:
         return self._process.check_maker.prepare_row(checks) if checks else None
@@ -310,7 +321,7 @@ class Aeon:
 
     def check_inputs(self, names: Collection[str]) -> None:
         """ConfigError when the plan file needs an input that is not among `names`."""
-        needed = self.workflow.input_names if self.workflow else ()
+        needed = self.workflow.needed_inputs if self.workflow else ()
         if missing := [f"inputs.{name}" for name in needed if name not in names]:
             raise ConfigError(
                 f"plan_file={self.settings.plan_file}: it needs {', '.join(missing)}",

@@ -131,6 +131,7 @@ class Packaged:
 
     def make_executor(self, llm: LLMAdapter) -> StepExecutor:
         """What carries out steps."""
+        workflow = self.shared.workflow
         settings = self.shared.settings
         worker = StepWorker(
             llm,
@@ -138,7 +139,7 @@ class Packaged:
             registry=self.registry,
             invoker=self.make_invoker(self.registry, settings.tools),
             answer_schema=settings.answer.json_schema,
-            inputs=self.inputs if self.shared.workflow else None,
+            inputs=workflow.read_inputs(self.inputs) if workflow else None,
             emit=self.stream.emit,
             memory=self.shown,
             outline_steps=settings.prompts.outline_steps,

@@ -75,7 +75,7 @@ class StepWorker:
         registry: ToolRegistry | None = None,
         invoker: ToolInvoker | None = None,
         answer_schema: Mapping[str, Any] | None = None,
-        inputs: Mapping[str, str] | None = None,
+        inputs: Mapping[str, Any] | None = None,
         emit: Emit = ignore,
         memory: ShownMemory | None = None,
         outline_steps: int = 20,

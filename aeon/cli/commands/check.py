@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.forecast import cycles, forecast
 from aeon.memory.run_memory import InMemory
-from aeon.plan.workflow.load import format_problem, inspect_workflow
+from aeon.plan.workflow.inputs import describe_input, make_input_schema
+from aeon.plan.workflow.load import Workflow, format_problem, inspect_workflow
 from aeon.plan.workflow.models import Problem
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.report.words import count_noun, is_utf
@@ -67,6 +69,7 @@ def _check(
             path,
             tool_names={tool.name: tool.input_schema for tool in tools.list()},
             input_names={*settings.inputs, *settings.input_files} or None,
+            texts=_find_texts(settings),
             max_steps=settings.execution.max_steps,
             one_final_step=settings.answer.json_schema is not None,
             unavailable=tools.unavailable,
@@ -82,8 +85,10 @@ def _check(
         errors = sum(problem.severity == "error" for problem in problems)
         return found, "\n".join((*lines, f"{path}: {count_noun(errors, 'error')}, cannot be run"))
     plan = workflow.plan()
-    found["summary"] = facts = _summarise(plan, settings, tools) | {
-        "inputs": list(workflow.input_names)
+    values = workflow.read_inputs(workflow.complete_inputs(_find_texts(settings)))
+    found["summary"] = facts = _summarise(plan, settings, tools, values) | {
+        "inputs": list(workflow.input_names),
+        "input_schema": make_input_schema(workflow.content.inputs),
     }
     steps = count_noun(facts["steps"], "step")
     layered = count_noun(len(facts["layers"]), "layer")
@@ -92,21 +97,33 @@ def _check(
         f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}",
         f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core",
         f"Tools: {', '.join(facts['tools']) or 'none'}",
-        f"Inputs: {', '.join(facts['inputs']) or 'none'}\n",
+        f"Inputs: {', '.join(_describe_inputs(workflow)) or 'none'}\n",
         draw(plan, ascii_only=is_ascii),
     ]
     return found, "\n".join(lines)
 
 
-def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
-    invoker = ToolInvoker(tools, settings.tools)
-    texts = dict(settings.inputs)
+def _describe_inputs(workflow: Workflow) -> Iterator[str]:
+    declared = workflow.content.inputs
+    for name in workflow.input_names:
+        yield describe_input(name, declared[name]) if name in declared else name
+
+
+def _find_texts(settings: Settings) -> dict[str, str]:
+    """The inputs that are given, as far as they can be read."""
     with suppress(ConfigError):
-        texts = read_inputs(settings, find_recorded_origin(settings))
+        return read_inputs(settings, find_recorded_origin(settings))
+    return dict(settings.inputs)
+
+
+def _summarise(
+    plan: Plan, settings: Settings, tools: ToolRegistry, inputs: Mapping[str, Any]
+) -> dict[str, Any]:
+    invoker = ToolInvoker(tools, settings.tools)
 
     def cost(step: PlanStep) -> int:
         return cycles(
-            step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, texts, {})
+            step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, inputs, {})
         )
 
     return {

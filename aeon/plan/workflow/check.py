@@ -13,6 +13,7 @@ from aeon.domain.plan import PlanStep
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import Place, format_place
 from aeon.plan.structural import check_steps
+from aeon.plan.workflow.inputs import find_schema_problems, find_value_problem
 from aeon.plan.workflow.models import Problem, problem_at
 from aeon.plan.workflow.references import BadReference, Reference, find_texts, references
 from aeon.schema.validators import compile_schema, find_errors
@@ -24,12 +25,14 @@ _UNNAMED = "\0"  # begins the id of a step that has none in the file
 
 
 class Checks(TypedDict, total=False):
-    """What a workflow file is checked against; what is left out, or None, is not checked.
+    """What a workflow file is checked against; what is left out, or None, is not checked. `texts` are
+    those of the inputs that are given.
     `tool_names` may map each tool to its input schema. `unavailable` says why a configured tool is
     not registered."""
 
     tool_names: Collection[str] | None
     input_names: Collection[str] | None
+    texts: Mapping[str, str]
     max_steps: int
     one_final_step: bool
     unavailable: Callable[[str], str | None]
@@ -101,9 +104,9 @@ class _Checker:
 
     def check_references(self) -> None:
         self.before = transitive_dependencies(self.steps)
-        for name in self.inputs or ():
-            if self._is_missing_input(name):
-                self.add(("inputs", str(name)), _report_missing_input(name))
+        for name, declared in (self.inputs or {}).items():
+            for problem in self._check_declared(str(name), declared):
+                self.add(("inputs", str(name)), problem)
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             for field in ("description", "arguments"):
                 for place, text in find_texts(raw.get(field), ("steps", index, field)):
@@ -111,6 +114,20 @@ class _Checker:
                         problem = self._check_reference(found, step, field)
                         if problem:
                             self.add(place, f"{format_place(place)}: {problem}")
+
+    def _check_declared(self, name: str, declared: object) -> Iterator[str]:
+        """What is wrong with an input: with its schema, or with what is given for it."""
+        schema = declared if isinstance(declared, Mapping) else None
+        problems = list(find_schema_problems(schema)) if schema is not None else []
+        yield from (f"inputs.{name}: {problem}" for problem in problems)
+        has_default = schema is not None and "default" in schema
+        if self._is_missing_input(name) and not has_default:
+            yield _report_missing_input(name)
+        text = self.checks.get("texts", {}).get(name)
+        if text is not None and schema is not None and not problems:
+            problem = find_value_problem(schema, text)
+            if problem:
+                yield f"inputs.{name}: {problem}"
 
     def _is_missing_input(self, name: str) -> bool:
         names = self.checks.get("input_names")

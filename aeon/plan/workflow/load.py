@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import pydantic
 
@@ -17,6 +17,7 @@ from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml, LongestList, UnreadableFile
 from aeon.plan.structural import MOST_TIMES_TOO_LARGE
 from aeon.plan.workflow.check import MAX_STEPS, Checks, content_problems
+from aeon.plan.workflow.inputs import complete_inputs, find_needed, read_inputs
 from aeon.plan.workflow.models import Problem, WorkflowFile, problem_at
 from aeon.plan.workflow.references import Reference, references, resolve_text
 
@@ -48,12 +49,27 @@ class Workflow:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The inputs it needs, declared ones first."""
+        """The inputs it takes, declared ones first."""
         found = references([[step.description, step.arguments] for step in self.content.steps])
         used = (each.name for each in found if isinstance(each, Reference) and each.kind == "input")
         return tuple(dict.fromkeys((*self.content.inputs, *used)))
 
-    def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
+    @property
+    def needed_inputs(self) -> tuple[str, ...]:
+        """The inputs that must be given: those without a default."""
+        declared = self.content.inputs
+        needed = find_needed(declared)
+        return tuple(name for name in self.input_names if name not in declared or name in needed)
+
+    def complete_inputs(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """The inputs that were given, with the defaults of the others, as texts."""
+        return complete_inputs(self.content.inputs, texts)
+
+    def read_inputs(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """The values of the inputs, of the types that are declared. Raises ConfigError."""
+        return read_inputs(self.content.inputs, texts)
+
+    def plan(self, task: str | None = None, inputs: Mapping[str, Any] | None = None) -> Plan:
         """The plan, sorted (Sprint 1 FR-007), with `inputs` filled into the descriptions. Raises
         PlanError."""
         steps = [

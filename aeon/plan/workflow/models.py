@@ -70,10 +70,10 @@ class WorkflowFile(Value):
         "judged by. `task=` on the command "
         "line goes before it; without either it is the goal.",
     )
-    inputs: dict[str, str] = Field(
+    inputs: dict[str, str | dict[str, JsonValue]] = Field(
         default_factory=dict,
-        description="The material it works on, by name, each with a few words on what it "
-        "is. All of it must be given: "
+        description="The material it works on, by name: a few words on what each is, or a JSON "
+        "Schema with its `type`, `default` and `description`. What has no default must be given: "
         "inputs.NAME=... or input_files.NAME=...",
     )
     steps: tuple[WorkflowStep, ...] = Field(min_length=1, description="The steps, in any order.")

@@ -75,14 +75,14 @@ def references(value: object) -> Iterator[Reference | BadReference]:
         yield from (_parse(match) for match in _REFERENCE.finditer(text) if match[0] != "$${")
 
 
-def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
+def resolve_text(text: str, inputs: Mapping[str, Any]) -> str:
     """Insert the inputs into a description and unescape `$${`. Raises PlanError for a reference
     without a value."""
     return _fill(text, inputs, None)
 
 
 def resolve_arguments(
-    arguments: Mapping[str, Any], inputs: Mapping[str, str], outputs: Mapping[str, Any]
+    arguments: Mapping[str, Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056); one that
     is the whole text keeps its type. Raises PlanError naming everything that cannot be resolved."""
@@ -137,7 +137,7 @@ def _parse(match: re.Match[str]) -> Reference | BadReference:
     return Reference(text=text, kind="step", name=named["step"], path=path)
 
 
-def _fill(text: str, inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> str:
+def _fill(text: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> str:
     def value(match: re.Match[str]) -> str:
         found = "${" if match[0] == "$${" else _look_up(match, inputs, outputs)
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
@@ -146,7 +146,7 @@ def _fill(text: str, inputs: Mapping[str, str], outputs: Mapping[str, Any] | Non
 
 
 def _look_up(
-    match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[str, Any] | None
+    match: re.Match[str], inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
 ) -> Any:
     found = _parse(match)
     if isinstance(found, BadReference):

@@ -120,6 +120,12 @@ def test_json_for_programs(aeon: RunAeon, tmp_path: Path) -> None:
         "final_steps": ["b"],
         "tools": ["echo"],
         "inputs": ["who"],
+        "input_schema": {
+            "type": "object",
+            "properties": {"who": {"type": "string", "description": "somebody"}},
+            "required": ["who"],
+            "additionalProperties": False,
+        },
         "expected_llm_calls": {"adaptive": 11, "core": 1},
     }
     assert bad["summary"] is None
