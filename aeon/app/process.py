@@ -349,7 +349,7 @@ def _build_openai_adapter(
         key = None
         headers = {}
     if settings.batch:
-        from aeon.llm.openai.batches import BatchAdapter
+        from aeon.llm.openai.batches.adapter import BatchAdapter
 
         return BatchAdapter(settings, key, headers, client)
     from aeon.llm.openai.adapter import OpenAIAdapter

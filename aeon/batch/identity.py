@@ -22,6 +22,7 @@ _OF_PROVIDER = (
         "timeout_per",
     ),
     *("retry", "breaker", "patience_seconds", "stream", "api_key_env", "require_key"),
+    *("prompt_cache", "background"),
 )
 """How requests travel, which decides no answer. An address says who answers; only its port is none
 of it."""

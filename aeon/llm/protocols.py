@@ -83,27 +83,51 @@ class BatchingAdapter(Protocol):
         """The answers that were given in this thread are stored."""
 
 
+@runtime_checkable
+class ApiFinder(Protocol):
+    """An adapter that finds out which interfaces its server has."""
+
+    def find_apis(self) -> dict[str, bool | None]:
+        """Whether the server has each interface, by its name in `provider.api`; None where it does
+        not say. No model is asked."""
+
+
 SECONDS_BEFORE: ContextVar[float] = ContextVar("seconds_before", default=0.0)
 """The seconds that earlier attempts of the call that is being made have taken."""
 
 CALL_HEADERS: ContextVar[Mapping[str, str]] = ContextVar("call_headers", default={})  # noqa: B039 - never changed
 """Headers, plain ASCII, that go with the requests of the call that is being made, as the trace that
 it belongs to."""
-RUN_ID: ContextVar[str | None] = ContextVar("run_id", default=None)
-"""The run that the call belongs to that is being made; None outside a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOfCall:
+    """The run that a call belongs to: its id, and whether it is over, or asked to stop."""
+
+    run_id: str | None = None
+    stop: Callable[[], bool] = lambda: False
+
+
+RUN: ContextVar[RunOfCall] = ContextVar("run_of_call", default=RunOfCall())  # noqa: B039 - frozen
+"""The run of the call that is being made; an empty one outside a run."""
 
 
 class OfRun:
     """An adapter that says of each call which run it belongs to."""
 
-    def __init__(self, inner: LLMAdapter, run_id: str | None) -> None:
+    def __init__(
+        self,
+        inner: LLMAdapter,
+        run_id: str | None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._inner = inner
-        self._run_id = run_id
+        self._run = RunOfCall(run_id, stop)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
-        before = RUN_ID.set(self._run_id)
+        before = RUN.set(self._run)
         try:
             return self._inner.complete(request)
         finally:
-            RUN_ID.reset(before)
+            RUN.reset(before)

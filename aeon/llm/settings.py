@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, PlainSerializer, model_validator
 
@@ -15,6 +15,7 @@ from aeon.domain.values import Address, OfRow, StartsCode, Taken, Unneeded, Valu
 from aeon.llm.roles import Effort
 
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
+ApiName = Literal["chat", "responses"]
 CacheMarks = Literal["openai", "anthropic"]
 """How a request marks what a provider is to cache: `prompt_cache_breakpoint`, or `cache_control`."""
 
@@ -198,10 +199,11 @@ class ModelRule(Value):
 
 class EndpointSettings(_Limited):
     """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret
-    headers are named by environment variable. `structured_output` and `function_calling` auto find out
-    what the server can do, `stream` auto streams once an answer was cut off, `max_tokens_parameter` None tries both
-    names, `prompt_cache` auto marks as the rules in `models` say. `batch` sends requests in batches
-    (`aeon.llm.openai.batches`)."""
+    headers are named by environment variable. `structured_output` and `function_calling` auto find
+    out what the server can do, `api` is the interface that requests go to, `background` has
+    responses made there while the run asks how far they are, `stream` auto streams once an answer
+    was cut off, `max_tokens_parameter` None tries both names, `prompt_cache` auto marks as the
+    rules in `models` say. `batch` sends requests in batches (`aeon.llm.openai.batches`)."""
 
     shapes_answers = ("extra_body",)
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
@@ -210,6 +212,8 @@ class EndpointSettings(_Limited):
     base_url_env: Unneeded[str | None] = "OPENAI_BASE_URL"
     structured_output: Taken[StructuredOutput] = "auto"
     function_calling: Unneeded[Literal["auto", "never"]] = "auto"
+    api: Unneeded[ApiName] = "chat"
+    background: Unneeded[bool] = False
     api_key_env: Unneeded[str] = "OPENAI_API_KEY"
     require_key: Unneeded[bool] = True
     token_provider: Unneeded[StartsCode[str | None]] = None
@@ -232,6 +236,14 @@ class EndpointSettings(_Limited):
     batch_price_factor: Unneeded[float] = Field(default=0.5, ge=0, le=1)
     batch_journal: Unneeded[Path | None] = None
     batch_cancel: Unneeded[bool] = False
+
+    @model_validator(mode="after")
+    def _check_api(self) -> Self:
+        if self.background and self.api != "responses":
+            raise ValueError("background=true goes with api=responses")
+        if self.batch and self.api == "responses":
+            raise ValueError("batch=true goes with api=chat")
+        return self
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """The address in force: `base_url`, else what the environment has under `base_url_env`;

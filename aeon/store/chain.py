@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from aeon.domain.errors import AnswerError, ValidationError
 
+_notes: ContextVar[dict[object, list[Any]] | None] = ContextVar("notes_of_call", default=None)
 _undo: ContextVar[list[Callable[[], None]] | None] = ContextVar("answers_of_call", default=None)
 
 
@@ -16,9 +18,11 @@ _undo: ContextVar[list[Callable[[], None]] | None] = ContextVar("answers_of_call
 def one_call() -> Iterator[None]:
     """The answers that are given to this thread in the block are of one structured call. When it
     ends without a usable answer (AnswerError, ValidationError), all of them are taken back; when
-    the provider fails, they stay."""
+    the provider fails, they stay. A block within another is of the same call."""
     undo: list[Callable[[], None]] = []
     token = _undo.set(undo)
+    before = _notes.get()
+    noted = _notes.set({} if before is None else before)
     try:
         yield
     except (AnswerError, ValidationError) as error:
@@ -28,6 +32,7 @@ def one_call() -> Iterator[None]:
         raise
     finally:
         _undo.reset(token)
+        _notes.reset(noted)
 
 
 def when_unusable(take_back: Callable[[], None]) -> None:
@@ -35,3 +40,10 @@ def when_unusable(take_back: Callable[[], None]) -> None:
     undo = _undo.get()
     if undo is not None:
         undo.append(take_back)
+
+
+def notes_of_call(owner: object) -> list[Any]:
+    """What `owner` has noted during the structured call that is being made, to be added to; of no
+    use outside one."""
+    notes = _notes.get()
+    return [] if notes is None else notes.setdefault(owner, [])

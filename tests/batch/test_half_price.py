@@ -30,7 +30,7 @@ PRICES = "provider.prices={scripted-1: {input: 1, output: 10}}"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BatchServer]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("aeon.llm.openai.batches_rounds._LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("aeon.llm.openai.batches.rounds._LOOK_SECONDS", 0.05)
     with BatchServer(simulated()) as running:
         running.seconds = 0.05
         yield running
@@ -230,7 +230,7 @@ def test_an_interface_that_is_down_for_a_while_costs_no_row_and_each_try_is_show
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("aeon.llm.openai.batches_round._FACTOR", 0.01)
+    monkeypatch.setattr("aeon.llm.openai.batches.round._FACTOR", 0.01)
     server.trouble[INTERFACE] = [Failure(503)] * 6
     assert main(command(server, tmp_path, 3)) == 0
     assert {row["ended"] for row in rows(tmp_path / "out.jsonl")} == {"converged"}
@@ -244,7 +244,7 @@ def test_an_interface_that_stays_down_stops_the_batch_and_fails_no_row(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("aeon.llm.openai.batches_round._FACTOR", 0.01)
+    monkeypatch.setattr("aeon.llm.openai.batches.round._FACTOR", 0.01)
     server.trouble[INTERFACE] = [Failure(503)] * 1000
     assert main(command(server, tmp_path, 3)) == 1
     told = capfd.readouterr().err

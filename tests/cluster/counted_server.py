@@ -27,9 +27,9 @@ def main() -> None:
                 file.write(json.dumps(values) + "\n")
                 file.flush()
 
-        post = openai_server._Handler.do_POST
+        post = openai_server.Handler.do_POST
 
-        class Handler(openai_server._Handler):
+        class Handler(openai_server.Handler):
             def do_POST(self) -> None:  # noqa: N802
                 if log.with_suffix(".down").exists():
                     self.rfile.read(int(self.headers["content-length"]))

@@ -99,6 +99,8 @@ class OpenAIServer:
     may be read at any time. Whoever asks for a stream gets one, a piece every `piece_seconds`.
     """
 
+    handler: "type[Handler]"
+
     def __init__(
         self,
         script: Mapping[str, Script] | None = None,
@@ -117,7 +119,7 @@ class OpenAIServer:
         self._in_flight = 0
         self._asked: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._server = _Server((host, 0), _Handler)
+        self._server = _Server((host, 0), self.handler)
         self._server.owner = self
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.002,), daemon=True
@@ -334,7 +336,9 @@ class _Server(ThreadingHTTPServer):
         """A client that hangs up is part of the tests, not something to print."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Answers one connection of the server."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
@@ -373,6 +377,8 @@ class _Handler(BaseHTTPRequestHandler):
         text = choice["message"]["content"] or ""
         deltas = [{"content": text[place : place + size]} for place in range(0, len(text), size)]
         deltas += _deltas_of_calls(choice["message"].get("tool_calls", ()), size)
+        if refusal := choice["message"]["refusal"]:
+            deltas.append({"refusal": refusal})
         chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
         last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
         chunks += [
@@ -425,3 +431,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Standard error belongs to the program under test."""
+
+
+OpenAIServer.handler = Handler

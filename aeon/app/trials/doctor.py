@@ -15,6 +15,7 @@ from aeon.app.process import Process
 from aeon.domain.errors import AeonError, ProviderError
 from aeon.domain.request import CallName, LLMRequest, Message, Parameters, Role, Usage
 from aeon.llm.exchange import exchange
+from aeon.llm.protocols import ApiFinder
 from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import EndpointAdapter, Endpoints
@@ -74,6 +75,17 @@ def check_roles(shared: Process) -> Iterator[RoleCheck]:
         check = RoleCheck("worker", endpoint.prices.model, fallback=endpoint.name)
         _ask(shared, endpoint, check, replace(tuned["worker"], model=check.asked))
         yield check
+
+
+def find_apis(shared: Process) -> dict[str, dict[str, bool | None]]:
+    """Whether the server of each endpoint has each interface, by their names; None where it does
+    not say. No model is asked."""
+    endpoints = stack.endpoints_of(shared.adapter, shared.settings.provider)
+    return {
+        endpoint.name: endpoint.adapter.find_apis()
+        for endpoint in endpoints
+        if isinstance(endpoint.adapter, ApiFinder)
+    }
 
 
 def _ask(

@@ -30,6 +30,7 @@ _PLANLESS = ("mode=", "task=", "task_file=", "plan_file=", "resume=")
 _CHECK = "{:<9} {:<6} {:>7} {:>8}  {}"
 _RUN = "  {:<9} {:<26} {:>7} {:>7} {:>6} {:>8} {:>9}  {:<6}  {}"
 _HEADS = ["mode", "phases", "valid", "repairs", "calls", "tokens", "cost", "answer", "ended by"]
+_HAS = {True: "yes", False: "no", None: "unknown"}
 _RIGHT = {True: "right", False: "wrong", None: "-"}
 
 
@@ -49,6 +50,8 @@ def doctor(given: Namespace) -> int:
         for check in examination.check_roles(shared):
             checks.append(check)
             put(_describe_check(check))
+        for name, apis in examination.find_apis(shared).items():
+            put(f"\n{_describe_apis(name, apis)}")
         if found := stack.findings(shared.adapter, only_new=True):
             put(_indent("\nFound out:", "  ", found))
     finally:
@@ -59,6 +62,11 @@ def doctor(given: Namespace) -> int:
     fallbacks = " Every fallback works." if any(check.fallback for check in checks) else ""
     put(f"\nEvery role works.{fallbacks}")
     return DONE
+
+
+def _describe_apis(endpoint: str, apis: Mapping[str, bool | None]) -> str:
+    has = ", ".join(f"{name} {_HAS[has]}" for name, has in apis.items())
+    return f"Interfaces of {one_line(endpoint)} (provider.api): {has}."
 
 
 def _describe_check(check: RoleCheck) -> str:

@@ -14,9 +14,10 @@ from pydantic_core import PydanticSerializationError, to_json
 from aeon.domain.request import FunctionCalling, LLMRequest, Message
 from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
 from aeon.llm.dialects.functions import FUNCTIONS, use_functions, write_tools, write_turns
-from aeon.llm.dialects.model_rules import find_cache_marks, fit_parameters
+from aeon.llm.dialects.model_rules import find_cache_marks, fit_parameters, may_reason
+from aeon.llm.dialects.responses import REASONING_ITEMS, ask_for_reasoning, to_responses
 from aeon.llm.prompts import load_packaged_prompts
-from aeon.llm.protocols import RUN_ID
+from aeon.llm.protocols import RUN
 from aeon.llm.settings import CacheMarks, EndpointSettings
 from aeon.schema.json_schema import once_per_schema
 
@@ -73,6 +74,7 @@ class Wire:
         self._stream = stream
         self.model = given.model or settings.model
         self._marks = find_cache_marks(settings, self.model)
+        self._reasons = may_reason(settings.models, self.model)
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
         self.digest = _schema_digests(request.schema)[request.strict]
         self._functions = request.functions if settings.function_calling == "auto" else None
@@ -104,18 +106,15 @@ class Wire:
         """The generation parameters by the names they are sent under; those that are not set are
         left out."""
         given = self._given
-        streams = self.settings.stream
         named: dict[str, Any] = {
             "temperature": given.temperature,
             self.token_parameter(dialect): given.max_tokens,
             "reasoning_effort": given.effort,
         }
         if self.marks(dialect) == "openai":
-            run = RUN_ID.get()
-            named |= {"prompt_cache_key": run, CACHE_OPTIONS: {"mode": "explicit"}}
+            named |= {"prompt_cache_key": RUN.get().run_id, CACHE_OPTIONS: {"mode": "explicit"}}
         named |= write_tools(self.functions(dialect))
-        is_asked = streams == "always" or (streams == "auto" and (self._stream or dialect.stream))
-        if is_asked and "stream" not in dialect.without:
+        if self._asks_for_stream(dialect):
             named |= {"stream": True, "stream_options": {"include_usage": True}}
         return {
             name: value
@@ -123,9 +122,21 @@ class Wire:
             if value is not None and name not in dialect.without
         }
 
-    def body(self, dialect: Dialect, prefixes: MarkedPrefixes | None = None) -> bytes:
-        """The request's body; `prefixes` are those that the server was sent with marks. Raises
-        UnicodeEncodeError for a text that is no Unicode."""
+    def _asks_for_stream(self, dialect: Dialect) -> bool:
+        if self.settings.background or "stream" in dialect.without:
+            return False
+        is_wanted = self._stream or dialect.stream
+        return {"always": True, "auto": is_wanted, "never": False}[self.settings.stream]
+
+    def body(
+        self,
+        dialect: Dialect,
+        prefixes: MarkedPrefixes | None = None,
+        kept: Sequence[Mapping[str, Any]] = (),
+    ) -> bytes:
+        """The request's body; `prefixes` are those that the server was sent with marks, `kept` the
+        items of earlier answers to the same call. Raises UnicodeEncodeError for a text that is no
+        Unicode."""
         functions = self.functions(dialect)
         request = self.request if functions is None else use_functions(self.request, functions)
         messages: Sequence[Message] = request.messages
@@ -145,11 +156,27 @@ class Wire:
         elif dialect.form == "json_object":
             beside = {"schema": request.schema} if dialect.sends_schema_beside else {}
             body["response_format"] = {"type": "json_object", **beside}
-        body |= {**self.parameters(dialect), **self.settings.extra_body}
+        body |= self.parameters(dialect)
+        if self.settings.api == "responses":
+            body = self._to_responses(body, dialect, kept)
+        body |= self.settings.extra_body
         try:
             return to_json(body)  # five times as fast as the standard encoder
         except PydanticSerializationError:
             return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def _to_responses(
+        self, chat: Mapping[str, Any], dialect: Dialect, kept: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        keeps_items = REASONING_ITEMS not in dialect.without
+        body = to_responses(chat, kept if keeps_items else ())
+        if keeps_items and self._reasons:
+            ask_for_reasoning(body)
+        # Nothing is left with the server but what it makes by itself, until that is asked for.
+        body["store"] = self.settings.background
+        if self.settings.background:
+            body["background"] = True
+        return body
 
     def _write_messages(
         self, messages: Sequence[Message], dialect: Dialect, prefixes: MarkedPrefixes

@@ -15,6 +15,7 @@ from aeon.llm.dialects.dialect import (
 )
 from aeon.llm.dialects.functions import FUNCTIONS
 from aeon.llm.dialects.refusal import Refusal
+from aeon.llm.dialects.responses import REASONING_ITEMS, is_about_reasoning_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,18 @@ def _rename_or_leave_out(refused: RefusedTrial) -> Trial | None:
     if name is None:
         return None
     # A limit of tokens is a promise to the person: it is renamed before it is left out.
-    if name == refused.wire.token_parameter(dialect) and not dialect.renamed:
+    is_limit = name == refused.wire.token_parameter(dialect)
+    if is_limit and not dialect.renamed and refused.wire.settings.api == "chat":
         return replace(refused.trial, dialect=replace(dialect, renamed=True))
     return refused.trial.without(name)
+
+
+def _leave_out_reasoning_items(refused: RefusedTrial) -> Trial | None:
+    is_sent = refused.wire.settings.api == "responses"
+    if not is_sent or REASONING_ITEMS in refused.dialect.without:
+        return None
+    is_meant = is_about_reasoning_items(refused.refusal)
+    return refused.trial.without(REASONING_ITEMS) if is_meant else None
 
 
 def _leave_out_schema_beside(refused: RefusedTrial) -> Trial | None:
@@ -159,6 +169,7 @@ def _send_next_form(refused: RefusedTrial) -> Trial | None:
 
 _NAMED: tuple[Downgrade, ...] = (
     _leave_out_named_cache,
+    _leave_out_reasoning_items,
     _rename_or_leave_out,
     _leave_out_named_functions,
     _leave_out_schema_beside,

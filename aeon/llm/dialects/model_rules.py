@@ -55,6 +55,12 @@ def find_cache_marks(settings: EndpointSettings, model: str) -> CacheMarks | Non
     return rule.prompt_cache
 
 
+def may_reason(rules: Sequence[ModelRule], model: str) -> bool:
+    """Whether a model may reason: no rule says that it takes no effort."""
+    rule = _find_rule(rules, model)
+    return rule is None or rule.efforts != ()
+
+
 def _find_rule(rules: Sequence[ModelRule], model: str) -> ModelRule | None:
     name = model.rpartition("/")[2].lower()
     return next((rule for rule in rules if rule.match.match(name)), None)

@@ -34,7 +34,7 @@ def learn_limit_name(
     """
     limit = wire.limit(dialect)
     usage = _usage_of(outcome)
-    if wire.settings.max_tokens_parameter is not None or limit is None or usage is None:
+    if _is_name_known(wire) or limit is None or usage is None:
         return outcome, dialect
     name = wire.token_parameter(dialect)
     if usage.output_tokens > limit + _UNCOUNTED_TOKENS:
@@ -47,6 +47,10 @@ def learn_limit_name(
     if not server.may_try_other_limit_name():
         return outcome, dialect
     return _ask_by_other_name(outcome, usage, dialect, name, server, attempt)
+
+
+def _is_name_known(wire: Wire) -> bool:
+    return wire.settings.max_tokens_parameter is not None or wire.settings.api == "responses"
 
 
 def _may_be_limit(failure: LLMError | None) -> bool:

@@ -13,6 +13,8 @@ from aeon.llm.dialects.asking import AttemptResult, ask
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.function_trial import prove_functions
 from aeon.llm.dialects.refusal import find_error
+from aeon.llm.dialects.responses import to_chat_names
+from aeon.llm.dialects.responses_answer import find_reasoning_items, to_completion
 from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
 from aeon.llm.dialects.token_limit import learn_limit_name
 from aeon.llm.openai.answer import follows_schema, read_answer
@@ -22,9 +24,13 @@ from aeon.llm.openai.errors import error_of_refusal, refusal_in
 from aeon.llm.protocols import SECONDS_BEFORE, ServerFinding
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import piece_teller, wants_stream
+from aeon.store.chain import notes_of_call
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+    from aeon.llm.openai.client import Client
+    from aeon.llm.openai.own_client import OwnClient
 
 IDLE_SECONDS = 20.0
 IDLE_STATUSES = (408, 502, 504, 522, 524)
@@ -126,6 +132,14 @@ class OpenAIAdapter:
         for model, values in dict(beliefs.get(self._digest) or {}).items():
             server_at(*self._place, model).learn(Beliefs.model_validate(values))
 
+    def find_apis(self) -> dict[str, bool | None]:
+        """Whether the server has each interface, by its name; None where it does not say. No model
+        is asked."""
+        from aeon.llm.openai.probe import find_apis
+
+        with self._connection.client(self._connection.closings) as client:
+            return find_apis(client.sdk, self._endpoint)
+
     def close(self) -> None:
         """Close the connections; calls under way fail. A later call opens new ones."""
         self._connection.close()
@@ -136,15 +150,11 @@ class OpenAIAdapter:
         allowed = self._limit_attempt()
         began = time.monotonic()
         try:
-            body = wire.body(dialect, server.prefixes)
-            is_stream = self._asks_for_stream(wire, dialect)
+            kept = notes_of_call(server) if wire.request.call == "repair" else ()
+            body = wire.body(dialect, server.prefixes, kept)
             with self._connection.client(closings) as client:
                 began = time.monotonic()
-                tell = piece_teller(wire.request)
-                if is_stream:
-                    response = client.stream(body, wire.model, began + allowed, tell or _ignore)
-                else:
-                    response = client.post(body, wire.model, began + allowed)
+                response = self._send(client, body, wire, dialect, began + allowed)
         except ConnectionClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return AttemptResult(failure=ProviderError(message))
@@ -156,14 +166,41 @@ class OpenAIAdapter:
         else:
             self._has_answered = True
             outcome = self._read(response, wire)
+            self._note_reasoning(outcome, response, server)
         if isinstance(outcome.failure, ProviderError):
             self._note_failure(outcome.failure, wire, time.monotonic() - began, server)
         return outcome
 
+    def _send(
+        self,
+        client: Client | OwnClient,
+        body: bytes,
+        wire: Wire,
+        dialect: Dialect,
+        deadline: float,
+    ) -> Response:
+        if self._asks_for_stream(wire, dialect):
+            tell = piece_teller(wire.request) or _ignore
+            return client.stream(body, wire.model, deadline, tell)
+        response = client.post(body, wire.model, deadline)
+        if not self._settings.background:
+            return response
+        # It knows the SDK, as the client does.
+        from aeon.llm.openai.background import wait_for_response
+
+        return wait_for_response(client.sdk, response, wire.request, deadline)
+
+    def _note_reasoning(self, outcome: AttemptResult, response: Response, server: Server) -> None:
+        """Keep the reasoning behind an answer for the repairs of its call."""
+        if outcome.response is not None and self._settings.api == "responses":
+            notes_of_call(server).extend(find_reasoning_items(response.body))
+
     def _read(self, response: Response, wire: Wire) -> AttemptResult:
-        body = response.body
+        is_chat = self._settings.api == "chat"
+        body = response.body if is_chat else to_completion(response.body)
         if not 200 <= response.status < 300:
             refusal = refusal_in(response)
+            refusal = refusal if is_chat else to_chat_names(refusal)
             return AttemptResult(failure=error_of_refusal(refusal, self._endpoint), refusal=refusal)
         try:
             return AttemptResult(

@@ -32,11 +32,13 @@ from openai import (
 )
 
 from aeon.domain.values import LOOPBACK, is_loopback_name
+from aeon.llm.dialects.responses_answer import assemble_response
 from aeon.llm.openai.answer import assemble, is_stream
 from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.openai.tokens import load_token_provider
 from aeon.llm.plain_socket import find_plain_socket, receive, send
 from aeon.llm.protocols import CALL_HEADERS
+from aeon.llm.settings import ApiName
 
 MAX_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
@@ -45,7 +47,7 @@ _MOST_HANGUPS = 2
 _NO_TELEMETRY = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": Omit()}
 _END_OF_HEAD = b"\r\n\r\n"
 _LEAST_SECONDS = 0.0001
-_PATH = "/chat/completions"
+_PATHS: Mapping[ApiName, str] = {"chat": "/chat/completions", "responses": "/responses"}
 _ACCEPTED = "gzip, deflate"
 _PACKINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 _OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
@@ -391,15 +393,15 @@ class _OwnHeaders:
 
 
 class _OpenAI(_OwnHeaders, OpenAI):
-    _address: httpx2.URL | None = None
+    _address: tuple[str, httpx2.URL] | None = None
 
     def _prepare_url(self, url: str) -> httpx2.URL:
         # The SDK parses the address twice for each request.
-        if url != _PATH:
+        if url not in _PATHS.values():
             return super()._prepare_url(url)
-        if self._address is None:
-            self._address = super()._prepare_url(url)
-        return self._address
+        if self._address is None or self._address[0] != url:
+            self._address = url, super()._prepare_url(url)
+        return self._address[1]
 
 
 class _Azure(_OwnHeaders, AzureOpenAI):
@@ -437,11 +439,13 @@ def _azure_address(address: str) -> str:
     return f"{address.rstrip('/')}/openai" if urlsplit(address).path in ("", "/") else address
 
 
-def _azure_path(endpoint: Endpoint, model: str) -> str:
-    """Of Azure's dated versions each deployment has an address of its own."""
-    if endpoint.settings.api_version is None:
-        return _PATH
-    return f"/deployments/{quote(model, safe='')}{_PATH}"
+def path_of(api: ApiName, endpoint: Endpoint, model: str) -> str:
+    """The path of an interface. For chat, of Azure's dated versions each deployment has one of its
+    own."""
+    path = _PATHS[api]
+    if endpoint.settings.api_version is None or api == "responses":
+        return path
+    return f"/deployments/{quote(model, safe='')}{path}"
 
 
 class Client:
@@ -457,7 +461,7 @@ class Client:
         self._hangups = 0
 
     def post(self, body: bytes, model: str, deadline: float) -> Response:
-        """Post a request for a chat completion, and return the response, whatever its status, until
+        """Post a request for an answer, and return the response, whatever its status, until
         a `time.monotonic()`. Raises what the SDK raises where there is no response."""
         with ends_at(deadline):
             try:
@@ -473,13 +477,13 @@ class Client:
     ) -> Response:
         """As `post`, for a request that asks for a stream; `tell` is given the text as it comes.
 
-        The body of the response is the completion that the chunks make. A server that does not
+        The body of the response is the answer that the chunks make. A server that does not
         stream is read too.
         """
         with ends_at(deadline):
             try:
                 response = self._send(body, model, deadline, is_stream=True)
-                return read_stream(self.sdk, response, tell)
+                return read_stream(self.sdk, response, tell, self._endpoint.settings.api)
             except APIStatusError as error:
                 return response_of(error.response)
 
@@ -497,7 +501,7 @@ class Client:
     def _send(
         self, body: bytes, model: str, deadline: float, *, is_stream: bool
     ) -> httpx2.Response:
-        path = _azure_path(self._endpoint, model)
+        path = path_of(self._endpoint.settings.api, self._endpoint, model)
         seconds = max(_LEAST_SECONDS, deadline - time.monotonic())
         options: Any = {
             "headers": {**self._headers, **CALL_HEADERS.get()},
@@ -516,7 +520,9 @@ class Client:
         )
 
 
-def read_stream(sdk: OpenAI, response: httpx2.Response, tell: Callable[[str], None]) -> Response:
+def read_stream(
+    sdk: OpenAI, response: httpx2.Response, tell: Callable[[str], None], api: ApiName
+) -> Response:
     """Read a response as the stream that it is, or as what it is where the server does not
     stream."""
     if "event-stream" not in response.headers.get("content-type", ""):
@@ -528,7 +534,7 @@ def read_stream(sdk: OpenAI, response: httpx2.Response, tell: Callable[[str], No
         )
     try:
         chunks = Stream(cast_to=object, response=response, client=sdk)
-        body = assemble(chunks, tell)
+        body = assemble(chunks, tell) if api == "chat" else assemble_response(chunks, tell)
     except APIConnectionError:
         raise
     except APIError as error:  # an error that stands in the stream

@@ -73,7 +73,7 @@ class Connection:
         if self._endpoint.client is not None:
             from aeon.llm.openai.own_client import OwnClient
 
-            return OwnClient(self._endpoint.client)
+            return OwnClient(self._endpoint.client, self._endpoint.settings.api)
         from aeon.llm.openai.client import Client
 
         return Client(self._endpoint)

@@ -146,6 +146,8 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
     )
     if not endpoint.key_sent and kind in (AuthenticationFailed, ServerFailed):
         hint += f" No key is sent to it: if it wants one, set {settings.api_key_env}."
+    if settings.api == "responses" and code in (404, 405, 501):
+        hint += " It may have no Responses API: `aeon doctor` says so; try provider.api=chat."
     message = f"{endpoint.address} answered {'an error' if code == 200 else code}: {quoted}"
     if refusal.location:
         message += f"; it redirects to {endpoint.clean(refusal.location)}, which is not followed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx2
@@ -16,22 +16,15 @@ from aeon.files.reference import call_factory, load_object
 from aeon.llm.openai.client import read_stream, response_of
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import CALL_HEADERS
-from aeon.llm.settings import ChainSettings, OpenAIProvider, ProviderSettings
+from aeon.llm.settings import ApiName, ChainSettings, OpenAIProvider, ProviderSettings
 
 KEY = "provider.client"
-_ARGUMENTS = frozenset(
-    {
-        "model",
-        "messages",
-        "response_format",
-        "temperature",
-        "max_tokens",
-        "max_completion_tokens",
-        "reasoning_effort",
-        "stream",
-        "stream_options",
-    }
-)
+_CHAT = "messages response_format max_tokens max_completion_tokens reasoning_effort stream_options"
+_RESPONSES = "input text max_output_tokens reasoning include store background"
+_ARGUMENTS: Mapping[ApiName, frozenset[str]] = {
+    "chat": frozenset(f"model temperature stream {_CHAT}".split()),
+    "responses": frozenset(f"model temperature stream {_RESPONSES}".split()),
+}
 """What a request may hold but for `provider.extra_body`, by the names that `create` has for it."""
 _PAGE = "`aeon docs python` has an example."
 
@@ -78,17 +71,20 @@ def describe_client(client: OpenAI, provider: ProviderSettings) -> OpenAIProvide
 
 
 class OwnClient:
-    """Sends requests through a person's client by `chat.completions.create`, which is what
+    """Sends requests through a person's client by `chat.completions.create` or `responses.create`, which is what
     instruments look at.
 
     Its addresses, authentication and connections are its own. It is retried by `provider.retry`
     alone.
     """
 
-    def __init__(self, client: OpenAI) -> None:
+    def __init__(self, client: OpenAI, api: ApiName = "chat") -> None:
         # A copy would lose what somebody has put around a method of this very object.
         self.sdk = client if client.max_retries == 0 else client.with_options(max_retries=0)
-        self._create = self.sdk.chat.completions.with_raw_response.create
+        self._api = api
+        self._create: Any = self.sdk.chat.completions.with_raw_response.create
+        if api == "responses":
+            self._create = self.sdk.responses.with_raw_response.create
 
     def post(self, body: bytes, model: str, deadline: float) -> Response:  # noqa: ARG002 - the body has it
         """As `Client.post`. A wait ends with the time that is left; the length of a response is not
@@ -107,7 +103,7 @@ class OwnClient:
     ) -> Response:
         """As `Client.stream`."""
         try:
-            return read_stream(self.sdk, self._send(body, deadline), tell)
+            return read_stream(self.sdk, self._send(body, deadline), tell, self._api)
         except APIStatusError as error:
             return response_of(error.response)
 
@@ -116,10 +112,10 @@ class OwnClient:
 
     def _send(self, body: bytes, deadline: float) -> httpx2.Response:
         arguments = json.loads(body)
-        known = {name: value for name, value in arguments.items() if name in _ARGUMENTS}
-        others = {name: value for name, value in arguments.items() if name not in _ARGUMENTS}
-        create: Any = self._create
-        answered = create(
+        names = _ARGUMENTS[self._api]
+        known = {name: value for name, value in arguments.items() if name in names}
+        others = {name: value for name, value in arguments.items() if name not in names}
+        answered = self._create(
             **known,
             extra_body=others or None,
             extra_headers=dict(CALL_HEADERS.get()) or None,

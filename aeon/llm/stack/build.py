@@ -127,7 +127,7 @@ def run_stack(
         asked.append(replace(endpoint, adapter=inner))
     fallback = Fallback(asked, emit=emit)
     patient = Patient(fallback, asked, endpoints.patience, emit=emit, stop=stop)
-    inner = Spend(OfRun(patient, run_id), LimitSettings(), prices, endpoints.meter)
+    inner = Spend(OfRun(patient, run_id, stop), LimitSettings(), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
     if session is not None:
         inner = Stored(inner, session, provider, store, stop=stop, learners=endpoints.learners)

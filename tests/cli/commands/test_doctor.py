@@ -10,11 +10,14 @@ import pytest
 
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.responses_server import ResponsesServer
 from tests.support.scripted_model import defaults
 
 KEY = "sk-very-secret-0123456789"
 STEP = {
+    "working": "",
     "step_output": "done",
+    "quotes": [],
     "clarity_state": "CLEAR",
     "clarity_reason": "",
     "handoff_to_next": "",
@@ -52,6 +55,28 @@ def test_every_role_is_asked_once_as_its_calls_are_made(doctor, start_server):
     assert "Every role works." in ended.out
     assert server.url in ended.out
     assert "OPENAI_API_KEY" in ended.out
+
+
+def test_it_says_which_interfaces_the_server_has(doctor):
+    with ResponsesServer(answers()) as server:
+        assert "Interfaces of openai (provider.api): chat yes, responses yes." in doctor(server).out
+        asked = doctor(server, "provider.api=responses")
+    assert asked.status == 0
+    assert [body["text"]["format"]["name"] for body in server.inputs] == [
+        "plan",
+        "step",
+        "convergence",
+        "repair",
+    ]
+
+
+def test_a_server_without_the_interface_that_is_configured_is_told_with_what_to_change(
+    doctor, start_server
+):
+    ended = doctor(start_server(answers()), "provider.api=responses")
+    assert ended.status == 1
+    assert "Interfaces of openai (provider.api): chat yes, responses no." in ended.out
+    assert "try provider.api=chat" in ended.out
 
 
 def test_an_answer_that_breaks_its_schema_is_told_with_its_place_and_what_to_change(

@@ -24,10 +24,11 @@ from aeon.domain.errors import (
     StopRequested,
 )
 from aeon.domain.request import LLMResponse, Message, Parameters
-from aeon.llm.openai import batches_round, batches_rounds
-from aeon.llm.openai.batches import BatchAdapter
-from aeon.llm.openai.batches_api import Result
-from aeon.llm.openai.batches_journal import BatchJournal
+from aeon.llm.openai.batches import round as batches_round
+from aeon.llm.openai.batches import rounds as batches_rounds
+from aeon.llm.openai.batches.adapter import BatchAdapter
+from aeon.llm.openai.batches.api import Result
+from aeon.llm.openai.batches.journal import BatchJournal
 from aeon.llm.settings import OpenAIProvider
 from tests.support.batch_server import BatchServer, Fate
 from tests.support.openai_server import Failure, Received, error

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aeon.llm.openai import batches_journal
-from aeon.llm.openai.batches_journal import BatchJournal
+from aeon.llm.openai.batches import journal as batches_journal
+from aeon.llm.openai.batches.journal import BatchJournal
 
 HERE = socket.gethostname()
 TOLD = pytest.mark.skipif(
@@ -21,7 +21,7 @@ TOLD = pytest.mark.skipif(
 @pytest.fixture
 def other() -> Iterator[subprocess.Popen[str]]:
     """Another process, which has said who it is as an owner."""
-    code = "from aeon.llm.openai import batches_journal as j; print(j._ME, flush=True); input()"
+    code = "from aeon.llm.openai.batches import journal as j; print(j._ME, flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as it:

@@ -22,8 +22,8 @@ from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_after_attempt, stop_after_delay, stop_when_event_set
 
 from aeon.domain.errors import BatchesUnreachable, LLMError, ServerFailed, StoreFailed
-from aeon.llm.openai.batches_api import ENDPOINT, BatchAPI, RequestBatch, Result
-from aeon.llm.openai.batches_journal import BatchJournal
+from aeon.llm.openai.batches.api import ENDPOINT, BatchAPI, RequestBatch, Result
+from aeon.llm.openai.batches.journal import BatchJournal
 from aeon.llm.openai.endpoint import Endpoint, Response
 from aeon.llm.watching import WAITS
 

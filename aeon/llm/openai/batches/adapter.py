@@ -15,9 +15,9 @@ from aeon.llm.dialects.asking import AttemptResult
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.server import Server
 from aeon.llm.openai.adapter import OpenAIAdapter
-from aeon.llm.openai.batches_journal import BatchJournal
-from aeon.llm.openai.batches_round import Ask, RoundMember
-from aeon.llm.openai.batches_rounds import Rounds
+from aeon.llm.openai.batches.journal import BatchJournal
+from aeon.llm.openai.batches.round import Ask, RoundMember
+from aeon.llm.openai.batches.rounds import Rounds
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import WATCHER, Waiting

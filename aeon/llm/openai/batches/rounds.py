@@ -9,9 +9,9 @@ from contextlib import suppress
 from weakref import WeakSet
 
 from aeon.domain.errors import LLMError, StopRequested, StoreFailed
-from aeon.llm.openai.batches_api import Result
-from aeon.llm.openai.batches_journal import BatchJournal
-from aeon.llm.openai.batches_round import MAX_REQUESTS, Ask, Carrier, Round, RoundMember, log
+from aeon.llm.openai.batches.api import Result
+from aeon.llm.openai.batches.journal import BatchJournal
+from aeon.llm.openai.batches.round import MAX_REQUESTS, Ask, Carrier, Round, RoundMember, log
 from aeon.llm.openai.endpoint import Endpoint, Response
 
 MAX_BYTES = 190_000_000

@@ -1,0 +1,90 @@
+"""A chat request as one to the Responses API, and the names in its refusals as those of chat. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aeon.llm.dialects.refusal import Refusal
+
+REASONING_ITEMS = "reasoning_items"
+"""What is left out for a server that returns no encrypted reasoning, or does not take it back."""
+_ENCRYPTED = "reasoning.encrypted_content"
+_LIMITS = ("max_completion_tokens", "max_tokens")
+_LEFT_OUT = (
+    *("messages", "tools", "response_format", "reasoning_effort", "stream_options"),
+    *_LIMITS,
+)
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "reasoning": ("reasoning_effort",),
+    "reasoning.effort": ("reasoning_effort",),
+    "max_output_tokens": _LIMITS,
+    "text": ("response_format",),
+    "text.format": ("response_format",),
+}
+"""What the Responses API calls a parameter, and what chat does."""
+_OF_REASONING_ITEMS = re.compile(r"(?i)encrypted.content|\binclude\b|\brs_\w+")
+
+
+def to_responses(body: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A chat request's body as one to the Responses API; `kept` are the items of the answers that
+    the request goes on from, before its last message."""
+    *first, last = [item for message in body["messages"] for item in _to_items(message)]
+    made: dict[str, Any] = {"model": body["model"], "input": [*first, *kept, last]}
+    if body.get("tools"):
+        # What has no `strict` here is strict, unlike in chat.
+        made["tools"] = [
+            {"type": "function", "strict": False, **tool["function"]} for tool in body["tools"]
+        ]
+    form = body.get("response_format")
+    if form is not None:
+        named = form.get("json_schema") or {}
+        made["text"] = {"format": {"type": form["type"], **named}}
+    if body.get("reasoning_effort"):
+        made["reasoning"] = {"effort": body["reasoning_effort"]}
+    limits = [body[name] for name in _LIMITS if name in body]
+    if limits:
+        made["max_output_tokens"] = limits[0]
+    others = {name: value for name, value in body.items() if name not in _LEFT_OUT}
+    return {**others, **made}
+
+
+def ask_for_reasoning(body: dict[str, Any]) -> None:
+    """Ask for reasoning in a form that a later request can hold."""
+    body["include"] = [_ENCRYPTED]
+
+
+def _to_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    if message["role"] == "tool":
+        yield {
+            "type": "function_call_output",
+            "call_id": message["tool_call_id"],
+            "output": message["content"],
+        }
+        return
+    # The reasoning that led to calls goes back with them.
+    yield from message.get("reasoning_details") or ()
+    content = message["content"]
+    if content:
+        is_text = isinstance(content, str)
+        parts = content if is_text else [{**part, "type": "input_text"} for part in content]
+        yield {"role": message["role"], "content": parts}
+    for call in message.get("tool_calls") or ():
+        yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+def to_chat_names(refusal: Refusal) -> Refusal:
+    """A refusal that names parameters as chat does."""
+    named = set(refusal.named)
+    for name, chat_names in _NAMES.items():
+        is_quoted = f"'{name}'" in refusal.message or f'"{name}"' in refusal.message
+        if is_quoted or any(each == name or each.startswith(f"{name}.") for each in refusal.named):
+            named.update(chat_names)
+    return replace(refusal, named=frozenset(named))
+
+
+def is_about_reasoning_items(refusal: Refusal) -> bool:
+    """Whether a server refuses to return encrypted reasoning, or to take it back."""
+    return bool(_OF_REASONING_ITEMS.search(" ".join((refusal.message, *refusal.named))))

@@ -1,0 +1,132 @@
+"""A response of the Responses API, whole or streamed, as the chat completion that says the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+_FINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed")
+_FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_CODES = {
+    "server_error": "500",
+    "rate_limit_exceeded": "429",
+    "vector_store_timeout": "504",
+    "bio_policy": "content_filter",
+    "misalignment_policy_violation": "content_filter",
+}
+"""What errors of a response are, as the status or the code that says the same."""
+_KEPT = ("reasoning", "message")
+
+
+def to_completion(body: bytes) -> bytes:
+    """The body of a chat completion, or of an error, for that of a response; any other body as it
+    is."""
+    response = _read_response(body)
+    if response is None:
+        return body
+    status = response.get("status")
+    if response.get("error") or status not in ("completed", "incomplete", None):
+        return json.dumps({"error": _describe_error(response)}).encode()
+    details = response.get("incomplete_details") or {}
+    reason = details.get("reason") if status == "incomplete" else "stop"
+    choice = {
+        "message": _make_message(response["output"]),
+        "finish_reason": _FINISH_REASONS.get(str(reason), reason),
+    }
+    completion = {name: response.get(name) for name in ("id", "model")}
+    completion |= {"choices": [choice], "usage": _make_usage(response.get("usage"))}
+    return json.dumps(completion).encode()
+
+
+def find_reasoning_items(body: bytes) -> list[dict[str, Any]]:
+    """The reasoning of a response with the answer that follows it, to be sent back with a request
+    that goes on from there; empty where there is no reasoning that another request can hold."""
+    response = _read_response(body)
+    items = response["output"] if response else []
+    kept = [item for item in items if item.get("type") in _KEPT]
+    thoughts = [item for item in kept if item["type"] == "reasoning"]
+    return kept if _can_be_sent(thoughts) else []
+
+
+def assemble_response(events: Iterable[Any], tell: Callable[[str], None]) -> bytes:
+    """The response at the end of a stream; `tell` is given its text, piece by piece.
+
+    A stream that ends before its answer does makes half a document.
+    """
+    for event in events:
+        kind = event.get("type")
+        if kind == "response.output_text.delta":
+            tell(event["delta"])
+        elif kind in _FINAL_EVENTS:
+            return json.dumps(event["response"]).encode()
+        elif kind == "error":
+            error = {"code": event.get("code"), "message": event.get("message")}
+            return json.dumps({"object": "response", "output": [], "error": error}).encode()
+    return b'{"object":"response"'
+
+
+def _read_response(body: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    is_response = isinstance(document, dict) and document.get("object") == "response"
+    return document if is_response and _is_output(document.get("output")) else None
+
+
+def _is_output(output: object) -> bool:
+    return isinstance(output, list) and all(isinstance(item, dict) for item in output)
+
+
+def _describe_error(response: Mapping[str, Any]) -> dict[str, Any]:
+    given = response.get("error")
+    error = given if isinstance(given, dict) else {}
+    message = error.get("message") or f"the response is {response.get('status')}"
+    code = str(error.get("code") or "server_error")
+    return {"message": message, "code": _CODES.get(code, code)}
+
+
+def _make_message(output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    parts = _select_parts(output)
+    thoughts = [item for item in output if item.get("type") == "reasoning"]
+    calls = [item for item in output if item.get("type") == "function_call"]
+    return {
+        "content": _join(parts, "output_text", "text"),
+        "refusal": _join(parts, "refusal", "refusal") or None,
+        "reasoning": [each.get("summary") for each in thoughts] or None,
+        "reasoning_details": thoughts if _can_be_sent(thoughts) else None,
+        "tool_calls": [{"type": "function", "function": _select_call(call)} for call in calls],
+    }
+
+
+def _select_call(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: item.get(name) for name in ("name", "arguments")}
+
+
+def _can_be_sent(thoughts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether another request can hold this reasoning."""
+    return bool(thoughts) and all(each.get("encrypted_content") for each in thoughts)
+
+
+def _select_parts(output: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The parts of the message that is the answer: a model may say before it what it is doing."""
+    messages = [item for item in output if item.get("type") == "message"]
+    final = [item for item in messages if item.get("phase") == "final_answer"]
+    contents = [item.get("content") for item in final or messages]
+    return [part for content in contents if isinstance(content, list) for part in content]
+
+
+def _join(parts: Iterable[Mapping[str, Any]], kind: str, name: str) -> str:
+    return "".join(str(part.get(name) or "") for part in parts if part.get("type") == kind)
+
+
+def _make_usage(usage: object) -> dict[str, Any] | None:
+    if not isinstance(usage, dict):
+        return None
+    return {
+        "prompt_tokens": usage.get("input_tokens"),
+        "completion_tokens": usage.get("output_tokens"),
+        "prompt_tokens_details": usage.get("input_tokens_details"),
+        "completion_tokens_details": usage.get("output_tokens_details"),
+    }

@@ -1,0 +1,376 @@
+"""The Responses API: what a server is sent, and what is read of its answers, as by chat completions."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from aeon import Aeon
+from aeon.domain.errors import (
+    ConfigError,
+    ConnectionFailed,
+    ContextFull,
+    EmptyAnswer,
+    Filtered,
+    LLMError,
+    ProviderError,
+    RateLimited,
+    Refused,
+    ServerFailed,
+    StopRequested,
+    Truncated,
+)
+from aeon.domain.request import LLMResponse, Message, Parameters
+from aeon.llm.openai.adapter import OpenAIAdapter
+from aeon.llm.protocols import OfRun
+from aeon.llm.settings import OpenAIProvider
+from aeon.llm.watching import WATCHER, Piece, Waiting, Watcher
+from aeon.store.chain import one_call
+from tests.support.openai_server import Completion, Failure, error
+from tests.support.requests import SCHEMA, request
+from tests.support.responses_server import ResponsesServer
+
+ANSWER = {"answer": "x"}
+USAGE = {
+    "prompt_tokens": 2100,
+    "completion_tokens": 50,
+    "prompt_tokens_details": {"cached_tokens": 1500, "cache_write_tokens": 400},
+    "completion_tokens_details": {"reasoning_tokens": 30},
+}
+LONG = "What stays the same in all calls of a run. " * 120
+Start = Callable[..., tuple[ResponsesServer, OpenAIAdapter]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """`start(script, **settings)`: a server that speaks both, and an adapter that asks it for responses."""
+    with ExitStack() as running:
+
+        def make(
+            script: dict[str, Any] | None = None, **given: Any
+        ) -> tuple[ResponsesServer, OpenAIAdapter]:
+            server = running.enter_context(
+                ResponsesServer(script or {"plan": ANSWER, "repair": ANSWER})
+            )
+            settings = {
+                "base_url": server.url,
+                "model": "m",
+                "api": "responses",
+                "timeout_seconds": 10.0,
+                **given,
+            }
+            adapter = OpenAIAdapter(OpenAIProvider(**settings), "sk-a-secret")
+            running.callback(adapter.close)
+            return server, adapter
+
+        yield make
+
+
+def test_a_request_has_the_same_messages_schema_and_parameters(start: Start) -> None:
+    server, adapter = start(temperature=0.5, max_tokens=700)
+    asked = request(parameters=Parameters(effort="low"))
+    assert json.loads(adapter.complete(asked).text) == ANSWER
+    [body] = server.inputs
+    assert body == {
+        "model": "m",
+        "input": [{"role": m.role, "content": m.content} for m in asked.messages],
+        "text": {
+            "format": {"type": "json_schema", "name": "plan", "schema": SCHEMA, "strict": True}
+        },
+        "temperature": 0.5,
+        "max_output_tokens": 700,
+        "reasoning": {"effort": "low"},
+        "include": ["reasoning.encrypted_content"],
+        "store": False,
+    }
+
+
+@pytest.mark.parametrize("stream", ["never", "always"])
+def test_an_answer_is_read_as_that_of_a_chat_completion(start: Start, stream: str) -> None:
+    script = {"plan": Completion(ANSWER, usage=USAGE)}
+    _, adapter = start(script, stream=stream)
+    by_chat = OpenAIAdapter(adapter._settings.model_copy(update={"api": "chat"}), "k")
+    one = adapter.complete(request())
+    other = by_chat.complete(request())
+    by_chat.close()
+    same = ("text", "usage", "model", "finish_reason", "endpoint", "usage_reported")
+    assert [getattr(one, name) for name in same] == [getattr(other, name) for name in same]
+    assert one.usage.cached_tokens == 1500
+    assert one.usage.cache_write_tokens == 400
+    assert one.usage.reasoning_tokens == 30
+    assert one.response_id == "resp_1"
+
+
+def test_the_text_of_a_stream_is_seen_as_it_comes(start: Start) -> None:
+    _, adapter = start(stream="always")
+    pieces: list[str] = []
+
+    def tell(seen: Waiting | Piece) -> None:
+        if isinstance(seen, Piece):
+            pieces.append(seen.text)
+
+    watcher = Watcher(tell, stream=True)
+    token = WATCHER.set(watcher)
+    try:
+        text = adapter.complete(request()).text
+    finally:
+        WATCHER.reset(token)
+    assert "".join(pieces) == text
+    assert text
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised"),
+    [
+        (Completion('{"answer": "x', finish_reason="length", usage=USAGE), Truncated),
+        (Completion("", finish_reason="content_filter", usage=USAGE), Filtered),
+        (Completion(None, refusal="I will not", usage=USAGE), Refused),
+        (Completion("", usage=USAGE), EmptyAnswer),
+        (error(429, "slow down", code="rate_limit_exceeded"), RateLimited),
+        (error(500, "it failed"), ServerFailed),
+        (error(400, "too long", code="context_length_exceeded"), ProviderError),
+    ],
+)
+@pytest.mark.parametrize("stream", ["never", "always"])
+def test_what_is_no_answer_is_the_same_error_as_by_chat(
+    start: Start, answer: Completion | Failure, raised: type[LLMError], stream: str
+) -> None:
+    _, adapter = start({"plan": answer}, stream=stream)
+    by_chat = OpenAIAdapter(adapter._settings.model_copy(update={"api": "chat"}), "k")
+    with pytest.raises(raised) as one:
+        adapter.complete(request())
+    with pytest.raises(raised) as other:
+        by_chat.complete(request())
+    by_chat.close()
+    assert type(one.value) is type(other.value) is not ContextFull
+    assert (one.value.message, one.value.usage) == (other.value.message, other.value.usage)
+
+
+@pytest.mark.parametrize(
+    ("failed", "raised"),
+    [
+        ({"code": "server_error", "message": "it broke"}, ServerFailed),
+        ({"code": "rate_limit_exceeded", "message": "slow down"}, RateLimited),
+        ({"code": "misalignment_policy_violation", "message": "no"}, Filtered),
+    ],
+)
+def test_a_response_that_has_failed_is_the_error_that_it_names(
+    start: Start, failed: dict[str, str], raised: type[LLMError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, adapter = start()
+    whole = {"id": "resp_1", "object": "response", "status": "failed", "output": []}
+    monkeypatch.setattr(server, "respond", lambda *_: {**whole, "error": failed})
+    with pytest.raises(raised, match=failed["message"]):
+        adapter.complete(request())
+
+
+def refuse(server: ResponsesServer, name: str, *, is_sent: Callable[[Any], bool]) -> None:
+    """Have the server refuse a parameter as OpenAI does."""
+    respond = server.respond
+
+    def answer(body: Any, headers: Any) -> Any:
+        if not is_sent(body):
+            return respond(body, headers)
+        server.refused.append(name)
+        message = f"Unsupported parameter: '{name}' is not supported with this model."
+        return Failure(400, body={"error": {"message": message, "param": name, "code": None}})
+
+    server.respond = answer  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_sent"),
+    [
+        ("temperature", lambda body: "temperature" in body),
+        ("reasoning.effort", lambda body: "reasoning" in body),
+        ("max_output_tokens", lambda body: "max_output_tokens" in body),
+        ("include", lambda body: "include" in body),
+        ("text.format", lambda body: body.get("text", {})["format"]["type"] == "json_schema"),
+    ],
+)
+def test_a_parameter_that_is_refused_is_left_out_from_then_on(
+    start: Start, name: str, is_sent: Callable[[Any], bool]
+) -> None:
+    server, adapter = start(temperature=0.5, max_tokens=700, effort="low")
+    refuse(server, name, is_sent=is_sent)
+    if name == "text.format":
+        server.answer = lambda *_: Completion(ANSWER)  # type: ignore[method-assign]
+    for _ in range(2):
+        assert json.loads(adapter.complete(request()).text) == ANSWER
+    assert server.refused == [name]
+    assert len(server.inputs) == 2
+    assert not any(is_sent(body) for body in server.inputs)
+
+
+def test_reasoning_is_kept_between_the_repairs_of_one_call_and_no_further(start: Start) -> None:
+    server, adapter = start()
+    repair = request("repair")
+    with one_call():
+        adapter.complete(request())
+        with one_call():
+            adapter.complete(repair)
+            adapter.complete(repair)
+    with one_call():
+        adapter.complete(repair)
+    kinds = [[item.get("id") or item["role"] for item in body["input"]] for body in server.inputs]
+    first = ["rs_1", "msg_1"]
+    assert kinds == [
+        ["system", "user"],
+        ["system", *first, "user"],
+        ["system", *first, "rs_2", "msg_2", "user"],
+        ["system", "user"],
+    ]
+
+
+def test_reasoning_that_cannot_be_sent_back_is_not(start: Start) -> None:
+    server, adapter = start()
+    server.encrypts = False
+    with one_call():
+        adapter.complete(request())
+        adapter.complete(request("repair"))
+    assert [len(body["input"]) for body in server.inputs] == [2, 2]
+
+
+def test_reasoning_that_is_refused_costs_one_request(start: Start) -> None:
+    server, adapter = start()
+    respond = server.respond
+
+    def answer(body: Any, headers: Any) -> Any:
+        if len(body["input"]) > 2:
+            server.refused.append("items")
+            return error(400, "The encrypted content gAAA... could not be verified.")
+        return respond(body, headers)
+
+    server.respond = answer  # type: ignore[method-assign]
+    with one_call():
+        adapter.complete(request())
+        adapter.complete(request("repair"))
+        adapter.complete(request("repair"))
+    assert server.refused == ["items"]
+
+
+def test_a_model_that_does_not_reason_is_asked_for_no_reasoning(start: Start) -> None:
+    server, adapter = start(models=[{"match": "m", "efforts": []}])
+    adapter.complete(request())
+    assert "include" not in server.inputs[0]
+
+
+def test_marks_for_the_cache_stand_on_the_parts_of_the_input(start: Start) -> None:
+    server, adapter = start(prompt_cache="openai")
+    user = Message("user", f"{LONG}Why?", (len(LONG),))
+    OfRun(adapter, "a-run").complete(request(messages=(Message("system", "Brief."), user)))
+    [body] = server.inputs
+    marked, rest = body["input"][1]["content"]
+    assert marked == {
+        "type": "input_text",
+        "text": LONG,
+        "prompt_cache_breakpoint": {"mode": "explicit"},
+    }
+    assert rest == {"type": "input_text", "text": "Why?"}
+    assert body["prompt_cache_key"] == "a-run"
+
+
+def test_a_server_without_it_says_what_to_change(start: Start) -> None:
+    server, adapter = start()
+    server.has_responses = False
+    with pytest.raises(ProviderError) as failed:
+        adapter.complete(request())
+    assert "provider.api=chat" in failed.value.hint
+
+
+@pytest.mark.parametrize("has_responses", [True, False])
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_which_interfaces_a_server_has_is_found_without_asking_a_model(
+    start: Start, api: str, *, has_responses: bool
+) -> None:
+    server, adapter = start(api=api)
+    server.has_responses = has_responses
+    assert adapter.find_apis() == {"chat": True, "responses": has_responses}
+    assert not server.requests
+
+
+def test_a_server_that_is_down_or_wants_another_key_does_not_say(start: Start) -> None:
+    server, adapter = start()
+    server.key = "another"
+    assert adapter.find_apis() == {"chat": None, "responses": None}
+    down = OpenAIAdapter(OpenAIProvider(base_url="http://127.0.0.1:9/v1", model="m"), "k")
+    assert down.find_apis() == {"chat": None, "responses": None}
+
+
+def test_a_response_in_the_background_is_asked_for_until_it_is_done(start: Start) -> None:
+    server, adapter = start(background=True, stream="always")
+    seen: list[str] = []
+    watcher = Watcher(lambda each: seen.append(each.text) if isinstance(each, Waiting) else None)
+    token = WATCHER.set(watcher)
+    try:
+        assert json.loads(adapter.complete(request()).text) == ANSWER
+    finally:
+        WATCHER.reset(token)
+    [body] = server.inputs
+    assert (body["background"], body["store"]) == (True, True)
+    assert "stream" not in body
+    assert server.polled == ["resp_1", "resp_1"]
+    assert seen == ["in the background: queued", "in the background: in progress"]
+    assert server.cancelled == []
+
+
+def test_a_poll_that_fails_does_not_lose_the_response(start: Start) -> None:
+    server, adapter = start(background=True)
+    server.failures = [error(503, "for a moment")]
+    assert json.loads(adapter.complete(request()).text) == ANSWER
+    assert len(server.inputs) == 1
+
+
+def test_a_response_that_is_gone_is_an_error(start: Start) -> None:
+    server, adapter = start(background=True)
+    server.failures = [error(404, "Response not found.")]
+    with pytest.raises(ProviderError, match="not found"):
+        adapter.complete(request())
+
+
+def test_a_response_in_the_background_is_cancelled_when_its_run_is_stopped(start: Start) -> None:
+    server, adapter = start(background=True)
+    server.polls = 1_000
+    stopped = threading.Event()
+    threading.Timer(0.3, stopped.set).start()
+    began = time.monotonic()
+    with pytest.raises(StopRequested, match="in the background"):
+        OfRun(adapter, "a-run", stopped.is_set).complete(request())
+    assert server.cancelled == ["resp_1"]
+    assert time.monotonic() - began < 5
+
+
+def test_one_that_takes_longer_than_a_call_may_is_cancelled(start: Start) -> None:
+    server, adapter = start(background=True, timeout_seconds=0.5)
+    server.polls = 1_000
+    with pytest.raises(ConnectionFailed, match="no answer within") as failed:
+        adapter.complete(request())
+    assert failed.value.timed_out
+    assert server.cancelled == ["resp_1"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["provider.background=true"], "background=true goes with api=responses"),
+        (["provider.api=responses", "provider.batch=true"], "batch=true goes with api=chat"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(overrides: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Aeon.from_config(["provider=openai", *overrides], environ={"OPENAI_API_KEY": "k"})
+
+
+def test_a_client_of_ones_own_is_asked_by_responses_create(start: Start) -> None:
+    from openai import OpenAI
+
+    server, adapter = start()
+    client = OpenAI(api_key="k", base_url=server.url)
+    own = OpenAIAdapter(adapter._settings, client=client)
+    answer: LLMResponse = own.complete(request())
+    assert json.loads(answer.text) == ANSWER
+    assert server.inputs[0]["text"]["format"]["name"] == "plan"
