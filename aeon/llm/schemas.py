@@ -177,7 +177,10 @@ class SchemaLibrary:
         if key not in self._validators:
             schema = embed_schema(self._document("tool_round"), "answer", answer.schema)
             schema = change_at(schema, ("properties", "tool_calls"), _relax_calls)
-            self._validators[key] = SchemaValidator({**schema, "required": ["tool_calls"]})
+            self._validators[key] = SchemaValidator(
+                # Servers give more with a message that calls, and want it back.
+                {**schema, "required": ["tool_calls"], "additionalProperties": True}
+            )
         return RoundValidator(self._validators[key], answer)
 
     def readable(self, call: SchemaName, answer: object) -> Any:

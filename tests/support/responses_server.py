@@ -11,7 +11,7 @@ reasoning before it. A response in the background is done once it was asked for 
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from openai.types.responses import Response, ResponseCreateParams
@@ -163,7 +163,11 @@ class ResponsesServer(OpenAIServer):
             "status": "incomplete" if cut_by else "completed",
             "incomplete_details": {"reason": cut_by} if cut_by else None,
             "model": completion.model or body["model"],
-            "output": [thought, message] if text or completion.refusal else [thought],
+            "output": [
+                thought,
+                *([message] if text or completion.refusal else ()),
+                *_to_calls(completion, number),
+            ],
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
@@ -177,6 +181,13 @@ class ResponsesServer(OpenAIServer):
     def answer(self, body: Any, headers: Mapping[str, str]) -> Answer:
         """As in `OpenAIServer`, whichever interface the request came by."""
         return super().answer(body, headers)
+
+
+def _to_calls(completion: Completion, number: int) -> Iterator[dict[str, Any]]:
+    for index, call in enumerate(completion.tool_calls):
+        name = f"{number}_{index}"
+        made = {"type": "function_call", "id": f"fc_{name}", "call_id": f"call_{name}"}
+        yield {**made, **call["function"], "status": "completed"}
 
 
 def _to_response_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,11 +204,28 @@ def _to_response_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 def _to_chat(body: Mapping[str, Any]) -> dict[str, Any]:
     """The chat request that asks the same, as scripts read it."""
-    messages = [item for item in body["input"] if "role" in item and item["role"] != "assistant"]
     named = dict((body.get("text") or {}).get("format") or {})
     kind = named.pop("type", None)
-    chat = {"model": body["model"], "messages": [_to_message(item) for item in messages]}
+    chat: dict[str, Any] = {"model": body["model"], "messages": list(_to_messages(body["input"]))}
+    if body.get("tools"):
+        chat["tools"] = [{"type": "function", "function": tool} for tool in body["tools"]]
     return {**chat, "response_format": {"type": kind, "json_schema": named}} if kind else chat
+
+
+def _to_messages(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    calls: list[dict[str, Any]] = []
+    for item in items:
+        if item.get("type") == "function_call":
+            function = {"name": item["name"], "arguments": item["arguments"]}
+            calls.append({"id": item["call_id"], "type": "function", "function": function})
+            continue
+        if calls:
+            yield {"role": "assistant", "content": None, "tool_calls": calls}
+            calls = []
+        if item.get("type") == "function_call_output":
+            yield {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+        elif item.get("role") in ("system", "user"):
+            yield _to_message(item)
 
 
 def _to_message(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,6 +238,7 @@ def _to_message(item: Mapping[str, Any]) -> dict[str, Any]:
 def _find_broken_reasoning(items: list[dict[str, Any]]) -> str:
     """Why OpenAI would refuse these items: reasoning goes with the item that it led to."""
     for item, following in zip(items, [*items[1:], {}], strict=True):
-        if item.get("type") == "reasoning" and following.get("type") != "message":
+        leads_to = following.get("type") in ("message", "function_call")
+        if item.get("type") == "reasoning" and not leads_to:
             return f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
     return ""

@@ -44,6 +44,8 @@ def find_reasoning_items(body: bytes) -> list[dict[str, Any]]:
     that goes on from there; empty where there is no reasoning that another request can hold."""
     response = _read_response(body)
     items = response["output"] if response else []
+    if any(item.get("type") == "function_call" for item in items):
+        return []  # Calls of tools are given back with the rounds of their step.
     kept = [item for item in items if item.get("type") in _KEPT]
     thoughts = [item for item in kept if item["type"] == "reasoning"]
     return kept if _can_be_sent(thoughts) else []

@@ -13,9 +13,13 @@ from aeon.domain.request import LLMAdapter
 from aeon.execution.outcome import Worked
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.worker import Situation, StepWorker
+from aeon.llm.openai.adapter import OpenAIAdapter
+from aeon.llm.settings import OpenAIProvider
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.llm.openai.conftest import Connect
+from tests.support import openai_server as support
 from tests.support.openai_server import Answer, Completion, OpenAIServer, Received, error
+from tests.support.responses_server import ResponsesServer
 from tests.support.scripted_model import clear
 from tests.tools.builders import a_tool
 
@@ -266,3 +270,48 @@ def test_a_conversation_goes_on_with_a_server_without_function_calling(
     openai_server.script["step"] = step
     assert work(connect()).step.step_output == "done"
     assert roles(openai_server.requests[-1]) == ["system", "user", "assistant", "user"]
+
+
+def test_by_the_responses_api_calls_and_the_reasoning_that_led_to_them_go_back() -> None:
+    script = {"step": [function_calls("tea", "pot"), function_calls("cup"), clear("done")]}
+    with ResponsesServer(script) as server:
+        settings = OpenAIProvider(base_url=server.url, model="m", api="responses")
+        adapter = OpenAIAdapter(settings, "k")
+        worked = work(adapter)
+        adapter.close()
+    assert worked.step.step_output == "done"
+    first, _, last = server.inputs
+    [tool] = first["tools"]
+    assert (tool["type"], tool["name"], tool["strict"]) == ("function", "look_up", False)
+    kinds = [item.get("type", item.get("role")) for item in last["input"]]
+    assert kinds == [
+        *("system", "user"),
+        *("reasoning", "function_call", "function_call"),
+        *("function_call_output", "function_call_output"),
+        *("reasoning", "function_call", "function_call_output"),
+    ]
+    outputs = [item["output"] for item in last["input"] if "output" in item]
+    assert [word in text for word, text in zip(("TEA", "POT", "CUP"), outputs, strict=True)] == [
+        True
+    ] * 3
+
+
+@pytest.mark.parametrize("name", ["content", "reasoning_content"])
+def test_what_a_message_says_beside_its_calls_goes_back_with_them(
+    openai_server: OpenAIServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    calls = function_calls("tea")
+    said = {name: "I look it up first."}
+    make = support.wire_completion
+
+    def wire_completion(answer: Completion, *rest: Any) -> dict[str, Any]:
+        whole = make(answer, *rest)
+        if answer.tool_calls:
+            whole["choices"][0]["message"] |= said
+        return whole
+
+    monkeypatch.setattr(support, "wire_completion", wire_completion)
+    openai_server.script["step"] = [calls, clear("done")]
+    assert work(connect()).step.step_output == "done"
+    assert openai_server.names == ["step", "step"]
+    assert openai_server.requests[-1].body["messages"][2][name] == said[name]
