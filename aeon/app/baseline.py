@@ -12,11 +12,9 @@ from aeon.domain.result import BaselineReport, RunResult, TokenUsage
 from aeon.execution.settings import ExecutionSettings
 from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
+from aeon.observability.artefacts import BASELINE
 from aeon.tools.registry import ToolRegistry
 
-FOLDER = "baseline"
-"""The folder of the direct call, in the run's directory; with a number where there is one
-already."""
 _DIRECT_CYCLES = 3  # the call, and a comparison in both orders
 
 
@@ -64,10 +62,10 @@ def make_direct_process(shared: Process, limits: LimitSettings) -> Process:
 
 def find_free_folder(directory: Path) -> Path:
     """The first folder for a direct call that is not there yet."""
-    folder = directory / FOLDER
+    folder = directory / BASELINE
     number = 2
     while folder.exists():
-        folder = directory / f"{FOLDER}-{number}"
+        folder = directory / f"{BASELINE}-{number}"
         number += 1
     return folder
 

@@ -32,6 +32,9 @@ from aeon.observability.plan_delta import history_document, restore_document
 RESULT = "result.json"
 HISTORY = "history.json"
 ANSWER = "answer.md"
+BASELINE = "baseline"
+"""The folder of the direct call to a run's task, in the run's directory; with a number where there
+is one already."""
 _FILES_OF_A_RUN = 10
 
 

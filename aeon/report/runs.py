@@ -4,6 +4,7 @@ run left."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ from aeon.domain.values import Value
 from aeon.files.text import load_json, lock_file, open_linked_file, read_linked_file
 from aeon.interaction.desk import Desk
 from aeon.interaction.models import ANSWERS, QUESTIONS
-from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
+from aeon.observability.artefacts import ANSWER, BASELINE, HISTORY, RESULT
 from aeon.store.settings import SQLITE, read_store_settings
 
 LEFT_BY_RUNS = (
@@ -79,8 +80,8 @@ class Listed(Value):
 
 
 def find_runs(folder: Path) -> list[Listed]:
-    """The runs in a folder and below it, newest first, without hidden folders, links, and rows of
-    batches."""
+    """The runs in a folder and below it, newest first, without hidden folders, links, rows of
+    batches, and the baselines of runs."""
     return sorted(
         (_read(path) for path in _directories(folder)), key=lambda run: run.started, reverse=True
     )
@@ -99,6 +100,11 @@ def _directories(folder: Path) -> Iterator[Path]:
             for name in held
         ):
             yield Path(path)
+            folders[:] = [name for name in folders if not _is_of_baseline(name)]
+
+
+def _is_of_baseline(name: str) -> bool:
+    return re.fullmatch(rf"{BASELINE}(-\d+)?", name) is not None
 
 
 def _read(directory: Path) -> Listed:
@@ -200,7 +206,8 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
     # A store that is no file of SQLite has this name, which else is somebody's own.
     own_store = ("store",) if store.own_backend != SQLITE and store.mode != "replay" else ()
-    own = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *own_store))
+    baselines = [path.name for path in run.directory.iterdir() if _is_of_baseline(path.name)]
+    own = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *own_store, *baselines))
     folder = run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()

@@ -294,3 +294,12 @@ def test_strange_files_and_words_are_shown_in_one_line(aeon: RunAeon, tmp_path: 
     assert {line.split()[0] for line in runs if line[0] != " "} == {"words", "text"}
     aeon("runs", "prune", "--keep", "0", "--yes")
     assert {path.name for path in tmp_path.iterdir()} == {"list", "schema"}
+
+
+def test_a_baseline_is_a_part_of_its_run(aeon: RunAeon, two_runs: Path) -> None:
+    assert aeon("baseline", "all/new").status == 0
+    assert (two_runs / "new" / "baseline" / "result.json").is_file()
+    listed = json.loads(aeon("runs", "all", "output=json").out)
+    assert [Path(run["directory"]).name for run in listed] == ["new", "old"]
+    assert aeon("runs", "prune", "all", "--keep", "0", "--yes").status == 0
+    assert not two_runs.exists() or not list(two_runs.iterdir())
