@@ -34,18 +34,26 @@ def find_deviations(
     calibration = settings.calibration
     if calibration is None:
         return
-    others = [model for model in judges if model not in calibration.models]
-    if others:
-        known = ", ".join(calibration.models)
-        yield f"its judge was {', '.join(others)}, and the calibrated one is {known}"
-    if changed := list(_list_changed(calibration, digest_judge(shared, rubrics))):
-        yield f"the judge's {' and '.join(changed)} changed since the calibration"
+    yield from find_changes(calibration, digest_judge(shared, rubrics), judges)
     if any(getattr(settings, name) < calibration.threshold for name in SCORE_CODES):
         yield f"a threshold is below the calibrated {calibration.threshold:g}"
     if settings.margin > 0:
         yield "convergence.margin takes the median of several judgements, and one was calibrated"
     if looks > calibration.passes:
         yield f"it was judged {looks} times, and the promise is for {calibration.passes}"
+
+
+def find_changes(
+    calibration: Calibration, digests: Mapping[str, str], judges: Sequence[str]
+) -> Iterator[str]:
+    """What of the judge is not as it was calibrated, in words: the models that judged, and the
+    digests of what they are asked by today."""
+    others = [model for model in judges if model not in calibration.models]
+    if others:
+        known = ", ".join(calibration.models)
+        yield f"the judge was {', '.join(others)}, and the calibrated one is {known}"
+    if changed := list(_list_changed(calibration, digests)):
+        yield f"the judge's {' and '.join(changed)} changed since the calibration"
 
 
 def _list_changed(calibration: Calibration, today: Mapping[str, str]) -> Iterator[str]:

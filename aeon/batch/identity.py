@@ -72,6 +72,7 @@ def _without_travel(settings: Settings) -> Settings:
     changed = {
         "provider": provider,
         "execution": execution,
+        "convergence": _with_defaults(settings.convergence, "calibration"),
         "observability": Settings().observability,
     }
     return settings.model_copy(update=changed)

@@ -40,6 +40,7 @@ def _list_cells_of(arm: ArmSummary, repeat: int) -> list[tuple[str, str]]:
         ("passed", f"{arm.passed:,} of {arm.answers:,}"),
         ("rate", format_share(arm.pass_rate)),
         ("95 %", format_interval(arm.pass_rate_interval)),
+        *_list_corrected(arm),
         ("not measured", f"{arm.not_measured:,}"),
         ("score", f"{arm.mean_score:.3f}"),
         ("95 %", _format_score_interval(arm)),
@@ -49,6 +50,14 @@ def _list_cells_of(arm: ArmSummary, repeat: int) -> list[tuple[str, str]]:
         ("cost", "unknown" if arm.cost is None else f"{arm.cost:,.4f}"),
         ("seconds", f"{arm.seconds:,.1f}"),
     ]
+
+
+def _list_corrected(arm: ArmSummary) -> list[tuple[str, str]]:
+    corrected = arm.corrected
+    if corrected is None:
+        return []
+    interval = format_interval(corrected.interval)
+    return [("corrected", format_share(corrected.share)), ("95 %", interval)]
 
 
 def _format_score_interval(arm: ArmSummary) -> str:
@@ -87,10 +96,12 @@ def list_sentences(evaluation: Measurement) -> list[str]:
     if evaluation.baseline is not None:
         sentences.append(evaluation.baseline.sentence)
     if evaluation.threshold is not None:
-        state = "below" if judged.pass_rate < evaluation.threshold else "at or above"
-        rate = format_share(judged.pass_rate)
+        state = "below" if judged.rate < evaluation.threshold else "at or above"
+        rate = format_share(judged.rate)
         sentences.append(f"{judged.name} passes {rate}: {state} threshold={evaluation.threshold:g}")
         sentences[-1] += "."
+    if evaluation.judging:
+        sentences.append(evaluation.judging)
     if evaluation.equality:
         sentences.append(evaluation.equality)
     if evaluation.not_measured:

@@ -63,13 +63,8 @@ def _is_fault_of_model(line: Line) -> bool:
 def grade(row: Row, line: Line | None) -> Grade:
     """Whether the answer in a line of the results passed; None stands for a row that was not run.
     What cannot be told is never passed over: it is `not_measured`."""
-    if line is None:
-        return _leave_unmeasured("it was not run")
-    if line["ended"] in REPEATED_ENDS:
-        reason = (line.get("error") or {}).get("message") or f"it ended {line['ended']}"
-        if _is_fault_of_model(line):
-            return Grade(verdict="failed", score=0.0, reason=reason)
-        return _leave_unmeasured(reason)
+    if line is None or line["ended"] in REPEATED_ENDS:
+        return grade_failure(line)
     checks = tuple(map(CheckOutcome.model_validate, line.get("checks") or ()))
     is_met = is_same(line.get("answer") or "", row.target) if row.target else None
     verdict, reason = _judge(is_met, checks)
@@ -77,7 +72,18 @@ def grade(row: Row, line: Line | None) -> Grade:
     return Grade(verdict=verdict, score=score, is_target_met=is_met, checks=checks, reason=reason)
 
 
-def _leave_unmeasured(reason: str) -> Grade:
+def grade_failure(line: Line | None) -> Grade:
+    """What becomes of a row that was not run, or did not come to an end."""
+    if line is None:
+        return leave_unmeasured("it was not run")
+    reason = (line.get("error") or {}).get("message") or f"it ended {line['ended']}"
+    if _is_fault_of_model(line):
+        return Grade(verdict="failed", score=0.0, reason=reason)
+    return leave_unmeasured(reason)
+
+
+def leave_unmeasured(reason: str) -> Grade:
+    """The grade of an answer of which nobody can tell whether it is right."""
     return Grade(verdict="not_measured", reason=reason)
 
 

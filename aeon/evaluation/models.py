@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from aeon.domain.values import Value
+from aeon.evaluation.correction import CorrectedRate
 from aeon.evaluation.grading import Grade, Verdict
 from aeon.evaluation.statistics import Interval
 
@@ -52,7 +53,8 @@ class MeasuredRow(Value):
 class ArmSummary(Value):
     """What an arm came to. Every share is of all answers: one that is not measured has not passed.
     `pass_at` and `pass_all` have the chance that one, or all, of k answers to a row pass. `cost` is
-    None where that of one answer is not known."""
+    None where that of one answer is not known. `corrected` is the pass rate of answers that a judge
+    graded, corrected by its calibration."""
 
     name: str
     overrides: tuple[str, ...]
@@ -62,6 +64,7 @@ class ArmSummary(Value):
     not_measured: int
     pass_rate: float
     pass_rate_interval: Interval
+    corrected: CorrectedRate | None = None
     pass_at: dict[int, float] = Field(default_factory=dict)
     pass_all: dict[int, float] = Field(default_factory=dict)
     mean_score: float
@@ -71,6 +74,11 @@ class ArmSummary(Value):
     cost: float | None
     seconds: float
     simulated: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The pass rate, the corrected one where there is one."""
+        return self.pass_rate if self.corrected is None else self.corrected.share
 
 
 class ArmComparison(Value):
@@ -112,7 +120,8 @@ class BaselineComparison(Value):
 class Measurement(Value):
     """A measurement: arms on the rows of a dataset, each row answered `repeat` times by each arm.
     `judged` is the arm that `threshold` and the baseline are about, which is compared with the
-    others. `equality` says how far `equal=tokens` was reached."""
+    others. `equality` says how far `equal=tokens` was reached, `judging` how a judge that graded the
+    answers was corrected, or why not."""
 
     format: Literal["aeon.eval/1"] = "aeon.eval/1"
     dataset: str
@@ -123,6 +132,7 @@ class Measurement(Value):
     comparisons: tuple[ArmComparison, ...] = ()
     baseline: BaselineComparison | None = None
     equality: str = ""
+    judging: str = ""
     rows: tuple[MeasuredRow, ...]
 
     @property
@@ -138,5 +148,5 @@ class Measurement(Value):
     def is_below(self) -> bool:
         """Whether the arm that is judged is below the threshold, or worse than the baseline."""
         judged = self.arm(self.judged)
-        is_below = self.threshold is not None and judged.pass_rate < self.threshold
+        is_below = self.threshold is not None and judged.rate < self.threshold
         return is_below or (self.baseline is not None and self.baseline.is_worse)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aeon.evaluation.models import ArmComparison
+from aeon.domain.assessment import Calibration
+from aeon.evaluation.models import ArmComparison, Measurement
 from aeon.evaluation.statistics import Interval
 from aeon.report.words import count_noun
 
@@ -27,6 +28,23 @@ def describe_comparison(comparison: ArmComparison, rows: int) -> str:
         changed += f" ({comparison.improvements_per_degradation:.2g} improvements per degradation)"
     head += f"{format_change(comparison.difference_interval)}{_describe_tokens(comparison)}"
     return f"{head}: {changed}, p = {comparison.p:.2g}. {_describe_decision(comparison, rows)}"
+
+
+def describe_correction(measurement: Measurement, calibration: Calibration) -> str:
+    """How the rates that a judge found were corrected."""
+    labels = calibration.good + calibration.bad
+    known = (
+        f"sensitivity {format_share(calibration.sensitivity)}, specificity "
+        f"{format_share(calibration.specificity)}, on {count_noun(labels, 'label')}"
+    )
+    if any(arm.corrected is None for arm in measurement.arms):
+        return describe_uncorrected(f"the judge is no better than chance ({known})")
+    return f"Graded by the judge, and corrected by its calibration ({known})."
+
+
+def describe_uncorrected(reason: str) -> str:
+    """That a judge graded the answers, and its rates are as it found them."""
+    return f"Graded by the judge; the rates are not corrected: {reason}."
 
 
 def _describe_tokens(comparison: ArmComparison) -> str:

@@ -38,18 +38,25 @@ def wilson_interval(share: float, of: float) -> Interval:
     return Interval(low, high)
 
 
+def normal_quantile(share: float) -> float:
+    """A quantile of the normal distribution."""
+    return _NORMAL.inv_cdf(share)
+
+
 def rate_interval(passed: Sequence[int], repeat: int) -> Interval:
     """Wilson's interval of the pass rate of rows that were each run `repeat` times, of which so
     many passed. Answers to one row resemble each other: they count as fewer trials, by how much
     more rows differ than independent answers would."""
+    return wilson_interval(fmean(passed) / repeat, count_trials(passed, repeat))
+
+
+def count_trials(passed: Sequence[int], repeat: int) -> float:
+    """As how many independent trials rows count that were each run `repeat` times."""
     rows = len(passed)
+    if rows == 1:
+        return rows
     shares = [count / repeat for count in passed]
     rate = fmean(shares)
-    return wilson_interval(rate, _count_trials(shares, rate, repeat) if rows > 1 else rows)
-
-
-def _count_trials(shares: Sequence[float], rate: float, repeat: int) -> float:
-    rows = len(shares)
     between = variance(shares)
     if between == 0:
         return rows  # nothing tells how much the answers to one row differ

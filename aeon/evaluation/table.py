@@ -10,9 +10,12 @@ from typing import Any
 
 from aeon.batch.dataset import Arm, Dataset, Row, digest
 from aeon.batch.summary import Line
+from aeon.domain.assessment import Calibration
 from aeon.evaluation import statistics
 from aeon.evaluation.arms import AnswerName, list_shard
-from aeon.evaluation.grading import grade
+from aeon.evaluation.correction import correct_rate
+from aeon.evaluation.grading import Grade, grade
+from aeon.evaluation.judging import AnswerJudge
 from aeon.evaluation.models import ArmComparison, ArmSummary, GradedAnswer, MeasuredRow, Measurement
 from aeon.evaluation.sentences import describe_comparison
 
@@ -25,12 +28,17 @@ def measure(
     judged: str = "",
     threshold: float | None = None,
     shard: tuple[int, int] = (1, 1),
+    judge: AnswerJudge | None = None,
 ) -> Measurement:
     """Compute the figures of the arms from the lines of the results. `judged` is the last arm
-    unless one is named; of a `shard` of the dataset only its own rows count."""
+    unless one is named; of a `shard` of the dataset only its own rows count. With a `judge` the
+    answers are graded by it."""
     found = {line["id"]: line for line in lines}
     samples = [(arm.name, number) for arm in arms for number in range(1, repeat + 1)]
-    rows = tuple(_measure_row(row, samples, found) for row in list_shard(dataset.rows(), shard))
+    grade_answer = _by_program if judge is None else judge.grade
+    rows = tuple(
+        _measure_row(row, samples, found, grade_answer) for row in list_shard(dataset.rows(), shard)
+    )
     judged = judged or arms[-1].name
     others = [arm.name for arm in arms if arm.name != judged]
     summaries = {arm.name: summarize_arm(arm, rows, repeat) for arm in arms}
@@ -48,12 +56,16 @@ def measure(
 
 
 def _measure_row(
-    row: Row, samples: Sequence[tuple[str, int]], found: Mapping[str, Line]
+    row: Row,
+    samples: Sequence[tuple[str, int]],
+    found: Mapping[str, Line],
+    grade_answer: Callable[[Row, str, Line | None], Grade],
 ) -> MeasuredRow:
     answers = []
     for arm, repeat in samples:
-        line = found.get(AnswerName(arm, repeat, row.id).id)
-        answers.append(_grade_line(arm, repeat, row, line))
+        name = AnswerName(arm, repeat, row.id).id
+        line = found.get(name)
+        answers.append(_describe_answer(arm, repeat, line, grade_answer(row, name, line)))
     return MeasuredRow(id=row.id, asked=digest_row(row), answers=tuple(answers))
 
 
@@ -65,8 +77,11 @@ def digest_row(row: Row) -> str:
     return digest(json.dumps(asked)).hex()
 
 
-def _grade_line(arm: str, repeat: int, row: Row, line: Line | None) -> GradedAnswer:
-    graded = grade(row, line)
+def _by_program(row: Row, _: str, line: Line | None) -> Grade:
+    return grade(row, line)
+
+
+def _describe_answer(arm: str, repeat: int, line: Line | None, graded: Grade) -> GradedAnswer:
     if line is None:
         return GradedAnswer(arm=arm, repeat=repeat, ended="not run", grade=graded)
     return GradedAnswer(
@@ -108,6 +123,17 @@ def summarize_arm(arm: Arm, rows: Sequence[MeasuredRow], repeat: int) -> ArmSumm
         seconds=sum(answer.seconds for answer in answers),
         simulated=sum(answer.is_simulated for answer in answers),
     )
+
+
+def correct_arms(measurement: Measurement, calibration: Calibration) -> Measurement:
+    """The measurement with the pass rates of its arms, which a judge found, corrected."""
+    arms = []
+    for arm in measurement.arms:
+        passed = [row.count(arm.name) for row in measurement.rows]
+        trials = statistics.count_trials(passed, measurement.repeat)
+        corrected = correct_rate(arm.pass_rate, trials, calibration)
+        arms.append(arm.model_copy(update={"corrected": corrected}))
+    return measurement.model_copy(update={"arms": tuple(arms)})
 
 
 def _find_chances(

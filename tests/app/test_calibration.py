@@ -61,7 +61,7 @@ def test_without_a_calibration_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     ("overrides", "fields", "words"),
     [
-        ((), {"models": ("other",)}, "its judge was scripted, and the calibrated one is other"),
+        ((), {"models": ("other",)}, "the judge was scripted, and the calibrated one is other"),
         (
             ("convergence.criteria.x=It rhymes",),
             {},

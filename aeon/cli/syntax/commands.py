@@ -332,6 +332,9 @@ def declare_eval(parser: CommandParser) -> None:
     parser.add(
         "[equal=tokens]", "give cheaper arms samples until all spend the same", known=("tokens",)
     )
+    parser.add(
+        "[judge=true|false]", "grade by the judge of the command line, corrected by its calibration"
+    )
     parser.add("[threshold=RATE]", "the least pass rate, from 0 to 1", type=_read_share)
     parser.add("[arm=NAME]", "the arm that is judged, if not the last one", default="")
     parser.add("[baseline=FILE]", "an earlier eval.json, than which it may not be worse", type=Path)

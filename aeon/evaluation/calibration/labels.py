@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from aeon.batch.dataset import Common, Dataset, Row, digest
-from aeon.batch.summary import Line
-from aeon.config.settings import BatchColumns
-from aeon.domain.assessment import SCORE_CODES
+from aeon.batch.dataset import Row, digest
 from aeon.domain.errors import ConfigError
+from aeon.evaluation.judging import GivenAnswers
 from aeon.files.explain import explain
 from aeon.files.tables import read_rows
 from aeon.files.text import encode_json, require_unicode
 
-JUDGED_ALONE = (
-    "mode=single",
-    "answer.judge=true",
-    "answer.baseline=false",
-    "plan_file=null",
-    "tools=none",
-    "execution.samples=1",
-    "refinement.accept=always",
-    "evaluation.skip_judge_when_checks_fail=false",
-    "convergence.margin=0",
-    "convergence.calibration=null",
-    "convergence.completeness=0",
-    "convergence.coherence=0",
-    "convergence.consistency=0",
-)
-"""How an answer that is given is judged: once, whatever its scores are. The thresholds are 0, so that
-what holds it back besides its scores can be told from them."""
 _MOST_PROBLEMS = 20
 _HINT = (
     'A line is {"task": "...", "answer": "...", "good": true}, and inputs by name if it had any.'
@@ -121,35 +101,19 @@ def require_both_kinds(labels: Sequence[Label], path: Path) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRows(Dataset):
-    """Each labelled answer as a row in which it is judged, `repeat` times; the first judgements of
-    all of them come first."""
-
-    labels: tuple[Label, ...]
-    repeat: int
-
-    @classmethod
-    def of(cls, path: Path, labels: Sequence[Label], repeat: int) -> JudgedRows:
-        """The rows of labels that were read from a file."""
-        return cls(path, BatchColumns(), Common(), len(labels) * repeat, (), tuple(labels), repeat)
-
-    def rows(self) -> Iterator[Row]:
-        """See `Dataset`."""
-        for place, label in enumerate(self.labels * self.repeat):
-            name = name_judgement(label, place // len(self.labels) + 1)
-            yield Row(
-                place + 1, place + 1, name, label.task, dict(label.inputs), answer=label.answer
-            )
+def list_judged_rows(path: Path, labels: Sequence[Label], repeat: int) -> GivenAnswers:
+    """Each labelled answer of a file as a row in which it is judged, `repeat` times; the first
+    judgements of all of them come first."""
+    rows = list[Row]()
+    for number in range(1, repeat + 1):
+        for label in labels:
+            place = len(rows) + 1
+            name = name_judgement(label, number)
+            inputs = dict(label.inputs)
+            rows.append(Row(place, place, name, label.task, inputs, answer=label.answer))
+    return GivenAnswers.of(path, rows)
 
 
 def name_judgement(label: Label, number: int) -> str:
     """The id of the row with the how-manieth judgement of an answer, from 1."""
     return f"{number}/{label.id}"
-
-
-def is_judged(line: Line) -> bool:
-    """Whether the line of a row has a judgement."""
-    scores = line.get("scores") or {}
-    is_whole = all(scores.get(f"{name}_score") is not None for name in SCORE_CODES)
-    return line["ended"] in ("completed", "check_failed") and is_whole

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from aeon.batch.summary import Line
 from aeon.domain.assessment import SCORE_CODES
-from aeon.evaluation.calibration.labels import Label, is_judged, name_judgement
+from aeon.evaluation.calibration.labels import Label, name_judgement
 from aeon.evaluation.calibration.models import (
     CalibrationReport,
     JudgedAnswer,
-    Judgement,
     Rate,
     Rates,
     ScoreSpread,
@@ -26,6 +25,7 @@ from aeon.evaluation.calibration.promise import (
     try_thresholds,
 )
 from aeon.evaluation.calibration.sentences import explain_no_promise
+from aeon.evaluation.judging import Judgement, is_judged, list_judges, read_judgement
 from aeon.evaluation.statistics import Interval, bootstrap_mean, rate_interval, wilson_interval
 
 
@@ -54,14 +54,8 @@ def read_judgements(
         found = [lines[name] for name in names if name in lines and is_judged(lines[name])]
         missing += repeat - len(found)
         if len(found) == repeat:
-            judged.append(JudgedAnswer(label.good, tuple(map(_read_judgement, found))))
+            judged.append(JudgedAnswer(label.good, tuple(map(read_judgement, found))))
     return judged, missing
-
-
-def _read_judgement(line: Line) -> Judgement:
-    scores = {name: line["scores"][f"{name}_score"] for name in SCORE_CODES}
-    # Where answers are judged for a calibration, every score reaches its threshold.
-    return Judgement(scores, is_held_back="complete" not in line["reason_codes"])
 
 
 def measure_judge(
@@ -80,7 +74,7 @@ def measure_judge(
         bad=len(judged) - good,
         repeat=asked.repeat,
         not_measured=missing,
-        models=_list_models(lines),
+        models=list_judges(lines.values()),
         prompts=dict(asked.prompts),
         max_false=asked.max_false,
         passes=asked.passes,
@@ -90,11 +84,6 @@ def measure_judge(
         is_simulated=any(line.get("synthetic") for line in lines.values()),
     )
     return _with_repeats(_with_promise(report, tried), judged)
-
-
-def _list_models(lines: Mapping[str, Line]) -> tuple[str, ...]:
-    """The models that judged."""
-    return tuple(sorted({model for line in lines.values() for model in line["judged_by"]}))
 
 
 def _with_promise(report: CalibrationReport, tried: Sequence[Tried]) -> CalibrationReport:

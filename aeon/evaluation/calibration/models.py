@@ -9,21 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from aeon.domain.values import Value
+from aeon.evaluation.judging import Judgement
 from aeon.evaluation.statistics import Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """One judgement of an answer. `is_held_back`: something else than a score speaks against it, a
-    blocking issue, a criterion or a check."""
-
-    scores: Mapping[str, float]
-    is_held_back: bool
-
-    def passes(self, thresholds: Mapping[str, float]) -> bool:
-        """Whether the answer is good enough at these thresholds."""
-        reached = all(self.scores[name] >= least for name, least in thresholds.items())
-        return reached and not self.is_held_back
 
 
 @dataclass(frozen=True, slots=True)

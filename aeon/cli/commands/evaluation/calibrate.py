@@ -9,20 +9,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from aeon.app.aeon import Aeon
-from aeon.batch.batch import Batch
-from aeon.batch.endpoints import SharedEndpoints
-from aeon.batch.forecast import Forecast
-from aeon.batch.half_price import remove_journal, with_journal
-from aeon.batch.results import read_places
-from aeon.batch.run import open_aeon
+from aeon.batch.half_price import remove_journal
 from aeon.batch.runner import GroupControl, group_endpoints
-from aeon.cli.commands.batch import GivenRows, open_batch, open_runner
-from aeon.cli.commands.batch_progress import run_attended
+from aeon.cli.commands.evaluation.judging import Judge, open_judge
 from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
-from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.streams import put, say
 from aeon.cli.terminal.width import fit_rows
 from aeon.config.compose.literal import Composition
 from aeon.config.folder_content import Content, read_content
@@ -31,12 +24,9 @@ from aeon.config.project_file import find_project
 from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.errors import ConfigError
-from aeon.evaluation.calibration.forecast import forecast_judgements
 from aeon.evaluation.calibration.labels import (
-    JUDGED_ALONE,
-    JudgedRows,
     Label,
-    is_judged,
+    list_judged_rows,
     read_labels,
     require_both_kinds,
 )
@@ -49,13 +39,12 @@ from aeon.evaluation.calibration.option import (
     write_option,
 )
 from aeon.evaluation.calibration.sentences import describe_need, write_report
-from aeon.llm.prices import check_prices, price_book
+from aeon.evaluation.judging import GivenAnswers, forecast_judgements
 from aeon.observability.artefacts import replace_file, write_json
 from aeon.report.words import command_of, relative_to_here
 
 JUDGEMENTS = "judgements.jsonl"
 REPORT = "calibration.json"
-_CONFIGURATION = "aeon.calibration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +76,30 @@ def calibrate(words: Namespace) -> int:
     keep_private(settings)
     place = _find_place(words, path, composition)
     require_replaceable(place.option)
-    judged = composition.with_overrides((*composition.overrides, *JUDGED_ALONE))
-    judged = with_journal(judged, settings, place.judgements)
     control = GroupControl()
     with (
         closing(group_endpoints(settings.batch, control)) as endpoints,
-        open_aeon(judged, open_endpoints=endpoints.open) as aeon,
+        open_judge(
+            composition,
+            settings,
+            endpoints,
+            control,
+            place.judgements,
+            allows_simulated=words.allow_simulated == "true",
+        ) as judge,
     ):
-        _check_provider(aeon, words)
         _make_folder(place.folder)
-        rows = JudgedRows.of(path, labels, words.repeat)
-        _judge(words, aeon, judged, endpoints, place, rows, control)
-        asked = CalibrationTask(
+        _judge(words, judge, list_judged_rows(path, labels, words.repeat), labels)
+        lines = judge.read_lines()
+        task = CalibrationTask(
             path.name,
             words.repeat,
             words.max_false,
             words.passes,
-            aeon.judge_digests,
+            judge.aeon.judge_digests,
             {name: getattr(settings.convergence, name) for name in SCORE_CODES},
         )
-    lines = {line["id"]: line for _, line in read_places(place.judgements)}
-    report = measure_judge(asked, labels, lines)
+    report = measure_judge(task, labels, lines)
     if control.is_interrupted:
         return INTERRUPTED
     if report is None or report.not_measured:
@@ -138,16 +130,6 @@ def _find_place(words: Namespace, labels: Path, composition: Composition) -> _Ca
     )
 
 
-def _check_provider(aeon: Aeon, words: Namespace) -> None:
-    warn(*aeon.warnings)
-    if aeon.synthetic and words.allow_simulated != "true":
-        raise ConfigError(
-            "provider=simulated: no model judges, so that nothing is measured",
-            hint="Choose a provider; allow_simulated=true is for trying this out.",
-        )
-    check_prices(price_book(aeon.settings.provider), aeon.settings.batch.max_cost, of="batch")
-
-
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,30 +138,15 @@ def _make_folder(folder: Path) -> None:
         raise ConfigError(problem, hint="Name a folder for the calibration.") from None
 
 
-def _judge(
-    words: Namespace,
-    aeon: Aeon,
-    composition: Composition,
-    endpoints: SharedEndpoints,
-    place: _CalibrationPlace,
-    rows: JudgedRows,
-    control: GroupControl,
-) -> None:
+def _judge(words: Namespace, judge: Judge, rows: GivenAnswers, labels: Sequence[Label]) -> None:
     """Have the judge asked for the judgements that there are not."""
-    given = GivenRows(str(words.labels), place.judgements, (1, 1))
-    runner = open_runner(aeon, composition, rows, endpoints, place.judgements)
-    batch = aeon.settings.batch
-    with closing(open_batch(given, runner, rows, control, batch, is_done=is_judged)) as running:
-        forecast = _forecast(words, aeon, rows.labels, running)
-        calls = lambda: endpoints.meter.spent.calls  # noqa: E731
-        run_attended(running, aeon.settings, forecast, calls, lambda *_: None)
-
-
-def _forecast(words: Namespace, aeon: Aeon, labels: Sequence[Label], running: Batch) -> Forecast:
     good = sum(label.good for label in labels)
     if need := describe_need(good, words.max_false, words.passes):
         say(need)
-    return forecast_judgements(aeon, labels, running.count())
+    forecast = lambda running: forecast_judgements(  # noqa: E731
+        judge.aeon, rows.answers, running.count()
+    )
+    judge.judge(str(words.labels), rows, forecast)
 
 
 def _show(report: CalibrationReport | None, place: _CalibrationPlace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from aeon.cli.commands.batch import (
     read_shard,
 )
 from aeon.cli.commands.batch_progress import run_attended
+from aeon.cli.commands.evaluation.judging import ArmJudge, open_judge
 from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
@@ -49,6 +50,7 @@ from aeon.evaluation.equal import (
 )
 from aeon.evaluation.forms import write_text
 from aeon.evaluation.grading import is_done
+from aeon.evaluation.judging import AnswerJudge
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import write_files
 from aeon.evaluation.samples import ArmSamples
@@ -58,7 +60,9 @@ from aeon.report.words import relative_to_here
 
 ROWS = "rows.jsonl"
 SAMPLES = "samples.json"
-"""The results of the rows, in the folder of a measurement, and with `equal=tokens` the samples."""
+JUDGED = "judged.jsonl"
+"""The results of the rows, in the folder of a measurement, with `equal=tokens` the samples, and with
+`judge=true` the judgements."""
 _CONFIGURATION = "aeon.eval"
 
 
@@ -75,6 +79,7 @@ class _ArmRuns:
     given: GivenRows
     runner: RowRunner
     control: GroupControl
+    judge: ArmJudge | None = None
 
     @property
     def arms(self) -> list[Arm]:
@@ -91,10 +96,13 @@ class _ArmRuns:
         """The lines of the results."""
         return (line for _, line in read_places(self.folder / ROWS))
 
-    def measure(self) -> Measurement:
-        """What the answers come to that there are."""
+    def measure(self, judge: AnswerJudge | None = None) -> Measurement:
+        """What the answers come to that there are. Until a judge has been asked, what is to be
+        judged counts as passed."""
         words = self.words
         lines = self.read_lines()
+        if judge is None and self.judge is not None:
+            judge = self.judge.before
         return measure(
             self.dataset,
             self.arms,
@@ -103,7 +111,16 @@ class _ArmRuns:
             self.judged,
             words.threshold,
             self.shard,
+            judge,
         )
+
+    def measure_judged(self) -> Measurement:
+        """What all answers come to, once those that a judge grades are judged."""
+        if self.judge is None:
+            return self.measure()
+        if not self.control.stop_requested:
+            self.judge.ask(str(self.words.dataset), self.dataset, self.read_lines())
+        return self.judge.correct(self.measure(self.judge.read()))
 
     def _list_rows(self, samples: Mapping[str, ArmSamples] | None = None) -> ArmRows:
         repeat = self.words.repeat
@@ -176,6 +193,8 @@ class _ArmRuns:
             for arm, aeon in self.opened
             if left[arm.name]
         }
+        if self.judge is not None:
+            parts["judge"] = self.judge.forecast(self.dataset, sum(left.values()))
         total = add_forecasts(parts)
         if self.words.equal is None or total.least_cost is None:
             return total
@@ -190,19 +209,20 @@ def evaluate(words: Namespace) -> int:
     when interrupted. Raises ConfigError before anything is paid."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
     _check_arms(words.overrides)
-    composition = read_composition(words)
-    settings = compose_settings(composition)
+    typed = read_composition(words)
+    settings = compose_settings(typed)
     keep_private(settings)
     shard = read_shard(words.shard)
     _check(words, settings)
     place = words.out.expanduser() / ROWS
-    composition = with_journal(composition, settings, place)
+    composition = with_journal(typed, settings, place)
     control = GroupControl()
     arms = list_arms(settings.arms)
     with (
         nullcontext(Path()) if words.dataset != "-" else make_passing_folder() as passing,
         closing(group_endpoints(settings.batch, control)) as endpoints,
         _open_first(arms[0], composition, endpoints) as aeon,
+        _open_judge(words, typed, settings, endpoints, control) as judge,
     ):
         given = GivenRows(words.dataset, place, (1, 1))
         path = dataset_file(words.dataset, passing / "dataset.jsonl")
@@ -214,18 +234,20 @@ def evaluate(words: Namespace) -> int:
         opened = open_arms(arms, runner)
         _check_providers(opened, settings)
         judged = _find_judged(words, opened)
-        _require_measure(dataset, [aeon for _, aeon in opened])
+        if judge is None:
+            _require_measure(dataset, [aeon for _, aeon in opened])
         baseline = _read_baseline(words, judged, dataset)
         _make_folder(place.parent)
-        evaluation = _ArmRuns(words, opened, judged, shard, dataset, given, runner, control)
+        evaluation = _ArmRuns(words, opened, judged, shard, dataset, given, runner, control, judge)
         equality = evaluation.run_rows()
-        measurement = evaluation.measure().model_copy(update={"equality": equality})
+        measurement = evaluation.measure_judged().model_copy(update={"equality": equality})
         if baseline is not None:
             compared = compare_with_baseline(measurement, baseline, words.baseline.name)
             measurement = measurement.model_copy(update={"baseline": compared})
         _show(evaluation, measurement)
     if not control.stop_requested and not measurement.not_measured:
         remove_journal(place)
+        remove_journal(place.with_name(JUDGED))
     return _finish(measurement, words, control)
 
 
@@ -234,6 +256,26 @@ def _open_first(arm: Arm, composition: Composition, endpoints: SharedEndpoints) 
     providers."""
     with name_arm(arm):
         return open_aeon(composition, *arm.overrides, open_endpoints=endpoints.open)
+
+
+@contextmanager
+def _open_judge(
+    words: Namespace,
+    composition: Composition,
+    settings: Settings,
+    endpoints: SharedEndpoints,
+    control: GroupControl,
+) -> Iterator[ArmJudge | None]:
+    """The judge that grades the answers; None where programs grade them."""
+    if words.judge != "true":
+        yield None
+        return
+    place = words.out.expanduser() / JUDGED
+    allows = words.allow_simulated == "true"
+    with open_judge(
+        composition, settings, endpoints, control, place, allows_simulated=allows
+    ) as judge:
+        yield ArmJudge(judge, settings)
 
 
 def _check_providers(opened: Sequence[tuple[Arm, Aeon]], settings: Settings) -> None:
@@ -276,13 +318,23 @@ def _check(words: Namespace, settings: Settings) -> None:
         from aeon.evaluation.inspect_log import require_inspect
 
         require_inspect()
+    _check_shard(words)
+    if words.bless == "true" and words.baseline is None:
+        raise ConfigError("bless=true: which file?", hint="Name it with baseline=FILE.")
+
+
+def _check_shard(words: Namespace) -> None:
+    """Raise ConfigError for what needs all rows, where a shard is asked for."""
     if words.equal is not None and words.shard != "1/1":
         raise ConfigError(
             f"shard={words.shard}: equal=tokens has to know what all rows take",
             hint="Leave one of them out.",
         )
-    if words.bless == "true" and words.baseline is None:
-        raise ConfigError("bless=true: which file?", hint="Name it with baseline=FILE.")
+    if words.judge == "true" and words.shard != "1/1":
+        raise ConfigError(
+            f"shard={words.shard}: judge=true judges all answers in one place",
+            hint="Leave judge out of the shards, merge their rows.jsonl, and judge then.",
+        )
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,0 +1,149 @@
+"""Answers that are given, each judged alone by the judge of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from aeon.app.aeon import Aeon
+from aeon.batch.dataset import Common, Dataset, Row
+from aeon.batch.forecast import Forecast
+from aeon.batch.summary import REPEATED_ENDS, Line
+from aeon.config.settings import BatchColumns
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.request import Usage
+from aeon.evaluation.grading import Grade, grade_failure, leave_unmeasured
+from aeon.llm.prices import price_book
+from aeon.report.words import count_noun
+
+JUDGED_ALONE = (
+    "mode=single",
+    "answer.judge=true",
+    "answer.baseline=false",
+    "plan_file=null",
+    "tools=none",
+    "execution.samples=1",
+    "refinement.accept=always",
+    "evaluation.skip_judge_when_checks_fail=false",
+    "convergence.margin=0",
+    "convergence.calibration=null",
+    "convergence.completeness=0",
+    "convergence.coherence=0",
+    "convergence.consistency=0",
+)
+"""How an answer that is given is judged: once, whatever its scores are. The thresholds are 0, so that
+what holds it back besides its scores can be told from them."""
+_CHARACTERS_OF_A_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswers(Dataset):
+    """Answers that were read from a file, each as a row in which it is judged."""
+
+    answers: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, path: Path, answers: Iterable[Row]) -> GivenAnswers:
+        """The rows of these answers, which came from a file."""
+        rows = tuple(answers)
+        return cls(path, BatchColumns(), Common(), len(rows), (), rows)
+
+    def rows(self) -> Iterator[Row]:
+        """See `Dataset`."""
+        return iter(self.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One judgement of an answer. `is_held_back`: something else than a score speaks against it, a
+    blocking issue, a criterion or a check."""
+
+    scores: Mapping[str, float]
+    is_held_back: bool
+
+    def passes(self, thresholds: Mapping[str, float]) -> bool:
+        """Whether the answer is good enough at these thresholds."""
+        reached = all(self.scores[name] >= least for name, least in thresholds.items())
+        return reached and not self.is_held_back
+
+
+def is_judged(line: Line) -> bool:
+    """Whether the line of a row has a judgement."""
+    scores = line.get("scores") or {}
+    is_whole = all(scores.get(f"{name}_score") is not None for name in SCORE_CODES)
+    return line["ended"] in ("completed", "check_failed") and is_whole
+
+
+def read_judgement(line: Line) -> Judgement:
+    """The judgement in the line of an answer that was judged alone."""
+    scores = {name: line["scores"][f"{name}_score"] for name in SCORE_CODES}
+    return Judgement(scores, is_held_back="complete" not in line["reason_codes"])
+
+
+def list_judges(lines: Iterable[Line]) -> tuple[str, ...]:
+    """The models that judged."""
+    return tuple(sorted({model for line in lines for model in line.get("judged_by", ())}))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJudge:
+    """What the judge finds of the answers of a measurement: the `lines` in which they were judged,
+    by the ids of the answers, and the `thresholds` that they are held against. Without lines nobody
+    has been asked yet, and every answer counts as passed."""
+
+    thresholds: Mapping[str, float]
+    lines: Mapping[str, Line] | None = None
+
+    def grade(self, _: Row, name: str, line: Line | None) -> Grade:
+        """What becomes of the answer of this name to a row, by its own line in the results."""
+        if line is None or line["ended"] in REPEATED_ENDS:
+            return grade_failure(line)
+        if not has_answer(line):
+            return Grade(verdict="failed", score=0.0, reason="there is no answer")
+        if self.lines is None:
+            return Grade(verdict="passed", score=1.0)
+        judged = self.lines.get(name)
+        if judged is None or not is_judged(judged):
+            reason = ((judged or {}).get("error") or {}).get("message") or "the judge was not had"
+            return leave_unmeasured(reason)
+        return self._grade_judged(judged)
+
+    def _grade_judged(self, line: Line) -> Grade:
+        judgement = read_judgement(line)
+        if judgement.passes(self.thresholds):
+            return Grade(verdict="passed", score=1.0)
+        low = [
+            f"{name} {judgement.scores[name]:g}"
+            for name, least in self.thresholds.items()
+            if judgement.scores[name] < least
+        ]
+        held_back = line["reason_codes"] if judgement.is_held_back else ()
+        return Grade(verdict="failed", score=0.0, reason=", ".join([*low, *held_back]))
+
+
+def has_answer(line: Line) -> bool:
+    """Whether the line of a run has an answer to judge."""
+    return line["ended"] not in REPEATED_ENDS and bool((line.get("answer") or "").strip())
+
+
+def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> Forecast:
+    """What so many judgements of such answers come to, at least: each is one call to the grader,
+    whose prompt holds the task and the answer."""
+    settings = aeon.settings
+    shown = aeon.render("convergence", "", {})
+    own = fmean(map(_count_characters, answers))
+    tokens = round((len(shown.system) + len(shown.user) + own) / _CHARACTERS_OF_A_TOKEN)
+    model = settings.roles.grader.model or ""
+    cost = price_book(settings.provider).cost(Usage(input_tokens=tokens), asked=model)
+    money = "no price is known" if cost is None else f"cost at least {judgements * cost:.4f}"
+    words = (
+        f"{count_noun(judgements, 'judgement')} to go: a call each, {judgements * tokens:,} tokens of "
+        f"prompts; {'no model is called' if aeon.synthetic else money}."
+    )
+    return Forecast(judgements, None if cost is None else judgements * cost, words)
+
+
+def _count_characters(row: Row) -> int:
+    return len(row.task) + len(row.answer or "") + sum(map(len, row.inputs.values()))
