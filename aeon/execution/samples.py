@@ -120,7 +120,7 @@ class Sampler:
         left = () if failure or dispatcher.is_ending() else sites[count:]
         chosen, reason = self._choose(usable, left, dispatcher, plan)
         record = SampleRecord(
-            asked=count,
+            asked=len(drawn),
             usable=len(usable),
             chosen=chosen.number,
             select=self._settings.select,

@@ -14,7 +14,7 @@ from aeon.adaptive.table import complete_table
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.graph import count_expected_calls
-from aeon.domain.history import AdvisoryKind
+from aeon.domain.history import AdvisoryKind, SampleRecord
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.report import Severity
@@ -100,6 +100,7 @@ def headline(result: RunResult) -> str:
     clauses = [verdict(result).removesuffix("."), *_steps_not_done(result), *_fallbacks(result)]
     if result.converged and result.open_issues:
         clauses.append(count_open_issues(result.open_issues))
+    clauses += [describe_samples(one) for one in _find_samples(result)[-1:]]
     if result.checks:
         clauses.append(f"checks passed {count_passed(result.checks)}")
     if result.converged and result.self_judged:
@@ -113,6 +114,23 @@ def headline(result: RunResult) -> str:
 
 def _list_advisories(result: RunResult, kind: AdvisoryKind) -> list[str]:
     return [one.message for one in result.advisories if one.kind == kind]
+
+
+def _find_samples(result: RunResult) -> list[SampleRecord]:
+    """How the answer was chosen, where it is one of several to its step."""
+    return [
+        done.samples
+        for one in result.history.passes
+        for done in one.execution_results.values()
+        if done.samples and done.step_output == one.answer
+    ]
+
+
+def describe_samples(samples: SampleRecord) -> str:
+    """How many answers there were to a step, and what decided."""
+    lost = samples.asked - samples.usable
+    without = f", {lost} of them unusable" if lost else ""
+    return f"chosen of {count_noun(samples.asked, 'answer')}{without}: {samples.reason}"
 
 
 def describe_baseline(baseline: BaselineReport) -> str:

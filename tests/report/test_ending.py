@@ -11,7 +11,7 @@ from aeon.app.aeon import Aeon
 from aeon.config.load import compose
 from aeon.domain.assessment import ConvergenceScores
 from aeon.domain.checks import CheckOutcome
-from aeon.domain.history import TerminationReason
+from aeon.domain.history import SampleRecord, TerminationReason
 from aeon.domain.plan import PlanStep
 from aeon.domain.result import (
     Degradation,
@@ -423,3 +423,16 @@ def test_checks_are_counted_in_the_headline_and_those_that_failed_are_open(
     assert points["check tests"] == "failed: 1 failed why"
     assert points["check mine"] == "could not be had: crashed"
     assert "check kind" not in points
+
+
+def test_the_headline_says_how_the_answer_was_chosen_of_several(tmp_path: Path) -> None:
+    settings = compose(
+        ["provider=simulated", "mode=single", "execution.samples=3", "execution.select=vote"]
+    )
+    with Aeon(settings, {}) as aeon:
+        result = aeon.run("name a river", directory=tmp_path / "run")
+    assert "chosen of 3 answers: 3 of 3 votes" in ending.headline(result)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Its output: chosen of 3 answers: 3 of 3 votes" in page
+    lost = SampleRecord(asked=3, usable=2, chosen=0, select="first", reason="the first")
+    assert ending.describe_samples(lost) == "chosen of 3 answers, 1 of them unusable: the first"

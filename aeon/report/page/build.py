@@ -16,7 +16,7 @@ from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
 from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
-from aeon.report.ending import REPORT, headline, is_replay, scores, tone
+from aeon.report.ending import REPORT, describe_samples, headline, is_replay, scores, tone
 from aeon.report.given import list_changed_settings
 from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.items import Item, find_critical, list_items
@@ -79,6 +79,7 @@ def draw_report(record: Record) -> bytes:
         "sign_of": sign_of,
         "shorten": shorten,
         "count_noun": count_noun,
+        "describe_samples": describe_samples,
         "took": format_took,
     }
     *earlier, last = views
