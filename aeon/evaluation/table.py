@@ -33,12 +33,8 @@ def measure(
     """Compute the figures of the arms from the lines of the results. `judged` is the last arm
     unless one is named; of a `shard` of the dataset only its own rows count. With a `judge` the
     answers are graded by it."""
-    found = {line["id"]: line for line in lines}
     samples = [(arm.name, number) for arm in arms for number in range(1, repeat + 1)]
-    grade_answer = _by_program if judge is None else judge.grade
-    rows = tuple(
-        _measure_row(row, samples, found, grade_answer) for row in list_shard(dataset.rows(), shard)
-    )
+    rows = _measure_rows(list_shard(dataset.rows(), shard), samples, lines, judge)
     judged = judged or arms[-1].name
     others = [arm.name for arm in arms if arm.name != judged]
     summaries = {arm.name: summarize_arm(arm, rows, repeat) for arm in arms}
@@ -53,6 +49,17 @@ def measure(
         ),
         rows=rows,
     )
+
+
+def _measure_rows(
+    rows: Iterable[Row],
+    samples: Sequence[tuple[str, int]],
+    lines: Iterable[Line],
+    judge: AnswerJudge | None,
+) -> tuple[MeasuredRow, ...]:
+    found = {line["id"]: line for line in lines}
+    grade_answer = _by_program if judge is None else judge.grade
+    return tuple(_measure_row(row, samples, found, grade_answer) for row in rows)
 
 
 def _measure_row(
