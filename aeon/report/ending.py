@@ -122,7 +122,7 @@ def _find_samples(result: RunResult) -> list[SampleRecord]:
         done.samples
         for one in result.history.passes
         for done in one.execution_results.values()
-        if done.samples and done.step_output == one.answer
+        if done.samples and done.step_output and result.answer.endswith(done.step_output)
     ]
 
 
