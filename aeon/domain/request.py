@@ -61,6 +61,11 @@ class Message:
     part_ends: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
+def end_part(message: Message) -> Message:
+    """The message as one that begins later prompts whole."""
+    return replace(message, part_ends=(*message.part_ends, len(message.content)))
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """How a call is to be generated. None leaves the choice to the provider's own settings."""

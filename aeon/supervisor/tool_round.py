@@ -14,6 +14,7 @@ from aeon.domain.request import (
     ToolCall,
     ToolConversation,
     ToolTurn,
+    end_part,
 )
 from aeon.llm.dialects.dialect import with_system_text
 from aeon.llm.exchange import InvalidAnswer
@@ -34,15 +35,16 @@ def offer_tools(
 ) -> LLMRequest:
     """The request of a step with the tools in words and the conversation as messages, which any
     adapter can send; beside it the form for a server with function calling."""
+    opening = (*request.messages[:-1], end_part(request.messages[-1]))
     functions = FunctionCalling(
-        opening=request.messages,
+        opening=opening,
         schema=request.schema,
         strict=request.strict,
         schema_prompt=request.schema_prompt,
         conversation=conversation,
     )
     words = prompts.text("_functions.j2", {"tools": conversation.tools})
-    messages = (*with_system_text(request.messages, words), *_write_turns(conversation))
+    messages = (*with_system_text(opening, words), *_write_turns(conversation))
     offered = replace(request, messages=messages, functions=functions)
     if conversation.is_over:
         return offered
@@ -57,7 +59,7 @@ def _write_turns(conversation: ToolConversation) -> Iterator[Message]:
         calls = [{"tool": call.tool, "arguments": call.arguments} for call in turn.calls]
         asked = {"tool_calls": calls, "answer": None}
         yield Message("assistant", json.dumps(asked, ensure_ascii=False))
-        yield Message("user", "\n\n".join(turn.results))
+        yield end_part(Message("user", "\n\n".join(turn.results)))
 
 
 def read_round(read_answer: Callable[[Any], T], answer: Any, *, is_over: bool) -> T | ToolTurn:

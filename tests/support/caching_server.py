@@ -71,7 +71,7 @@ class CachingServer(OpenAIServer):
         return replace(completion, model=body["model"], usage=_report(bill, completion))
 
     def _bill(self, body: Mapping[str, Any]) -> Bill:
-        prompt, marks = _read_prompt(body)
+        prompt, marks = read_prompt(body)
         kept = [place for place in marks if place >= LEAST_TOKENS * 4]
         mode = (body.get("prompt_cache_options") or {}).get("mode", "implicit")
         adds = self.implicit == "always" or (
@@ -95,16 +95,17 @@ class CachingServer(OpenAIServer):
 
 def marked_places(body: Mapping[str, Any]) -> list[int]:
     """The characters of a prompt that stand before each of its marks."""
-    return _read_prompt(body)[1]
+    return read_prompt(body)[1]
 
 
-def _read_prompt(body: Mapping[str, Any]) -> tuple[str, list[int]]:
+def read_prompt(body: Mapping[str, Any]) -> tuple[str, list[int]]:
+    """A prompt as one text, and the characters of it that stand before each mark."""
     prompt = ""
     marks = []
     for message in body["messages"]:
-        content = message["content"]
+        content = message["content"] or ""
         parts = [{"text": content}] if isinstance(content, str) else content
-        prompt += f"\n{message['role']}\n"
+        prompt += f"\n{message['role']}\n{json.dumps(message.get('tool_calls', []))}"
         for part in parts:
             prompt += part["text"]
             if any(mark in part for mark in MARKS):

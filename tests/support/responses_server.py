@@ -223,16 +223,16 @@ def _to_messages(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield {"role": "assistant", "content": None, "tool_calls": calls}
             calls = []
         if item.get("type") == "function_call_output":
-            yield {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+            content = _to_content(item["output"])
+            yield {"role": "tool", "tool_call_id": item["call_id"], "content": content}
         elif item.get("role") in ("system", "user"):
-            yield _to_message(item)
+            yield {"role": item["role"], "content": _to_content(item["content"])}
 
 
-def _to_message(item: Mapping[str, Any]) -> dict[str, Any]:
-    content = item["content"]
-    if not isinstance(content, str):
-        content = [{**part, "type": "text"} for part in content]
-    return {"role": item["role"], "content": content}
+def _to_content(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [{**part, "type": "text"} for part in content]
 
 
 def _find_broken_reasoning(items: list[dict[str, Any]]) -> str:

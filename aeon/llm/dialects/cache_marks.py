@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from aeon.domain.request import BYTES_PER_TOKEN, Message
+from aeon.domain.request import BYTES_PER_TOKEN
 from aeon.llm.settings import CacheMarks
 
 MOST_MARKS = 4
@@ -42,15 +42,17 @@ class MarkedPrefixes:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def mark(self, messages: Sequence[Message], kind: str) -> dict[int, list[int]]:
-        """Choose where to mark a prompt, and remember it. `kind` names what the provider puts
-        before the prompt, as the schema of the answer.
+    def mark(
+        self, messages: Sequence[Mapping[str, Any]], part_ends: Sequence[Sequence[int]], kind: str
+    ) -> dict[int, list[int]]:
+        """Choose where to mark a prompt, whose messages have these ends of parts, and remember it.
+        `kind` names what the provider puts before the prompt, as the schema of the answer.
 
         Marked is the longest beginning that was marked before, so that it is read, and the last
         ends of parts, so that a later prompt can read those. Returns the places in each message, by
         its index.
         """
-        places = list(_find_places(messages, kind))
+        places = list(_find_places(messages, part_ends, kind))
         with self._lock:
             known = [place for place in places if place.digest in self._digests][-1:]
             latest = places[-MOST_MARKS:]
@@ -67,19 +69,22 @@ class MarkedPrefixes:
         return marked
 
 
-def _find_places(messages: Sequence[Message], kind: str) -> Iterator[_PrefixEnd]:
+def _find_places(
+    messages: Sequence[Mapping[str, Any]], part_ends: Sequence[Sequence[int]], kind: str
+) -> Iterator[_PrefixEnd]:
     """The ends of parts behind which enough stands to be cached, the system message's included."""
     digest = hashlib.blake2b(kind.encode(), digest_size=16)
     size = 0
-    for index, message in enumerate(messages):
-        digest.update(f"\0{message.role}\0".encode())
-        whole = len(message.content)
-        ends = dict.fromkeys((*message.part_ends, whole))
-        for start, end in pairwise((0, *ends)):
-            part = message.content[start:end].encode("utf-8", "replace")
+    for index, (message, ends) in enumerate(zip(messages, part_ends, strict=True)):
+        role = message["role"]
+        digest.update(f"\0{role}\0{message.get('tool_calls')}\0".encode("utf-8", "replace"))
+        content = message["content"] or ""
+        whole = len(content)
+        for start, end in pairwise((0, *dict.fromkeys((*ends, whole)))):
+            part = content[start:end].encode("utf-8", "replace")
             digest.update(part)
             size += len(part)
-            is_end = end != whole or message.role == "system" or whole in message.part_ends
+            is_end = end in ends or role == "system"
             if is_end and size >= LEAST_TOKENS * BYTES_PER_TOKEN:
                 yield _PrefixEnd(index, end, digest.digest())
 

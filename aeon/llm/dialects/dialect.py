@@ -13,7 +13,13 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from aeon.domain.request import FunctionCalling, LLMRequest, Message
 from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
-from aeon.llm.dialects.functions import FUNCTIONS, use_functions, write_tools, write_turns
+from aeon.llm.dialects.functions import (
+    FUNCTIONS,
+    find_ends_of_turns,
+    use_functions,
+    write_tools,
+    write_turns,
+)
 from aeon.llm.dialects.model_rules import find_cache_marks, fit_parameters, may_reason
 from aeon.llm.dialects.responses import REASONING_ITEMS, ask_for_reasoning, to_responses
 from aeon.llm.prompts import load_packaged_prompts
@@ -148,8 +154,6 @@ class Wire:
             "model": self.model,
             "messages": self._write_messages(messages, dialect, prefixes or MarkedPrefixes()),
         }
-        if functions is not None:
-            body["messages"] += write_turns(functions)
         if dialect.form == "json_schema":
             schema = {"name": request.call, "schema": request.schema, "strict": request.strict}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -181,19 +185,24 @@ class Wire:
     def _write_messages(
         self, messages: Sequence[Message], dialect: Dialect, prefixes: MarkedPrefixes
     ) -> list[dict[str, Any]]:
+        written: list[dict[str, Any]] = []
+        written += ({"role": message.role, "content": message.content} for message in messages)
+        part_ends = [message.part_ends for message in messages]
+        functions = self.functions(dialect)
+        schema = self.digest
+        if functions is not None:
+            turns = list(write_turns(functions))
+            written += turns
+            part_ends += find_ends_of_turns(turns, is_over=functions.conversation.is_over)
+            schema = _schema_digests(functions.schema)[functions.strict]
         marks = self.marks(dialect)
-        # The schema of the answer is a part of what a provider caches.
-        schema = f"{dialect.form} {self.digest} {self.functions(dialect) is not None}"
-        places = {} if marks is None else prefixes.mark(messages, schema)
-        return [
-            {
-                "role": message.role,
-                "content": write_content(message.content, places[index], marks)
-                if marks and index in places
-                else message.content,
-            }
-            for index, message in enumerate(messages)
-        ]
+        if marks is None:
+            return written
+        # The schema of the answer, and the tools, are a part of what a provider caches.
+        kind = f"{dialect.form} {schema} {functions is not None}"
+        for index, ends in prefixes.mark(written, part_ends, kind).items():
+            written[index]["content"] = write_content(written[index]["content"], ends, marks)
+        return written
 
 
 @once_per_schema

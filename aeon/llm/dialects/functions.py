@@ -91,6 +91,18 @@ def write_turns(form: FunctionCalling) -> Iterator[dict[str, Any]]:
             yield {"role": "tool", "tool_call_id": call_id, "content": result}
 
 
+def find_ends_of_turns(
+    messages: Sequence[Mapping[str, Any]], *, is_over: bool
+) -> Iterator[tuple[int, ...]]:
+    """Where, in the messages of rounds, a part ends that begins the next round's prompt too: behind
+    the results of each round. After the last round there is no next one."""
+    for number, message in enumerate(messages, 1):
+        is_last = number == len(messages)
+        closes = is_last or messages[number]["role"] != "tool"
+        is_result = message["role"] == "tool" and closes and not (is_last and is_over)
+        yield (len(message["content"]),) if is_result else ()
+
+
 def _write_calls(
     turn: ToolTurn, ids: Sequence[str], written: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:

@@ -32,23 +32,33 @@ def to_responses(body: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> 
     """A chat request's body as one to the Responses API; `kept` are the items of the answers that
     the request goes on from, before its last message."""
     *first, last = [item for message in body["messages"] for item in _to_items(message)]
-    made: dict[str, Any] = {"model": body["model"], "input": [*first, *kept, last]}
-    if body.get("tools"):
+    others = {name: value for name, value in body.items() if name not in _LEFT_OUT}
+    return {
+        **others,
+        "input": [*first, *kept, last],
+        **_write_format(body.get("response_format")),
+        **_write_parameters(body),
+    }
+
+
+def _write_format(form: Mapping[str, Any] | None) -> dict[str, Any]:
+    if form is None:
+        return {}
+    return {"text": {"format": {"type": form["type"], **form.get("json_schema", {})}}}
+
+
+def _write_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if effort := body.get("reasoning_effort"):
+        made["reasoning"] = {"effort": effort}
+    if limits := [body[name] for name in _LIMITS if name in body]:
+        made["max_output_tokens"] = limits[0]
+    if tools := body.get("tools"):
         # What has no `strict` here is strict, unlike in chat.
         made["tools"] = [
-            {"type": "function", "strict": False, **tool["function"]} for tool in body["tools"]
+            {"type": "function", "strict": False, **each["function"]} for each in tools
         ]
-    form = body.get("response_format")
-    if form is not None:
-        named = form.get("json_schema") or {}
-        made["text"] = {"format": {"type": form["type"], **named}}
-    if body.get("reasoning_effort"):
-        made["reasoning"] = {"effort": body["reasoning_effort"]}
-    limits = [body[name] for name in _LIMITS if name in body]
-    if limits:
-        made["max_output_tokens"] = limits[0]
-    others = {name: value for name, value in body.items() if name not in _LEFT_OUT}
-    return {**others, **made}
+    return made
 
 
 def ask_for_reasoning(body: dict[str, Any]) -> None:
@@ -57,20 +67,20 @@ def ask_for_reasoning(body: dict[str, Any]) -> None:
 
 
 def _to_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    content = message["content"]
+    if isinstance(content, list):
+        content = [{**part, "type": "input_text"} for part in content]
     if message["role"] == "tool":
         yield {
             "type": "function_call_output",
             "call_id": message["tool_call_id"],
-            "output": message["content"],
+            "output": content,
         }
         return
     # The reasoning that led to calls goes back with them.
     yield from message.get("reasoning_details") or ()
-    content = message["content"]
     if content:
-        is_text = isinstance(content, str)
-        parts = content if is_text else [{**part, "type": "input_text"} for part in content]
-        yield {"role": message["role"], "content": parts}
+        yield {"role": message["role"], "content": content}
     for call in message.get("tool_calls") or ():
         yield {"type": "function_call", "call_id": call["id"], **call["function"]}
 

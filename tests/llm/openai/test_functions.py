@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from aeon.llm.settings import OpenAIProvider
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.llm.openai.conftest import Connect
 from tests.support import openai_server as support
+from tests.support.caching_server import read_prompt
 from tests.support.openai_server import Answer, Completion, OpenAIServer, Received, error
 from tests.support.responses_server import ResponsesServer
 from tests.support.scripted_model import clear
@@ -315,3 +317,34 @@ def test_what_a_message_says_beside_its_calls_goes_back_with_them(
     assert work(connect()).step.step_output == "done"
     assert openai_server.names == ["step", "step"]
     assert openai_server.requests[-1].body["messages"][2][name] == said[name]
+
+
+LONG_RESULT = "What was looked up, at length. " * 200
+
+
+@pytest.mark.parametrize("function_calling", ["auto", "never"])
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_each_round_reads_what_the_one_before_wrote_to_the_cache(
+    function_calling: str, api: str
+) -> None:
+    rounds: list[Answer] = [function_calls(word) for word in ("tea", "pot", "cup")]
+    if function_calling == "never":
+        rounds = [calls_in_answer(word) for word in ("tea", "pot", "cup")]
+    script = {"step": [*rounds, clear("done")]}
+    tool = a_tool(lambda given: f"{given['word']}: {LONG_RESULT}", name="look_up", inputs=WORD)
+    with ResponsesServer(script) as server:
+        settings = OpenAIProvider(
+            base_url=server.url,
+            model="m",
+            api=api,  # type: ignore[arg-type]
+            prompt_cache="openai",
+            function_calling=function_calling,  # type: ignore[arg-type]
+        )
+        adapter = OpenAIAdapter(settings, "k")
+        assert work(adapter, tool).step.step_output == "done"
+        adapter.close()
+    prompts = [read_prompt(received.body) for received in server.requests]
+    for (earlier, marks), (later, read) in pairwise(prompts[1:]):
+        assert later[: marks[-1]] == earlier[: marks[-1]]
+        assert marks[-1] in read
+        assert len(earlier) - marks[-1] == 0
