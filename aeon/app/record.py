@@ -21,7 +21,14 @@ from aeon.config.compose.recorded import RECORDED_APART, record
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.settings import Settings, find_named_file
 from aeon.domain.assessment import ConvergenceScores
-from aeon.domain.history import Advisory, ExecutionPass, Outcome, RunState, TerminationReason
+from aeon.domain.history import (
+    Advisory,
+    AdvisoryKind,
+    ExecutionPass,
+    Outcome,
+    RunState,
+    TerminationReason,
+)
 from aeon.domain.outcome import latest_assessed
 from aeon.domain.plan import Plan, PlanStep, StepState
 from aeon.domain.request import Usage
@@ -315,13 +322,17 @@ def _list_missing_tools(
 ) -> Iterator[Degradation]:
     """The steps whose tool was not there; a step that another one replaced is none of the
     answer's."""
-    lacking = {one.step_id for one in state.advisories if one.kind == "unknown_tool"}
-    by_model = {one.step_id for one in state.advisories if one.kind == "fallback_step"}
+    lacking = _list_advised_steps(state, "unknown_tool")
+    by_model = _list_advised_steps(state, "fallback_step")
     for step in state.plan.steps if state.plan else ():
         if step.tool is None or step.replaced_by is not None or step.step_id not in lacking:
             continue
         if outcome := _describe_outcome(step, by_model=step.step_id in by_model):
             yield _describe_missing_tool(step, step.tool, outcome, settings, registry)
+
+
+def _list_advised_steps(state: RunState, kind: AdvisoryKind) -> set[str | None]:
+    return {one.step_id for one in state.advisories if one.kind == kind}
 
 
 def _describe_outcome(step: PlanStep, *, by_model: bool) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from aeon.app.aeon import Aeon
 from aeon.batch.dataset import Dataset, Row
 from aeon.batch.summary import Summary
+from aeon.domain.plan import PlanStep
 from aeon.domain.request import Usage
 from aeon.execution.forecast import forecast
 from aeon.execution.settings import UNJUDGED_MODES
@@ -57,17 +58,7 @@ def add_forecasts(parts: Mapping[str, Forecast]) -> Forecast:
 def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
     """What `rows` rows of a dataset come to at least, about."""
     settings = aeon.settings
-    core = aeon.settings.mode.kind in UNJUDGED_MODES
-    least = len(_LEAST[settings.mode.kind])
-    if aeon.workflow is not None:
-        least = forecast(
-            aeon.workflow.plan(),
-            lambda step: 0 if step.is_for_person or (step.tool and step.arguments) else 1,
-            core=core,
-        )
-    most = settings.ttl.base if core else settings.ttl.limit + 1  # the profile is free
-    cap = settings.limits.max_llm_calls or max(least, most)
-    least, most = min(least, cap), min(max(least, most), cap)
+    least, most = _count_calls(aeon)
     tokens, cost = _mean_prompts(aeon, dataset)
     money = "no price is known" if cost is None else f"cost at least {rows * cost:.4f}"
     capped = settings.limits.max_cost
@@ -78,6 +69,24 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
         + ("." if capped is None else f", at most about {capped * rows:.2f}.")
     )
     return Forecast(rows, None if cost is None else rows * cost, words)
+
+
+def _count_calls(aeon: Aeon) -> tuple[int, int]:
+    """The calls of a row, at least and at most."""
+    settings = aeon.settings
+    core = settings.mode.kind in UNJUDGED_MODES
+    least = len(_LEAST[settings.mode.kind])
+    if aeon.workflow is not None:
+        least = forecast(aeon.workflow.plan(), _count_cycles, core=core)
+    most = settings.ttl.base if core else settings.ttl.limit + 1  # the profile is free
+    most = max(least, most)
+    cap = settings.limits.max_llm_calls or most
+    return min(least, cap), min(most, cap)
+
+
+def _count_cycles(step: PlanStep) -> int:
+    is_free = step.is_for_person or (step.tool and step.arguments)
+    return 0 if is_free else 1
 
 
 def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:

@@ -139,21 +139,9 @@ class Records:
 
 def unpack_record(out: Path, row_id: str, directory: Path) -> None:
     """Put a row's record into a new directory. Raises ConfigError when there is none."""
-    line = next((line for _, line in read_places(out) if line["id"] == row_id), None)
-    if line is None:
-        raise ConfigError(f"{out}: there is no row with the id {row_id!r}")
-    if not line.get("record"):
-        hint = (
-            f"It was never run: {line['error']['message']}."
-            if line["ended"] == "invalid"
-            else "batch.records=failed keeps those that failed or did not converge, all every one."
-        )
-        raise ConfigError(f"{out}: the row {row_id!r}, {line['ended']}, left no record", hint=hint)
+    named = Path(_find_record(out, row_id).removesuffix(f"#{row_id}"))
+    packed = out.with_name(f"{out.name}.records")
     # After a merge it is where that of the shard is, here or where it was.
-    packed, named = (
-        out.with_name(f"{out.name}.records"),
-        Path(line["record"].removesuffix(f"#{row_id}")),
-    )
     places = (packed, out.with_name(named.name), named)
     packed = next((path for path in places if path.is_file()), packed)
     content = _read_record(packed, row_id) if packed.is_file() else None
@@ -167,6 +155,19 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
         _unpack(content, directory)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise ConfigError(f"{packed}: the record cannot be unpacked: {error}") from None
+
+
+def _find_record(out: Path, row_id: str) -> str:
+    """Where the line of a row says that its record is. Raises ConfigError."""
+    line = next((line for _, line in read_places(out) if line["id"] == row_id), None)
+    if line is None:
+        raise ConfigError(f"{out}: there is no row with the id {row_id!r}")
+    if line.get("record"):
+        return str(line["record"])
+    hint = "batch.records=failed keeps those that failed or did not converge, all every one."
+    if line["ended"] == "invalid":
+        hint = f"It was never run: {line['error']['message']}."
+    raise ConfigError(f"{out}: the row {row_id!r}, {line['ended']}, left no record", hint=hint)
 
 
 def _read_record(packed: Path, row_id: str) -> bytes | None:

@@ -111,11 +111,14 @@ def draw_report(record: Record) -> bytes:
         first_and_last=view_first_and_last(result),
         timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
         waited=share_waited(critical, items),
-        kinds=dict.fromkeys(
-            [*(one.kind for one in items), *("failed" for one in items if one.failed)]
-        ),
+        kinds=_list_kinds(items),
         seen={name: sorted({str(item[name]) for item in calls}) for name in ("pass", "kind")},
     )
+
+
+def _list_kinds(items: list[Item]) -> dict[str, None]:
+    """The kinds of the items, in their order, and `failed` where one is."""
+    return dict.fromkeys([*(one.kind for one in items), *("failed" for one in items if one.failed)])
 
 
 def _data(record: Record, patterns: Patterns, views: list[PassView]) -> dict[str, Any]:
