@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -94,13 +94,17 @@ def _directories(folder: Path) -> Iterator[Path]:
             for name in folders
             if name[0] != "." and name.removesuffix(".running") not in files
         ]
-        held = (name for name in _FORMATS if name in files)
-        if any(
-            str(read_document(Path(path, name)).get("format")).startswith(_FORMATS[name])
-            for name in held
-        ):
+        if _holds_run(Path(path), files):
             yield Path(path)
             folders[:] = [name for name in folders if not _is_of_baseline(name)]
+
+
+def _holds_run(directory: Path, files: Sequence[str]) -> bool:
+    return any(
+        str(read_document(directory / name).get("format")).startswith(_FORMATS[name])
+        for name in _FORMATS
+        if name in files
+    )
 
 
 def _is_of_baseline(name: str) -> bool:
@@ -202,12 +206,7 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     """Remove what a run left, then the directories that this leaves empty below `above`, and a
     multirun's own files with its last job. Gives back what is somebody's own and stays. Raises
     OSError."""
-    plan = ("plan.yaml",) if run.ended == "plan" else ()
-    store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
-    # A store that is no file of SQLite has this name, which else is somebody's own.
-    own_store = ("store",) if store.own_backend != SQLITE and store.mode != "replay" else ()
-    baselines = [path.name for path in run.directory.iterdir() if _is_of_baseline(path.name)]
-    own = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *own_store, *baselines))
+    own = _remove(run.directory, (*LEFT_BY_RUNS, *_list_more(run)))
     folder = run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()
@@ -217,6 +216,17 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
         ):
             _remove(folder, LEFT_BY_MULTIRUNS)
     return own
+
+
+def _list_more(run: Listed) -> Iterator[str]:
+    """What some runs leave beside `LEFT_BY_RUNS`."""
+    if run.ended == "plan":
+        yield "plan.yaml"
+    store = read_store_settings(read_document(run.directory / RESULT).get("configuration") or {})
+    # A store that is no file of SQLite has this name, which else is somebody's own.
+    if store.own_backend != SQLITE and store.mode != "replay":
+        yield "store"
+    yield from (path.name for path in run.directory.iterdir() if _is_of_baseline(path.name))
 
 
 def _remove(directory: Path, names: tuple[str, ...]) -> list[Path]:

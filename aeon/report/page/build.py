@@ -51,6 +51,14 @@ from aeon.report.words import (
     shorten,
 )
 
+_HELPERS = {
+    "sign_of": sign_of,
+    "shorten": shorten,
+    "count_noun": count_noun,
+    "describe_samples": describe_samples,
+    "took": format_took,
+}
+
 
 def write_report(directory: Path, result: RunResult | None = None, to: Path | None = None) -> Path:
     """Write the page of a run's directory into it, or to the file `to`; `result` is what the run
@@ -74,14 +82,7 @@ def draw_report(record: Record) -> bytes:
     critical = [] if is_replay(result) else find_critical(items)
     views = view_passes(result.history, items)
     calls = describe_items(items, critical, texts)
-    helpers = {
-        "is_replay": is_replay(result),
-        "sign_of": sign_of,
-        "shorten": shorten,
-        "count_noun": count_noun,
-        "describe_samples": describe_samples,
-        "took": format_took,
-    }
+    helpers = {**_HELPERS, "is_replay": is_replay(result)}
     *earlier, last = views
     answers = view_answers(result)
     # Most lines of a pass are those of the pass before: in a long run each is written once.
