@@ -22,6 +22,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.forecast import cycles, forecast
+from aeon.execution.tool_steps import select_tools
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.inputs import describe_input, make_input_schema
 from aeon.plan.workflow.load import Workflow, format_problem, inspect_workflow
@@ -103,6 +104,15 @@ def _check(
     return found, "\n".join(lines)
 
 
+def _list_tools(plan: Plan, settings: Settings, tools: ToolRegistry) -> list[str]:
+    """The tools that steps name, and those that the model may call by itself while it does one."""
+    patterns = settings.execution.step_tools
+    called = {
+        tool.name for step in plan.steps for tool in select_tools(step, patterns, tools.list())
+    }
+    return sorted(called | {step.tool for step in plan.steps if step.tool})
+
+
 def _describe_inputs(workflow: Workflow) -> Iterator[str]:
     declared = workflow.content.inputs
     for name in workflow.input_names:
@@ -132,7 +142,7 @@ def _summarise(
         "steps": len(plan.steps),
         "layers": [list(layer) for layer in layers(plan)],
         "final_steps": [step.step_id for step in final_steps(plan)],
-        "tools": sorted({step.tool for step in plan.steps if step.tool}),
+        "tools": _list_tools(plan, settings, tools),
         "expected_llm_calls": {
             mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")
         },
