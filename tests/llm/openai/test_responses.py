@@ -25,6 +25,7 @@ from aeon.domain.errors import (
     Truncated,
 )
 from aeon.domain.request import LLMResponse, Message, Parameters
+from aeon.llm.openai import background
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.protocols import OfRun
 from aeon.llm.settings import OpenAIProvider
@@ -43,6 +44,11 @@ USAGE = {
 }
 LONG = "What stays the same in all calls of a run. " * 120
 Start = Callable[..., tuple[ResponsesServer, OpenAIAdapter]]
+
+
+@pytest.fixture(autouse=True)
+def ask_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_FIRST_WAIT_SECONDS", 0.02)
 
 
 @pytest.fixture
