@@ -18,6 +18,7 @@ Implicit = Literal["unless_explicit", "always", "never"]
 READ = 0.1
 WRITE = 1.25
 LEAST_TOKENS = 1024
+CHARACTERS_OF_A_TOKEN = 4
 MOST_MARKS = 4
 MARKS = ("prompt_cache_breakpoint", "cache_control")
 
@@ -72,13 +73,13 @@ class CachingServer(OpenAIServer):
 
     def _bill(self, body: Mapping[str, Any]) -> Bill:
         prompt, marks = read_prompt(body)
-        kept = [place for place in marks if place >= LEAST_TOKENS * 4]
+        kept = [place for place in marks if place >= LEAST_TOKENS * CHARACTERS_OF_A_TOKEN]
         mode = (body.get("prompt_cache_options") or {}).get("mode", "implicit")
         adds = self.implicit == "always" or (
             self.implicit == "unless_explicit" and mode == "implicit"
         )
         written = kept[-MOST_MARKS:]
-        if adds and len(prompt) >= LEAST_TOKENS * 4:
+        if adds and len(prompt) >= LEAST_TOKENS * CHARACTERS_OF_A_TOKEN:
             kept = [*kept, len(prompt)]
             written = kept[-MOST_MARKS:]
         shared = json.dumps(
@@ -90,7 +91,10 @@ class CachingServer(OpenAIServer):
             self._entries.update(shared + prompt[:place] for place in written)
         end = max(written, default=0)
         name = body["response_format"]["json_schema"]["name"]
-        return Bill(name, len(prompt) // 4, read // 4, max(0, end // 4 - read // 4))
+        tokens, before, until = (
+            int(each // CHARACTERS_OF_A_TOKEN) for each in (len(prompt), read, end)
+        )
+        return Bill(name, tokens, before, max(0, until - before))
 
 
 def marked_places(body: Mapping[str, Any]) -> list[int]:

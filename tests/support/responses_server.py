@@ -26,14 +26,15 @@ _STATUS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 class _Handler(Handler):
     def do_POST(self) -> None:  # noqa: N802 - as http.server calls it
-        if not self.path.startswith(PATH):
-            return super().do_POST()
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         server = self.server.owner
         assert isinstance(server, ResponsesServer)
-        if self.path.endswith("/cancel"):
-            return self._answer(server.cancel(self.path.split("/")[3]))
-        if self.path != PATH or not server.has_responses:
+        path = self.path.partition("?")[0]
+        if not path.startswith(server.responses_path):
+            return super().do_POST()
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if path.endswith("/cancel"):
+            return self._answer(server.cancel(path.split("/")[-2]))
+        if path != server.responses_path or not server.has_responses:
             return self._fail(error(404, f"no such path: {self.path}"))
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = json.loads(raw)
@@ -45,7 +46,7 @@ class _Handler(Handler):
     def do_GET(self) -> None:  # noqa: N802
         server = self.server.owner
         assert isinstance(server, ResponsesServer)
-        self._answer(server.retrieve(self.path.split("/")[3].split("?")[0]))
+        self._answer(server.retrieve(self.path.partition("?")[0].split("/")[-1]))
 
     def _answer(self, answer: dict[str, Any] | Failure) -> None:
         return self._fail(answer) if isinstance(answer, Failure) else self._send(200, answer)
@@ -80,6 +81,7 @@ class ResponsesServer(OpenAIServer):
 
     def __init__(self, script: Mapping[str, Any] | None = None, **given: Any) -> None:
         super().__init__(script, **given)
+        self.responses_path = PATH
         self.has_responses = True
         self.encrypts = True
         self.polls = 2

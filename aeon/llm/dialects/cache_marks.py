@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from aeon.domain.request import BYTES_PER_TOKEN
 from aeon.llm.settings import CacheMarks
 
 MOST_MARKS = 4
 """Marks that one request may have, at OpenAI and at Anthropic."""
-LEAST_TOKENS = 1024
-"""Neither caches a shorter beginning of a prompt."""
+LEAST_BYTES = 3 * 1024
+"""Neither caches less than 1,024 tokens, each of which is 3 bytes at least in most texts. A mark that
+stands too early costs nothing."""
 _MOST_REMEMBERED = 10_000
 _FIELDS: Mapping[CacheMarks, Mapping[str, Any]] = {
     "openai": {"prompt_cache_breakpoint": {"mode": "explicit"}},
@@ -85,7 +85,7 @@ def _find_places(
             digest.update(part)
             size += len(part)
             is_end = end in ends or role == "system"
-            if is_end and size >= LEAST_TOKENS * BYTES_PER_TOKEN:
+            if is_end and size >= LEAST_BYTES:
                 yield _PrefixEnd(index, end, digest.digest())
 
 

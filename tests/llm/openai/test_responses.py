@@ -380,3 +380,24 @@ def test_a_client_of_ones_own_is_asked_by_responses_create(start: Start) -> None
     answer: LLMResponse = own.complete(request())
     assert json.loads(answer.text) == ANSWER
     assert server.inputs[0]["text"]["format"]["name"] == "plan"
+
+
+def test_azure_has_it_at_the_address_of_the_resource_in_both_of_its_forms(start: Start) -> None:
+    server, adapter = start(background=True)
+    server.responses_path = "/openai/responses"
+    dated = adapter._settings.model_copy(
+        update={
+            "name": "azure",
+            "base_url": server.url.removesuffix("/v1"),
+            "api_version": "2025-04-01-preview",
+        }
+    )
+    azure = OpenAIAdapter(dated, "k")
+    assert json.loads(azure.complete(request()).text) == ANSWER
+    azure.close()
+    assert server.polled
+    server.responses_path = "/openai/v1/responses"
+    newest = {"base_url": server.url.removesuffix("/v1") + "/openai/v1/", "api_version": None}
+    azure = OpenAIAdapter(dated.model_copy(update=newest), "k")
+    assert json.loads(azure.complete(request()).text) == ANSWER
+    azure.close()
