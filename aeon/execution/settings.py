@@ -51,7 +51,10 @@ class ExecutionSettings(Value):
     samples: int = Field(default=1, ge=1, le=MOST_SAMPLES)
     select: Select = "first"
     sample_steps: Literal["final", "all"] = "final"
-    step_tools: Annotated[tuple[Pattern, ...], BeforeValidator(_read_patterns)] = ()
+    step_tools: Annotated[
+        tuple[Pattern, ...],
+        BeforeValidator(_read_patterns, json_schema_input_type=Pattern | tuple[Pattern, ...]),
+    ] = ()
     max_tool_rounds: int = Field(default=8, ge=1, le=100)
 
     @property

@@ -83,7 +83,10 @@ def test_a_cap_on_calls_holds_for_all_jobs_together_and_the_rest_is_done_by_goin
     assert "Stopping: sweep.max_llm_calls=20 is reached (20 used)" in ended.err
     assert re.search(r"^0 .* sweep\.max_llm_calls ", ended.err, re.MULTILINE)
     assert re.search(r"^3 .* not started ", ended.err, re.MULTILINE)
-    assert "What is missing or failed is run with: python -m aeon sweep.resume=sweep" in ended.err
+    assert (
+        "What is missing, failed or waits is run with: python -m aeon sweep.resume=sweep"
+        in ended.err
+    )
     assert "aeon resume=" not in ended.err
     assert set(results(tmp_path)) == {0, 1}
     assert {job["termination_reason"] for job in results(tmp_path).values()} == {"interrupted"}
@@ -179,7 +182,10 @@ def test_a_job_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_mu
     server.start_over({**simulated(), "step": "no JSON", "repair": "no JSON"})
     first = aeon(*at(server), "mode=core", "ttl.base=9,10")
     assert first.status == 3
-    assert "What is missing or failed is run with: python -m aeon sweep.resume=sweep" in first.err
+    assert (
+        "What is missing, failed or waits is run with: python -m aeon sweep.resume=sweep"
+        in first.err
+    )
     assert all(job["unusable_steps"] for job in results(tmp_path).values())
     server.start_over(dict(simulated()))
     assert aeon("sweep.resume=sweep").status == 0
@@ -307,7 +313,7 @@ def test_a_multirun_stopped_when_all_was_done_has_nothing_to_go_on_with(
     ended = aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10")
     assert ended.status == 130
     assert "2 of 2 runs converged. " in ended.err
-    assert "What is missing or failed" not in ended.err
+    assert "What is missing, failed or waits" not in ended.err
 
 
 @pytest.mark.slow

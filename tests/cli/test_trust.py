@@ -239,7 +239,7 @@ def test_the_person_is_asked_at_a_terminal(
 ) -> None:
     project(tmp_path, "ttl.base: 7")
     monkeypatch.setattr("aeon.cli.commands.trust.at_terminal", lambda: True)
-    monkeypatch.setattr("aeon.cli.terminal.questions._answer", lambda *_: said.strip())
+    monkeypatch.setattr("aeon.cli.terminal.questions.read_line", lambda *_: said.strip())
     ended = aeon("trust")
     assert ended.status == status
     assert aeon(*SHOW).status == (0 if status == 0 else 2)
@@ -515,7 +515,7 @@ def test_a_run_at_a_terminal_shows_the_folder_and_asks(
 ) -> None:
     project(tmp_path, "ttl.base: 7")
     monkeypatch.setattr("aeon.cli.job.arguments.at_terminal", lambda: True)
-    monkeypatch.setattr("aeon.cli.terminal.questions._answer", lambda *_: said)
+    monkeypatch.setattr("aeon.cli.terminal.questions.read_line", lambda *_: said)
     ended = aeon(*SHOW)
     assert ended.status == status
     assert "ttl.base: 7" in ended.err
@@ -531,7 +531,7 @@ def test_where_nobody_can_be_asked_a_run_is_refused(
 ) -> None:
     project(tmp_path, "ttl.base: 7" if words else "env: ci")
     monkeypatch.setattr("aeon.cli.job.arguments.at_terminal", lambda: True)
-    monkeypatch.setattr("aeon.cli.terminal.questions._answer", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr("aeon.cli.terminal.questions.read_line", lambda *_: pytest.fail("asked"))
     assert hash_in(aeon(*SHOW, *words))
 
 
@@ -545,7 +545,7 @@ def test_what_changes_while_the_person_reads_is_asked_about_again(
         project(tmp_path, "ttl.base: 8")
         return "y"
 
-    monkeypatch.setattr("aeon.cli.terminal.questions._answer", change_and_agree)
+    monkeypatch.setattr("aeon.cli.terminal.questions.read_line", change_and_agree)
     assert "it has changed since you trusted it" in aeon(*SHOW).err
 
 

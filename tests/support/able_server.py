@@ -89,8 +89,8 @@ class AbleServer(OpenAIServer):
 
 
 def fitting(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    """A scripted value without what the request does not ask for, as constrained decoding gives it: fields that the
-    schema does not have, and items of a list that it does not allow."""
+    """A scripted value as constrained decoding gives it: without fields that the schema does not have and items of a
+    list that it does not allow, and with null or an empty list for those that are missing."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     if isinstance(value, list):
@@ -101,10 +101,12 @@ def fitting(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> A
     properties = next((branch["properties"] for branch in branches if "properties" in branch), None)
     if properties is None or not isinstance(value, Mapping):
         return value
+    empty = {name: [] for name, form in properties.items() if form.get("type") == "array"}
+    given = {name: part for name, part in value.items() if name in properties}
     return {
         name: fitting(part, properties[name], root)
-        for name, part in value.items()
-        if name in properties
+        for name, part in {**dict.fromkeys(properties), **empty, **given}.items()
+        if name in given or name in empty or "null" in properties[name].get("type", ())
     }
 
 
