@@ -10,8 +10,8 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
+import os
 import re
-import secrets
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -52,7 +52,7 @@ from aeon.llm.template_work import (
 from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
-_PART_END = f"<part end {secrets.token_hex(16)}>"
+_PART_END = f"<part end {os.urandom(16).hex()}>"
 """Stands in a rendered text where a part ends, until it is taken out. No data can hold it."""
 _BESIDE_CALLS = ("_schema.j2", "_context.j2", "_functions.j2", "_tool_result.j2")
 _MOST_REMEMBERED = 2_000
@@ -482,7 +482,7 @@ def _find_part_ends(rendered: str) -> tuple[str, tuple[int, ...]]:
     *parts, rest = rendered.split(_PART_END)
     if not parts:
         return rendered, ()
-    ends = itertools.accumulate(map(len, parts))
+    ends = filter(None, itertools.accumulate(map(len, parts)))
     return "".join([*parts, rest]), tuple(dict.fromkeys(ends))
 
 

@@ -117,6 +117,14 @@ def test_a_model_of_a_known_address_has_its_published_price_with_cached_tokens_c
     ) == pytest.approx(2.0)
 
 
+def test_tokens_written_to_a_cache_have_their_published_price() -> None:
+    usage = Usage(input_tokens=10_000, cached_tokens=6_000, cache_write_tokens=3_000)
+    plain = PriceList(address=OPENAI).cost(Usage(input_tokens=10_000), "gpt-5.6-sol")
+    mixed = PriceList(address=OPENAI).cost(usage, "gpt-5.6-sol")
+    assert plain is not None
+    assert mixed == pytest.approx(plain * (1_000 + 0.1 * 6_000 + 1.25 * 3_000) / 10_000)
+
+
 @pytest.mark.parametrize(
     ("address", "model"),
     [

@@ -91,9 +91,11 @@ def _find_places(
 
 def write_content(text: str, ends: Sequence[int], marks: CacheMarks) -> list[dict[str, Any]]:
     """A message's text as content parts, each but the last with a mark at its end."""
+    # A part of white space alone is refused.
+    has_rest = bool(text[ends[-1] :].strip())
+    borders = (0, *ends) if has_rest else (0, *ends[:-1], len(text))
     parts: list[dict[str, Any]] = [
         {"type": "text", "text": text[start:end], **_FIELDS[marks]}
-        for start, end in pairwise((0, *ends))
+        for start, end in pairwise(borders)
     ]
-    rest = text[ends[-1] :]
-    return [*parts, {"type": "text", "text": rest}] if rest else parts
+    return [*parts, {"type": "text", "text": text[ends[-1] :]}] if has_rest else parts

@@ -1,6 +1,7 @@
 """Where a prompt is marked for the provider's cache, decided without a server."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from aeon.config.load import compose_settings
 from aeon.domain.request import LLMRequest, Message
 from aeon.llm.dialects.cache_marks import MOST_MARKS, MarkedPrefixes
 from aeon.llm.dialects.dialect import Dialect, Wire
-from aeon.llm.prompts import load_packaged_prompts
+from aeon.llm.prompts import PromptLibrary, load_packaged_prompts
 from aeon.llm.settings import OpenAIProvider
 from tests.support.requests import request
 
@@ -69,6 +70,22 @@ def test_a_beginning_that_is_too_short_to_be_cached_is_not_marked() -> None:
 
 def test_a_long_system_message_is_marked_at_its_end() -> None:
     assert marked_texts(body_of(asked(system=LONG))) == [LONG]
+
+
+@pytest.mark.parametrize("rest", ["", "\n"])
+def test_no_part_is_empty_or_white_space_alone(rest: str) -> None:
+    message = Message("user", LONG + rest, (len(LONG),))
+    body = body_of(request(messages=(Message("system", LONG), message)))
+    assert text_of(body) == [LONG, LONG + rest]
+    assert [len(message["content"]) for message in body["messages"]] == [1, 1]
+
+
+def test_a_part_that_ends_before_it_begins_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "plan.user.j2").write_text("{% part_end %}{{ task }}", encoding="utf-8")
+    _, message = PromptLibrary(tmp_path, "mine").render("plan", {"task": "x", "tools": []})
+    assert (message.content, message.part_ends) == ("x", ())
 
 
 def test_the_marks_of_anthropic_have_another_name_and_nothing_beside() -> None:
