@@ -290,7 +290,7 @@ def find_overrun(
 def _steps_left(plan: Plan | None) -> dict[str, StepState]:
     steps = plan.steps if plan else ()
     states = {step.step_id: step.state for step in steps}
-    done = ("complete", "replaced")
+    done = ("complete", "replaced", "skipped")
     return {step_id: state for step_id, state in states.items() if state not in done}
 
 

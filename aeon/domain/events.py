@@ -191,6 +191,14 @@ class StepFinished(Event):
     step: PlanStep
 
 
+class StepSkipped(Event):
+    """A step is not carried out, since its condition does not hold (`when` of a plan file)."""
+
+    pass_number: int
+    step: PlanStep
+    reason: str
+
+
 class ToolStarted(Event):
     """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned
     meanwhile."""

@@ -106,15 +106,17 @@ def by_id(steps: Iterable[PlanStep]) -> dict[str, PlanStep]:
 
 
 def is_live(step: PlanStep) -> bool:
-    """Whether a step still counts: not replaced and not invalid for good. BLOCKED counts, it may be
-    tried again."""
-    return step.replaced_by is None and (step.status != "invalid" or step.blocked)
+    """Whether a step still counts: not replaced, not skipped and not invalid for good. BLOCKED
+    counts, it may be tried again."""
+    if step.status == "skipped" or step.replaced_by is not None:
+        return False
+    return step.status != "invalid" or step.blocked
 
 
 def ready_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The pending steps whose dependencies are all complete, or left to a person, in plan order
-    (FR-065, FR-087)."""
-    settled = {step.step_id for step in plan.steps if step.status == "complete" or step.unfinished}
+    """The pending steps whose dependencies are all complete, skipped, or left to a person, in plan
+    order (FR-065, FR-087)."""
+    settled = {step.step_id for step in plan.steps if step.is_done or step.unfinished}
     return tuple(step for step in find_pending_steps(plan) if settled.issuperset(step.dependencies))
 
 

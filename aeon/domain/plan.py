@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from aeon.domain.values import Value
 
-StepStatus = Literal["pending", "running", "complete", "failed", "invalid"]
+StepStatus = Literal["pending", "running", "complete", "failed", "invalid", "skipped"]
 ClarityState = Literal["CLEAR", "PARTIALLY_CLEAR", "BLOCKED"]
 Standing = Literal[StepStatus, "BLOCKED"]
 StepState = Literal[StepStatus, "blocked", "replaced"]
@@ -23,7 +23,8 @@ class PlanStep(Value):
     """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones,
     `provides` names its artefacts. `tools` are those that the model may call while it carries the
     step out; None leaves them to `execution.step_tools`. `incomplete`: a budget ended before it was
-    done; its status stays pending (FR-064). `manual_intervention`: left to a person, and its
+    done; its status stays pending (FR-064). `when` is the condition of a plan file: where it does not hold,
+    the step is skipped. `manual_intervention`: left to a person, and its
     dependents do not wait for it (FR-065)."""
 
     step_id: str = Field(min_length=1)
@@ -45,6 +46,7 @@ class PlanStep(Value):
     errors: tuple[str, ...] = ()
     parent_step_id: str | None = None
     replaced_by: str | None = None
+    when: str | None = None
     incomplete: bool = False
     manual_intervention: bool = False
 
@@ -102,6 +104,11 @@ class PlanStep(Value):
         return self.status == "invalid" and self.clarity_state == "BLOCKED"
 
     @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do of it: it is complete, or was skipped."""
+        return self.status in ("complete", "skipped")
+
+    @property
     def is_for_person(self) -> bool:
         """Whether a person does it: a plan file says so."""
         return self.agent == "person" and self.tool is None
@@ -128,6 +135,7 @@ _SHOWN = (
         "tool",
         "tools",
         "arguments",
+        "when",
     ),
     *(
         "status",

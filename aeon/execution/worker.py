@@ -11,9 +11,9 @@ from typing import Any
 
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
-from aeon.domain.events import Emit, ToolCalled, ToolStarted, ignore
+from aeon.domain.events import Emit, StepSkipped, ToolCalled, ToolStarted, ignore
 from aeon.domain.graph import final_steps
-from aeon.domain.history import AdvisoryKind, StepResult
+from aeon.domain.history import AdvisoryKind, RunState, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallName, LLMAdapter, current_site
 from aeon.execution.forecast import cycles
@@ -32,6 +32,7 @@ from aeon.execution.tool_steps import Ask, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
+from aeon.plan.workflow.conditions import describe_skip, outputs_of, settle_conditions
 from aeon.plan.workflow.references import Reference, references, resolve_arguments
 from aeon.store.session import DoStep
 from aeon.supervisor.structured import StructuredCaller
@@ -129,6 +130,22 @@ class StepWorker:
         if self.call == "direct":
             return ()
         return select_tools(step, self._step_tools, self._registry.list())
+
+    def skip_steps(self, plan: Plan, state: RunState) -> Plan:
+        """The plan with the steps skipped whose condition is known not to hold, of a plan that a
+        person wrote. Without a profile, as in core mode, steps run whatever came before them."""
+        if self._inputs is None or all(step.when is None for step in plan.steps):
+            return plan
+        outputs = outputs_of(state.results, read_output)
+        in_order = state.profile is None
+        settled = settle_conditions(plan, outputs, self._inputs, in_order=in_order)
+        for before, step in zip(plan.steps, settled.steps, strict=True):
+            if step is not before and step.status == "skipped":
+                number = state.pass_number
+                self._emit(
+                    StepSkipped(pass_number=number, step=step, reason=describe_skip(step)), None
+                )
+        return settled
 
     def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
         """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step

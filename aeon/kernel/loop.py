@@ -191,7 +191,7 @@ class Loop:
         plan = self._run.plan
         this.complete = True
         if not find_pending_steps(plan):
-            if any(step.status != "complete" for step in plan.steps):
+            if any(not step.is_done for step in plan.steps):
                 self._evaluation.check(this)
                 return "step_failed"
             return self._check_answer(this)
@@ -244,7 +244,7 @@ class Loop:
         missing = dict(self._batches.worker.find_missing_tools(plan))
         for step_id, message in missing.items():
             self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)
-        return with_errors(plan, missing)
+        return self._batches.worker.skip_steps(with_errors(plan, missing), self._run.state)
 
     def _review_plan(self, this: OpenPass) -> bool:
         """Validate and refine the plan; whether the budget sufficed."""

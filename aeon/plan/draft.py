@@ -194,7 +194,7 @@ class Draft:
         target = self.steps[action.fragment]
         new = _new_step(action)
         place = list(self.steps).index(target.step_id) + 1
-        self._insert(number, new, place, parent=target.parent_step_id, tools=target.tools)
+        self._insert(number, new, place, parent=target.parent_step_id, stands_for=target)
         self.heirs[target.step_id] = (new.step_id,)
         self._hand_over_substeps(target.step_id, new.step_id)
         if target.status != "pending":
@@ -229,7 +229,7 @@ class Draft:
             step_id = substep_id(parent_id, substep.step_id)
             own = substep.model_copy(update={"step_id": step_id, "dependencies": mapped})
             place = list(self.steps).index(parent_id)
-            self._insert(number, own, place, parent=parent_id, tools=target.tools)
+            self._insert(number, own, place, parent=parent_id, stands_for=target)
             if ids.isdisjoint(mapped):
                 declared = self.steps[step_id].dependencies
                 self._change(step_id, dependencies=tuple(dict.fromkeys((*inherited, *declared))))
@@ -241,14 +241,17 @@ class Draft:
         new: PlanStep,
         place: int,
         parent: str | None = None,
-        tools: tuple[str, ...] | None = None,
+        stands_for: PlanStep | None = None,
     ) -> None:
-        """Insert a new step. What stands for a person's step may use the tools that it might."""
+        """Insert a new step. What stands for a person's step may use the tools that it might, and is
+        carried out under its condition."""
+        own = stands_for or new
         step = PlanStep(
             step_id=new.step_id,
             description=new.description,
             parent_step_id=parent,
-            tools=tools if new.agent else None,
+            tools=own.tools if new.agent else None,
+            when=own.when,
         )
         items = list(self.steps.items())
         items.insert(place, (new.step_id, step.model_copy(update=_select_planned_fields(new))))

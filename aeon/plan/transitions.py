@@ -91,9 +91,9 @@ def _is_open(step: PlanStep) -> bool:
 @dataclass(frozen=True, slots=True)
 class ContextPart:
     """A part of the context of a step. `unfinished` is a step left to a person, its output so far
-    and why."""
+    and why, `skipped` one that was not carried out, and its condition."""
 
-    kind: Literal["output", "handoff", "error", "unfinished"]
+    kind: Literal["output", "handoff", "error", "unfinished", "skipped"]
     step_id: str
     text: str
     reason: str = ""
@@ -105,11 +105,14 @@ def everything_before(
     """Results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002,
     FR-055)."""
     parts = []
-    for earlier in (
-        other.step_id for other in plan.steps if other.step_id in results.keys() - {step.step_id}
-    ):
-        result = results[earlier]
-        if result.error is not None:
+    for other in plan.steps:
+        earlier = other.step_id
+        result = results.get(earlier)
+        if other.status == "skipped" and earlier in step.dependencies:
+            parts.append(ContextPart("skipped", earlier, other.when or ""))
+        elif result is None or earlier == step.step_id:
+            continue
+        elif result.error is not None:
             parts.append(ContextPart("error", earlier, result.error))
         elif result.step_output is not None:
             parts.append(ContextPart("output", earlier, result.step_output))
@@ -128,7 +131,9 @@ def collect_incoming_context(
 
 
 def _collect_parts(step: PlanStep, result: StepResult | None) -> Iterator[ContextPart]:
-    if step.unfinished:
+    if step.status == "skipped":
+        yield ContextPart("skipped", step.step_id, step.when or "")
+    elif step.unfinished:
         reason = step.clarity_reason if step.blocked else "; ".join(step.errors)
         yield ContextPart("unfinished", step.step_id, step.step_output or "", reason or "")
     elif result is not None and result.step_output is not None:

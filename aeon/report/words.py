@@ -25,6 +25,7 @@ STATES = {
     "invalid": "✗",
     "pending": "·",
     "replaced": "↷",
+    "skipped": "⊘",
 }
 """The signs of a terminal, by state of a step."""
 CALLS = {
@@ -37,7 +38,7 @@ CALLS = {
 """The words for calls, where they are not their names."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """The sign of what is going on, turn by turn."""
-_ASCII = str.maketrans(f"◆✓●■✗·↷━─┃→←…│├┤╰╯┼┴↻×{SPINNER}", "*+o#x.-#-|><~|++`'+^@x|/-\\|/-\\|/")
+_ASCII = str.maketrans(f"◆⊘✓●■✗·↷━─┃→←…│├┤╰╯┼┴↻×{SPINNER}", "*0+o#x.-#-|><~|++`'+^@x|/-\\|/-\\|/")
 _MOST_NAMES = 8
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 MOST_LEVELS = 18

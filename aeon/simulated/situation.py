@@ -39,7 +39,7 @@ def excerpt(text: str, longest: int = 60) -> str:
 
 class ShownStep:
     """A step of the plan as a prompt shows it; `raw` is all that is shown. `is_live`: neither
-    replaced nor invalid."""
+    replaced nor skipped nor invalid."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
@@ -47,7 +47,7 @@ class ShownStep:
         self.description = str(raw.get("description") or "")
         self.dependencies = tuple(raw.get("dependencies") or ())
         self.status = str(raw.get("status") or "pending")  # or BLOCKED
-        self.is_live = not raw.get("replaced_by") and self.status != "invalid"
+        self.is_live = not raw.get("replaced_by") and self.status not in ("invalid", "skipped")
 
 
 class SimulatedCall:

@@ -60,7 +60,8 @@ def draw(plan: Plan, *, width: int = 0, ascii_only: bool = False) -> str:
 
 def _name_step(step: PlanStep, id_width: int, *, dependencies: bool) -> str:
     """A step's id, and what it does; or, where no lane shows them, what it depends on."""
-    label = label_worker(step) + step.description
+    condition = f"(when {step.when}) " if step.when else ""
+    label = f"{label_worker(step)}{condition}{step.description}"
     if dependencies and step.dependencies:
         label = f"← {', '.join(step.dependencies)}"
     step_id = Text(one_line(step.step_id))

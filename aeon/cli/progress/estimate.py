@@ -53,7 +53,7 @@ def _sizes_of_batches(view: RunView) -> list[int]:
     core mode one."""
     if view.plan is None or view.thresholds is None:
         return [1 for one in view.steps.values() if one.state == "pending"]
-    done = ("running", "queued", "complete", "replaced")
+    done = ("running", "queued", "complete", "replaced", "skipped")
     left = tuple(one.step for one in view.steps.values() if one.state not in done)
     with suppress(PlanError):
         return list(map(len, layers(view.plan.model_copy(update={"steps": left}))))

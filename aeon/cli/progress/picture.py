@@ -46,8 +46,19 @@ _STYLES = {
     "queued": "dim",
     "complete": "green",
     "replaced": "dim",
+    "skipped": "dim",
 }
-_RANKS = ("running", "failed", "invalid", "blocked", "queued", "pending", "complete", "replaced")
+_RANKS = (
+    "running",
+    "failed",
+    "invalid",
+    "blocked",
+    "queued",
+    "pending",
+    "complete",
+    "replaced",
+    "skipped",
+)
 _DOING = {
     "task_profile": "profiling the task",
     "plan": "making the plan",

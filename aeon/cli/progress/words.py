@@ -108,6 +108,9 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
             ]
         case e.StepFinished():
             return _end_of_step(event, view)
+        case e.StepSkipped(step=step):
+            skipped = f"skipped: {one_line(event.reason, 200)}"
+            return [_join(event.pass_number, f"step {_number(step)}", skipped)]
         case e.ToolCalled():
             return [_end_of_tool(event, view)]
     return []

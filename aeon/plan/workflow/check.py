@@ -8,11 +8,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypedDict, Unpack
 
+from aeon.domain.errors import PlanError
 from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import PlanStep
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import Place, format_place
 from aeon.plan.structural import check_steps
+from aeon.plan.workflow.conditions import find_named
 from aeon.plan.workflow.inputs import find_schema_problems, find_value_problem
 from aeon.plan.workflow.models import Problem, problem_at
 from aeon.plan.workflow.references import BadReference, Reference, find_texts, references
@@ -46,6 +48,7 @@ def content_problems(document: LocatedYaml, **checks: Unpack[Checks]) -> list[Pr
     # What else is wrong with a plan that is too large would be too much to read.
     if len(checker.steps) <= checks.get("max_steps", MAX_STEPS):
         checker.check_references()
+        checker.check_conditions()
         checker.check_workers()
     return checker.problems
 
@@ -114,6 +117,24 @@ class _Checker:
                         problem = self._check_reference(found, step, field)
                         if problem:
                             self.add(place, f"{format_place(place)}: {problem}")
+
+    def check_conditions(self) -> None:
+        """Check that each condition can be read, and names what there is by then."""
+        for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
+            condition = raw.get("when")
+            if not isinstance(condition, str) or not condition:
+                continue
+            place: Place = ("steps", index, "when")
+            try:
+                named = find_named(condition)
+            except PlanError as error:
+                self.add(place, error.message)
+                continue
+            for each in named:
+                found = Reference(text=each.text, kind=each.kind, name=each.name)
+                problem = self._check_reference(found, step, "when")
+                if problem:
+                    self.add(place, f"{format_place(place)}: {problem}")
 
     def _check_declared(self, name: str, declared: object) -> Iterator[str]:
         """What is wrong with an input: with its schema, or with what is given for it."""

@@ -86,6 +86,7 @@ class Workflow:
                 agent=step.agent,
                 tools=step.tools,
                 arguments=step.arguments,
+                when=step.when,
             )
             for step in self.content.steps
         ]

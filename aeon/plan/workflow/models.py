@@ -49,6 +49,12 @@ class WorkflowStep(Value):
         description="With `agent: llm`: the tools that the model may call while it does the step, by "
         "name or pattern (`db_*`); `[]` for none. Left out, `execution.step_tools` decides.",
     )
+    when: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The condition under which the step is carried out, over inputs and outputs of "
+        "steps that it depends on: `steps.check.output.ok == true`. Else it is skipped.",
+    )
     checks: dict[str, OuterCheck] = Field(
         default_factory=dict,
         description="Checks of the step's output, by name: one that compares, or `{}` for the "

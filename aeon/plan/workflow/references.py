@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -158,15 +158,19 @@ def _look_up(
         missing = f"there is no input `{found.name}` (there are: {_list_names(inputs)})"
         missing = missing if found.kind == "input" else f"step `{found.name}` has no output"
         raise PlanError(f"`{found.text}`: {missing}")
-    value: Any = values[found.name]
+    return follow_path(values[found.name], found.path, found.text)
+
+
+def follow_path(value: Any, path: Sequence[str], reference: str) -> Any:
+    """The part of a value that a path leads to. Raises PlanError where there is none."""
     if isinstance(value, CutOutput):
         cut = (
             f"({value.characters} characters, {value.limit}={value.kept}): raise the "
             "limit to refer to it"
         )
-        raise PlanError(f"`{found.text}`: the output of step {found.name} was cut {cut}")
-    for part in found.path:
-        value = _part_of(value, part, found.text)
+        raise PlanError(f"`{reference}`: the output was cut {cut}")
+    for part in path:
+        value = _part_of(value, part, reference)
     return value
 
 

@@ -91,6 +91,7 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "handoff": step.handoff_to_next,
         "tool": step.tool,
         "agent": None if step.tool else step.agent,
+        "when": step.when,
     }
     entry = {name: value for name, value in entry.items() if value}
     if step.arguments is not None:

@@ -135,7 +135,7 @@ class Evidence:
     def is_done(self) -> bool:
         """Whether every step of the plan at the end is complete or replaced."""
         steps = self.last_steps.values()
-        return all(step.status == "complete" or step.replaced_by is not None for step in steps)
+        return all(step.is_done or step.replaced_by is not None for step in steps)
 
     def rank_of(self, otherwise: Rank) -> Rank:
         """`cause` for a run that did not converge, else what the finding is otherwise."""

@@ -135,7 +135,7 @@ def _accept_what_there_is(record: Record, patterns: Patterns) -> Iterator[Remedy
 
 def _is_done(result: RunResult) -> bool:
     steps = result.history.passes[-1].steps if result.history.passes else ()
-    return all(step.status == "complete" or step.replaced_by is not None for step in steps)
+    return all(step.is_done or step.replaced_by is not None for step in steps)
 
 
 def _reach_threshold(blocker: Blocker) -> str:

@@ -1,0 +1,191 @@
+"""Conditions of steps, `when:` of a workflow file: expressions over inputs and outputs of earlier
+steps, which are read by simpleeval and can neither call anything nor reach into an object."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from aeon.domain.errors import PlanError
+from aeon.domain.graph import by_id
+from aeon.domain.history import StepResult
+from aeon.domain.plan import Plan, PlanStep
+from aeon.plan.transitions import fail_step
+from aeon.plan.workflow.references import follow_path
+
+MAX_CHARACTERS = 2_000
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"len": len}
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Not, ast.USub, ast.And, ast.Or)
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
+_PARTS = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Constant, ast.List, ast.Load)
+_ALLOWED = "comparisons, and, or, not, in, + - * / %, len(...), true, false, null, texts, numbers and lists"
+_NAMES = "`inputs.NAME` or `steps.ID.output`, with a path: `steps.ID.output.KEY`, `inputs.NAME[0]`"
+
+
+class Named(NamedTuple):
+    """What a part of a condition names: an input, or the output of a step; `path` leads into it."""
+
+    kind: Literal["input", "step"]
+    name: str
+    path: tuple[str, ...]
+    text: str
+
+
+def find_named(condition: str) -> list[Named]:
+    """What a condition names. Raises PlanError for one that cannot be read."""
+    return list(_walk(_parse(condition)))
+
+
+def holds(condition: str, look_up: Callable[[Named], Any]) -> bool:
+    """Whether a condition holds, `look_up` being asked for what it names. Raises PlanError where
+    that cannot be told."""
+    from simpleeval import (
+        EvalWithCompoundTypes,
+        InvalidExpression,
+    )  # for plans that have conditions
+
+    evaluator = EvalWithCompoundTypes(functions=_FUNCTIONS, names=_CONSTANTS)
+
+    def find(node: ast.expr) -> Any:
+        return look_up(_read_name(node))
+
+    evaluator.nodes[ast.Attribute] = evaluator.nodes[ast.Subscript] = find
+    parsed = _parse(condition)
+    try:
+        value = evaluator.eval(condition, previously_parsed=parsed)
+    except (InvalidExpression, ArithmeticError, TypeError, ValueError, RecursionError) as error:
+        raise PlanError(f"`when: {condition}` cannot be worked out: {error}") from None
+    if not isinstance(value, bool):
+        shown = json.dumps(value, ensure_ascii=False, default=str)[:200]
+        raise PlanError(f"`when: {condition}` gives {shown}, and not true or false")
+    return value
+
+
+def settle_conditions(
+    plan: Plan, results: Mapping[str, Any], inputs: Mapping[str, Any], *, in_order: bool
+) -> Plan:
+    """The plan with the steps skipped whose condition does not hold, as far as that can be told by
+    now: once the steps before are complete, skipped or left to a person; with `in_order`, where
+    steps run whatever came before them, once they have ended. `results` are outputs by step id. A
+    step fails whose condition cannot be worked out."""
+    steps = by_id(plan.steps)
+    for step in plan.steps:
+        if step.when is None or step.status != "pending":
+            continue
+        before = [steps[name] for name in step.dependencies if name in steps]
+        if all(_has_ended(other, in_order=in_order) for other in before):
+            steps[step.step_id] = _settle(step, steps, results, inputs)
+    changed = [step for step in plan.steps if steps[step.step_id] is not step]
+    return plan.with_steps(*(steps[step.step_id] for step in changed)) if changed else plan
+
+
+def describe_skip(step: PlanStep) -> str:
+    """Why a step was skipped."""
+    return f"its condition does not hold: {step.when}"
+
+
+def _has_ended(step: PlanStep, *, in_order: bool) -> bool:
+    if in_order:
+        return step.status not in ("pending", "running")
+    return step.is_done or step.unfinished
+
+
+def _settle(
+    step: PlanStep,
+    steps: Mapping[str, PlanStep],
+    results: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+) -> PlanStep:
+    def look_up(named: Named) -> Any:
+        if named.kind == "input":
+            return follow_path(_find(inputs, named), named.path, named.text)
+        found = _follow_replacements(steps, named.name)
+        if steps[found].status == "skipped":
+            return None
+        return follow_path(_find(results, named._replace(name=found)), named.path, named.text)
+
+    try:
+        is_due = holds(step.when or "true", look_up)
+    except PlanError as error:
+        return fail_step(step, error.message)
+    return step if is_due else step.model_copy(update={"status": "skipped"})
+
+
+def _find(values: Mapping[str, Any], named: Named) -> Any:
+    if named.name not in values:
+        what = "no such input" if named.kind == "input" else f"step `{named.name}` has no output"
+        raise PlanError(f"`{named.text}`: {what}")
+    return values[named.name]
+
+
+def _follow_replacements(steps: Mapping[str, PlanStep], name: str) -> str:
+    while (after := steps[name].replaced_by) is not None and after in steps:
+        name = after
+    return name
+
+
+def _parse(condition: str) -> ast.expr:
+    if len(condition) > MAX_CHARACTERS:
+        raise PlanError(f"`when` has more than {MAX_CHARACTERS} characters")
+    try:
+        return ast.parse(condition.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise PlanError(f"`when: {condition}` cannot be read: {why}") from None
+
+
+def _walk(node: ast.AST) -> Iterator[Named]:
+    """What is named within an expression. Raises PlanError for what a condition may not hold."""
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        yield _read_name(node)
+        return
+    if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
+        raise PlanError(f"`when`: `{node.id}` names nothing: write {_NAMES}")
+    if isinstance(node, ast.Call):
+        _check_call(node)
+        for argument in node.args:
+            yield from _walk(argument)
+        return
+    if not isinstance(node, (*_PARTS, *_OPERATORS, *_COMPARISONS, ast.Name)):
+        text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+        raise PlanError(f"`when`: `{text}` is none of what a condition may hold: {_ALLOWED}")
+    for part in ast.iter_child_nodes(node):
+        yield from _walk(part)
+
+
+def _check_call(node: ast.Call) -> None:
+    is_known = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
+    if not is_known or node.keywords or len(node.args) != 1:
+        raise PlanError(f"`when`: `{ast.unparse(node)}` calls what a condition may not: {_ALLOWED}")
+
+
+def _read_name(node: ast.expr) -> Named:
+    """The input or the output that an expression names. Raises PlanError where it names none."""
+    text = ast.unparse(node)
+    parts: list[str] = []
+    inner = node
+    while isinstance(inner, ast.Attribute | ast.Subscript):
+        if isinstance(inner, ast.Attribute):
+            parts.append(inner.attr)
+        elif isinstance(inner.slice, ast.Constant) and isinstance(inner.slice.value, str | int):
+            parts.append(str(inner.slice.value))
+        else:
+            raise PlanError(f"`when`: `{text}` names nothing: write {_NAMES}")
+        inner = inner.value
+    root = inner.id if isinstance(inner, ast.Name) else ""
+    first, *path = reversed(parts)
+    if root == "inputs":
+        return Named("input", first, tuple(path), text)
+    if root == "steps" and path[:1] == ["output"]:
+        return Named("step", first, tuple(path[1:]), text)
+    raise PlanError(f"`when`: `{text}` names nothing: write {_NAMES}")
+
+
+def outputs_of(
+    results: Mapping[str, StepResult], read: Callable[[StepResult], Any]
+) -> dict[str, Any]:
+    """The values of the outputs that there are, by step id."""
+    return {name: read(result) for name, result in results.items() if result.error is None}
