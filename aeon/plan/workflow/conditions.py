@@ -101,11 +101,12 @@ def _settle(
 ) -> PlanStep:
     def look_up(named: Named) -> Any:
         if named.kind == "input":
-            return follow_path(_find(inputs, named), named.path, named.text)
+            return follow_path(named.name, _find(inputs, named), named.path, named.text)
         found = _follow_replacements(steps, named.name)
         if steps[found].status == "skipped":
             return None
-        return follow_path(_find(results, named._replace(name=found)), named.path, named.text)
+        value = _find(results, named._replace(name=found))
+        return follow_path(found, value, named.path, named.text)
 
     try:
         is_due = holds(step.when or "true", look_up)

@@ -158,17 +158,18 @@ def _look_up(
         missing = f"there is no input `{found.name}` (there are: {_list_names(inputs)})"
         missing = missing if found.kind == "input" else f"step `{found.name}` has no output"
         raise PlanError(f"`{found.text}`: {missing}")
-    return follow_path(values[found.name], found.path, found.text)
+    return follow_path(found.name, values[found.name], found.path, found.text)
 
 
-def follow_path(value: Any, path: Sequence[str], reference: str) -> Any:
-    """The part of a value that a path leads to. Raises PlanError where there is none."""
+def follow_path(name: str, value: Any, path: Sequence[str], reference: str) -> Any:
+    """The part that a path leads to, of the value of an input or step with this `name`. Raises
+    PlanError where there is none."""
     if isinstance(value, CutOutput):
         cut = (
             f"({value.characters} characters, {value.limit}={value.kept}): raise the "
             "limit to refer to it"
         )
-        raise PlanError(f"`{reference}`: the output was cut {cut}")
+        raise PlanError(f"`{reference}`: the output of step {name} was cut {cut}")
     for part in path:
         value = _part_of(value, part, reference)
     return value
