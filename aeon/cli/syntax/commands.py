@@ -366,12 +366,21 @@ def declare_calibrate(parser: CommandParser) -> None:
     usage, or more than may be spent without a question, 130 interrupted.
     """
     parser.add("LABELS", "the labelled answers, JSON Lines", type=Path)
-    parser.add("[out=DIR]", "the folder of the judgements; LABELS.calibration", type=Path)
-    parser.add("[repeat=K]", "how often each answer is judged; 3", type=_read_count, default=3)
     parser.add(
-        "[max_false=SHARE]", "the share that may be wrong; 0.1", type=_read_open_share, default=0.1
+        "[out=DIR]", "the folder of the judgements; by default LABELS.calibration", type=Path
     )
-    parser.add("[passes=N]", "how many looks a run may have; 3", type=_read_count, default=3)
+    parser.add(
+        "[repeat=K]", "how often each answer is judged; by default 3", type=_read_count, default=3
+    )
+    parser.add(
+        "[max_false=SHARE]",
+        "the share that may be wrong; by default 0.1",
+        type=_read_open_share,
+        default=0.1,
+    )
+    parser.add(
+        "[passes=N]", "how many looks a run may have; by default 3", type=_read_count, default=3
+    )
     parser.add("[allow_simulated=true|false]", "measure the simulated provider, to try this out")
     parser.add_overrides(and_bare_words=False)
     parser.function = "aeon.cli.commands.evaluation.calibrate:calibrate"

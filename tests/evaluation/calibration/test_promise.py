@@ -123,6 +123,13 @@ def at_chance(random: Random, good: bool) -> float:
     return random.gauss(0.9, 0.1)
 
 
+def at_the_edge(random: Random, good: bool) -> float:
+    """At every threshold one look lets pass 11 % that are bad: a little more than is promised of one."""
+    if random.random() >= (0.9 if good else 0.2596):
+        return 0.1
+    return random.choice((0.98, 0.91, 0.82, 0.65))
+
+
 def is_converged_rightly(
     random: Random, threshold: float, passes: int, score: Score, *, changes: bool
 ) -> bool | None:
@@ -155,7 +162,9 @@ CALIBRATIONS = 200
 @pytest.mark.slow
 @pytest.mark.parametrize("passes", [1, 3])
 @pytest.mark.parametrize("changes", [False, True])
-@pytest.mark.parametrize(("score", "fewest_promised"), [(sharp, 130), (dull, 0), (at_chance, 0)])
+@pytest.mark.parametrize(
+    ("score", "fewest_promised"), [(sharp, 130), (dull, 0), (at_chance, 0), (at_the_edge, 0)]
+)
 def test_of_the_runs_called_converged_no_more_are_wrong_than_was_promised(
     score: Score, fewest_promised: int, changes: bool, passes: int
 ) -> None:
