@@ -135,6 +135,8 @@ class ResponsesServer(OpenAIServer):
     def cancel(self, response_id: str) -> dict[str, Any] | Failure:
         """Cancel a response in the background."""
         self.cancelled.append(response_id)
+        if response_id not in self._under_way:
+            return error(404, f"Response with id '{response_id}' not found.")
         whole, _ = self._under_way.pop(response_id)
         return {**whole, "status": "cancelled", "output": []}
 

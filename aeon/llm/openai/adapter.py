@@ -155,6 +155,8 @@ class OpenAIAdapter:
             with self._connection.client(closings) as client:
                 began = time.monotonic()
                 response = self._send(client, body, wire, dialect, began + allowed)
+                if self._settings.background:
+                    response = self._wait(client, response, wire, began + allowed, closings)
         except ConnectionClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return AttemptResult(failure=ProviderError(message))
@@ -182,13 +184,23 @@ class OpenAIAdapter:
         if self._asks_for_stream(wire, dialect):
             tell = piece_teller(wire.request) or _ignore
             return client.stream(body, wire.model, deadline, tell)
-        response = client.post(body, wire.model, deadline)
-        if not self._settings.background:
-            return response
+        return client.post(body, wire.model, deadline)
+
+    def _wait(
+        self,
+        client: Client | OwnClient,
+        created: Response,
+        wire: Wire,
+        deadline: float,
+        closings: int,
+    ) -> Response:
         # It knows the SDK, as the client does.
         from aeon.llm.openai.background import wait_for_response
 
-        return wait_for_response(client.sdk, response, wire.request, deadline)
+        def is_closed() -> bool:
+            return self._connection.closings != closings
+
+        return wait_for_response(client.sdk, created, wire.request, deadline, is_closed)
 
     def _note_reasoning(self, outcome: AttemptResult, response: Response, server: Server) -> None:
         """Keep the reasoning behind an answer for the repairs of its call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 from aeon.domain.errors import StopRequested
 from aeon.domain.request import LLMRequest, Usage
 from aeon.llm.openai.client import ends_at, response_of
+from aeon.llm.openai.connection import ConnectionClosed
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import CALL_HEADERS, RUN
 from aeon.llm.watching import WATCHER, Waiting
@@ -31,20 +33,31 @@ _TRANSIENT = (408, 409, 429)
 
 
 def wait_for_response(
-    sdk: OpenAI, created: Response, request: LLMRequest, deadline: float
+    sdk: OpenAI,
+    created: Response,
+    request: LLMRequest,
+    deadline: float,
+    is_closed: Callable[[], bool],
 ) -> Response:
     """Ask for a response that was created until it is done, and return it as it is then.
 
-    It is cancelled at a `time.monotonic()`, and when its run is stopped. Raises StopRequested,
-    APITimeoutError, and what the SDK raises where it cannot be asked.
+    It is cancelled at a `time.monotonic()`, when its run is stopped, when the connection
+    `is_closed`, and where it cannot be asked for. Raises APITimeoutError, StopRequested,
+    ConnectionClosed, and what the SDK raises.
     """
     current = created
     document = _read(created)
     wait = _FIRST_WAIT_SECONDS
     while document.get("status") in _UNDER_WAY:
         _tell_status(request, document["status"])
-        _wait_for_turn(sdk, document["id"], request, wait, deadline)
-        current = _retrieve(sdk, document["id"], deadline)
+        try:
+            _wait_for_turn(request, wait, deadline, is_closed)
+            current = _retrieve(sdk, document["id"], deadline)
+        except Exception:
+            _cancel(sdk, document["id"])
+            raise
+        if current.status >= 300:
+            _cancel(sdk, document["id"])
         document = _read(current)
         wait = min(_MOST_WAIT_SECONDS, wait * _WAIT_FACTOR)
     return current
@@ -58,25 +71,19 @@ def _tell_status(request: LLMRequest, status: str) -> None:
 
 
 def _wait_for_turn(
-    sdk: OpenAI, response_id: str, request: LLMRequest, seconds: float, deadline: float
+    request: LLMRequest, seconds: float, deadline: float, is_closed: Callable[[], bool]
 ) -> None:
-    """Wait until the response is asked for again; cancel it where that is not to be."""
-    if not _sleep(min(seconds, deadline - time.monotonic())):
-        _cancel(sdk, response_id)
-        message = f"stopped while a {request.call} call was under way in the background"
-        raise StopRequested(message, usage=Usage.of_unanswered(request))
-    if time.monotonic() >= deadline:
-        _cancel(sdk, response_id)
-        raise APITimeoutError(httpx2.Request("GET", str(sdk.base_url)))
-
-
-def _sleep(seconds: float) -> bool:
-    """Sleep so long; False as soon as the run is stopped."""
-    until = time.monotonic() + seconds
-    stop = RUN.get().stop
-    while (left := until - time.monotonic()) > 0 and not stop():
+    """Wait until the response is asked for again. Raises the reason why it is not to be."""
+    until = min(deadline, time.monotonic() + seconds)
+    while (left := until - time.monotonic()) > 0:
+        if RUN.get().stop():
+            message = f"stopped while a {request.call} call was under way in the background"
+            raise StopRequested(message, usage=Usage.of_unanswered(request))
+        if is_closed():
+            raise ConnectionClosed
         time.sleep(min(left, _SLICE_SECONDS))
-    return not stop()
+    if time.monotonic() >= deadline:
+        raise APITimeoutError(httpx2.Request("GET", "/responses"))
 
 
 def _retrieve(sdk: OpenAI, response_id: str, deadline: float) -> Response:
@@ -85,7 +92,6 @@ def _retrieve(sdk: OpenAI, response_id: str, deadline: float) -> Response:
         stop=stop_after_attempt(_MOST_FAILURES),
         wait=wait_exponential(_FIRST_WAIT_SECONDS, max=_MOST_WAIT_SECONDS),
         retry=retry_if_exception(_may_pass),
-        sleep=_sleep,  # type: ignore[arg-type] # what it returns is not looked at
         reraise=True,
     )
     try:

@@ -350,6 +350,23 @@ def test_a_response_in_the_background_is_cancelled_when_its_run_is_stopped(start
     assert time.monotonic() - began < 5
 
 
+def test_one_whose_provider_is_closed_is_waited_for_no_longer(start: Start) -> None:
+    server, adapter = start(background=True)
+    server.polls = 1_000
+    threading.Timer(0.3, adapter.close).start()
+    with pytest.raises(ProviderError, match="was closed"):
+        adapter.complete(request())
+    assert server.cancelled == ["resp_1"]
+
+
+def test_one_that_cannot_be_asked_for_is_cancelled(start: Start) -> None:
+    server, adapter = start(background=True)
+    server.failures = [error(503, "down")] * 5
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
+    assert server.cancelled == ["resp_1"]
+
+
 def test_one_that_takes_longer_than_a_call_may_is_cancelled(start: Start) -> None:
     server, adapter = start(background=True, timeout_seconds=0.5)
     server.polls = 1_000
