@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from aeon.app.process import Process
 from aeon.checks.decision import describe_rubrics
-from aeon.domain.assessment import SCORE_CODES, Calibration
+from aeon.domain.assessment import SCORE_CODES, Calibration, ConvergenceSettings
 from aeon.domain.checks import RubricCheck
+from aeon.domain.history import ExecutionPass
 
 _PARTS = {"templates": "prompt templates", "schema": "schema", "criteria": "criteria"}
 
@@ -25,11 +26,22 @@ def digest_judge(shared: Process, rubrics: Mapping[str, RubricCheck]) -> dict[st
     }
 
 
+def count_looks(passes: Iterable[ExecutionPass], settings: ConvergenceSettings) -> int:
+    """In how many passes the judge could have ended the run: all that were assessed, or with
+    `when=plan_done` those that had the whole answer."""
+    assessments = [
+        one.evaluation_results.convergence
+        for one in passes
+        if one.answer_complete or settings.when == "any"
+    ]
+    return sum(one is not None and one.evaluated for one in assessments)
+
+
 def find_deviations(
     shared: Process, rubrics: Mapping[str, RubricCheck], judges: Sequence[str], looks: int
 ) -> Iterator[str]:
     """What is not as it was when the thresholds were calibrated, in words, of a run that the models
-    `judges` assessed so many times; nothing where they were not."""
+    `judges` could have ended in so many `looks`; nothing where they were not calibrated."""
     settings = shared.settings.convergence
     calibration = settings.calibration
     if calibration is None:
@@ -40,7 +52,7 @@ def find_deviations(
     if settings.margin > 0:
         yield "convergence.margin takes the median of several judgements, and one was calibrated"
     if looks > calibration.passes:
-        yield f"it was judged {looks} times, and the promise is for {calibration.passes}"
+        yield f"it could have converged in {looks} passes, and the promise is for {calibration.passes}"
 
 
 def find_changes(

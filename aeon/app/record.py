@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from aeon.app import tools
-from aeon.app.calibration import find_deviations
+from aeon.app.calibration import count_looks, find_deviations
 from aeon.app.job import Job
 from aeon.app.process import Process
 from aeon.checks.selection import CheckSet
@@ -221,11 +221,7 @@ def _advise_on_calibration(run: Identity, outcome: Outcome, ledger: Ledger) -> I
     if assessed is None:
         return
     judges = ledger.models().get("grader", ())
-    looks = sum(
-        one.evaluation_results.convergence is not None
-        and one.evaluation_results.convergence.evaluated
-        for one in outcome.state.passes
-    )
+    looks = count_looks(outcome.state.passes, run.shared.settings.convergence)
     of_row = run.work.checks
     rubrics = run.shared.checks.rubrics if of_row is None else of_row.rubrics
     if found := list(find_deviations(run.shared, rubrics, judges, looks)):

@@ -88,14 +88,25 @@ def test_what_is_not_as_it_was_calibrated_stands_in_result_and_headline(
     assert [text for name, text in open_points(result) if name == "judge"] == [message]
 
 
-def test_a_run_that_was_judged_more_often_than_was_promised_says_so() -> None:
+THREE_STEPS = plan("a", planned("b", "a"), planned("c", "b"))
+
+
+def test_a_run_that_could_have_converged_in_more_passes_than_was_promised_says_so() -> None:
     model = ScriptedModel(
-        plan=plan("a", planned("b", "a"), planned("c", "b")),
-        convergence=[assessment(0.5), assessment(0.5), assessment()],
+        plan=THREE_STEPS, convergence=[assessment(0.5), assessment(0.5), assessment()]
     )
     result = run(model=model, passes=2)
     assert result.converged
-    assert "it was judged 3 times, and the promise is for 2" in advice(result)[0]
+    assert "it could have converged in 3 passes, and the promise is for 2" in advice(result)[0]
+
+
+def test_where_only_a_whole_answer_converges_passes_before_it_do_not_count() -> None:
+    model = ScriptedModel(
+        plan=THREE_STEPS, convergence=[assessment(0.5), assessment(), assessment()]
+    )
+    result = run("convergence.when=plan_done", model=model, passes=1)
+    assert result.converged
+    assert advice(result) == []
 
 
 def test_the_page_shows_it(tmp_path: Path) -> None:

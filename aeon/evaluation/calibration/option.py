@@ -17,7 +17,7 @@ from aeon.evaluation.calibration.sentences import describe_promise
 from aeon.observability.artefacts import as_artefact_error, replace_file
 
 OPTION = Path("convergence") / "calibrated.yaml"
-_OWN = ("calibration", "margin", "criteria_file", *SCORE_CODES)
+_OWN = ("calibration", "margin", "when", "criteria_file", *SCORE_CODES)
 
 
 def require_replaceable(path: Path) -> None:
@@ -51,6 +51,8 @@ def write_option(path: Path, report: CalibrationReport, settings: ConvergenceSet
         "defaults": ["default", "_self_"],
         **dict.fromkeys(SCORE_CODES, promised.threshold),
         "margin": 0.0,
+        # What was labelled are whole answers.
+        "when": "plan_done",
         "criteria_file": None,
         **_list_own(settings),
         "calibration": _make_calibration(report, promised).model_dump(mode="json"),

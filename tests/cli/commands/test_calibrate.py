@@ -90,6 +90,7 @@ def test_the_option_that_is_written_can_be_run_with_and_says_what_it_rests_on(
     assert (settings.completeness, settings.coherence, settings.consistency) == (0.9, 0.9, 0.9)
     assert settings.criteria == {"short": "It is short."}
     assert settings.patience == 2
+    assert settings.when == "plan_done"
     found = settings.calibration
     assert found is not None
     assert (found.models, found.good, found.bad, found.passes) == (("scripted-1",), 14, 8, 1)
