@@ -169,9 +169,14 @@ class Packaged:
     def _make_caller(self, llm: LLMAdapter) -> StructuredCaller:
         settings = self.shared.settings
         step_tools = list_step_tools(settings.execution.step_tools, self.registry.list())
+        workflow = self.shared.workflow
         return StructuredCaller(
             llm,
-            shared={"inputs": dict(self.inputs), "step_tools": step_tools},
+            shared={
+                "inputs": dict(self.inputs),
+                "step_tools": step_tools,
+                "lists_tools": workflow is not None and workflow.lists_tools,
+            },
             supervisor=self.supervisor,
             emit=self.stream.emit,
             prompts=self.shared.prompts,

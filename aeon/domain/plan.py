@@ -22,10 +22,10 @@ EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 class PlanStep(Value):
     """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones,
     `provides` names its artefacts. `tools` are those that the model may call while it carries the
-    step out; None leaves them to `execution.step_tools`. `incomplete`: a budget ended before it was
-    done; its status stays pending (FR-064). `when` is the condition of a plan file: where it does not hold,
-    the step is skipped. `manual_intervention`: left to a person, and its
-    dependents do not wait for it (FR-065)."""
+    step out; None leaves them to `execution.step_tools`. `tool_calls` are the calls that it made,
+    in words. `when` is the condition of a plan file: where it does not hold, the step is skipped.
+    `incomplete`: a budget ended before it was done; its status stays pending (FR-064).
+    `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065)."""
 
     step_id: str = Field(min_length=1)
     description: str = Field(min_length=1)
@@ -42,6 +42,7 @@ class PlanStep(Value):
     tool: str | None = None
     agent: Literal["llm", "person"] | None = None
     tools: tuple[str, ...] | None = None
+    tool_calls: tuple[str, ...] = ()
     arguments: dict[str, Any] | None = None
     errors: tuple[str, ...] = ()
     parent_step_id: str | None = None
@@ -68,7 +69,7 @@ class PlanStep(Value):
         if self.blocked:
             shown |= {"status": "BLOCKED", "clarity_state": None}
         if self.status == "pending":
-            shown["clarity_reason"] = None
+            shown |= {"clarity_reason": None, "tool_calls": ()}
         values = {
             name: v
             for name, v in shown.items()
@@ -141,6 +142,7 @@ _SHOWN = (
         "status",
         "clarity_state",
         "clarity_reason",
+        "tool_calls",
         "errors",
         "parent_step_id",
         "replaced_by",

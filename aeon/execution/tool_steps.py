@@ -15,6 +15,7 @@ from aeon.execution.outcome import Remarks, Worked, fail_with, remark_repeated
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.tool_rounds.calls import CallMaker, MadeCall, MakeCall
 from aeon.plan.transitions import finish_step
+from aeon.tools.invoke import cut_text
 from aeon.tools.registry import Tool
 
 Ask = Callable[[ToolConversation], StepResult | ToolTurn]
@@ -25,6 +26,10 @@ _WHY: Mapping[EndedBy, str] = {
     "budget": "after {} rounds of tool calls, since the budget has no cycle for another",
     "repeated": "after {} rounds of tool calls, since a call was asked for a third time",
 }
+
+
+_MOST_SHOWN = 30
+_LONGEST_SHOWN = 300
 
 
 class RenderText(Protocol):
@@ -111,6 +116,7 @@ class ToolRounds:
                 "_tool_result.j2",
                 {
                     "result": one.result,
+                    "number": number,
                     "repeated": one.repeated,
                     "closing": is_over and number == len(made),
                 },
@@ -122,12 +128,22 @@ class ToolRounds:
     def _finish(self, result: StepResult, ended_by: EndedBy) -> Worked:
         used = result.model_copy(update={"tool_use": self._record(ended_by)})
         remarks = (*self._remark_repeated(), *self._remark_end(ended_by))
-        return Worked(finish_step(self.step, used), used, remarks)
+        step = finish_step(self.step, used)
+        return Worked(step.model_copy(update={"tool_calls": self._describe_calls()}), used, remarks)
 
     def _fail(self, error: LLMError | ValidationError) -> Worked:
         worked = fail_with(self.step, f"{type(error).__name__}: {error.message}", error=error)
         used = worked.result.model_copy(update={"tool_use": self._record("error")})
         return replace(worked, result=used, remarks=self._remark_repeated())
+
+    def _describe_calls(self) -> tuple[str, ...]:
+        """The calls that were made, for those who judge what came of them: without them, what was
+        looked up looks made up."""
+        made = [one for each in self._made for one in each if not one.repeated]
+        shown = [f"{one.call.tool} {one.call.arguments}" for one in made[:_MOST_SHOWN]]
+        more = len(made) - len(shown)
+        cut = tuple(cut_text(each, _LONGEST_SHOWN)[0] for each in shown)
+        return (*cut, f"and {more} more") if more else cut
 
     def _record(self, ended_by: EndedBy) -> ToolUseRecord:
         rounds = tuple(tuple(one.record() for one in made) for made in self._made)

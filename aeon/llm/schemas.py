@@ -158,7 +158,7 @@ class SchemaLibrary:
     def wire_round(self, answer: WireSchema, tools: Sequence[str]) -> WireSchema:
         """The schema of a round of a step that may use these tools: calls of them, or the
         `answer`."""
-        key = ("tool_round", tuple(tools), _key(answer.schema))
+        key = ("round", tuple(tools), _key(answer.schema))
         if key not in self._wires:
             schema = embed_schema(self.wire("tool_round").schema, "answer", answer.schema)
             schema = change_at(
@@ -173,7 +173,7 @@ class SchemaLibrary:
         """The validator of such a round, and of an answer without a round about it. A call may hold
         more than is asked for, and its arguments may be an object."""
         answer = self.local("step", answer_schema, absent)
-        key = ("tool_round", _key(answer_schema), frozenset(absent))
+        key = ("round", _key(answer_schema), frozenset(absent))
         if key not in self._validators:
             schema = embed_schema(self._document("tool_round"), "answer", answer.schema)
             schema = change_at(schema, ("properties", "tool_calls"), _relax_calls)

@@ -19,7 +19,7 @@ _DEFINITION = (
     *("tool", "tools", "arguments", "parent_step_id"),
 )
 # With what its worker said of it, that is what does not change once the step has been carried out.
-_CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
+_CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason", "tool_calls")
 
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class StructuredCaller(Supervisor):
         **options: Any,
     ) -> None:
         super().__init__(llm, max_attempts=max_repairs, **options)
-        self._shared = {"inputs": {}, "step_tools": (), **(shared or {})}
+        self._shared = {"inputs": {}, "step_tools": (), "lists_tools": False, **(shared or {})}
         self._supervisor = supervisor
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:

@@ -397,3 +397,9 @@ def test_core_mode_leaves_a_cycle_for_each_step_to_come() -> None:
 def test_the_planner_learns_which_tools_steps_may_use() -> None:
     _, _, model = whole_run(two_rounds)
     assert "look_up" in model.prompts("plan")[0]
+
+
+def test_reviewers_and_judges_see_the_calls_that_were_made() -> None:
+    _, _, model = whole_run(two_rounds)
+    for call in ("semantic_validation", "convergence"):
+        assert 'look_up {\\"word\\": \\"a\\"}' in model.prompts(call)[-1]

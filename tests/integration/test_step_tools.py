@@ -201,3 +201,22 @@ def test_the_page_has_every_call_of_a_step(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert len(re.findall("look_up a, pass 1", page)) == 4
     assert len(re.findall("step a, pass 1", page)) == 3
+
+
+PLAN = """
+goal: make tea
+steps:
+  - {id: a, description: find the tea, agent: llm, tools: [look_up]}
+"""
+
+
+def test_the_reviewer_of_a_plan_file_learns_what_its_tools_are(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(PLAN, encoding="utf-8")
+    model = one_step(three_rounds)
+    run(tmp_path / "run", model, f"plan_file={file}", "execution.step_tools=none")
+    system = model.prompts("semantic_validation")[0]
+    assert "A step that lists tools is carried out by a language model" in system
+    plain = one_step(clear("tea"))
+    run(tmp_path / "plain", plain, "execution.step_tools=none")
+    assert "lists tools" not in plain.prompts("semantic_validation")[0]

@@ -135,7 +135,11 @@ def _end_of_tool(event: e.ToolCalled, view: RunView) -> str:
         outcome += ", replayed: it was not called again"
         took = ""
     target = _target(one_line(result.tool), event.step_id)
-    return _join(event.site.pass_number, "tool", target, outcome, took)
+    step = view.steps.get(event.step_id)
+    # Those of a planned call are in the plan.
+    is_planned = step is None or step.step.tool is not None
+    given = "" if is_planned else one_line(json.dumps(result.arguments, ensure_ascii=False), 80)
+    return _join(event.site.pass_number, "tool", target, given, outcome, took)
 
 
 def _count_issues(issues: Sequence[ValidationIssue]) -> str:

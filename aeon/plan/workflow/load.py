@@ -48,6 +48,11 @@ class Workflow:
         return {step.id: step.checks for step in self.content.steps if step.checks}
 
     @property
+    def lists_tools(self) -> bool:
+        """Whether a step names tools for the model to call."""
+        return any(step.tools for step in self.content.steps)
+
+    @property
     def input_names(self) -> tuple[str, ...]:
         """The inputs it takes, declared ones first."""
         found = references([[step.description, step.arguments] for step in self.content.steps])
