@@ -1,12 +1,13 @@
 """The files that a person may edit: `aeon init DIR` copies them, `aeon schema` describes those of
-the configuration, `aeon render CALL` shows the prompt and the schema of a call."""
+the configuration, `aeon render CALL` shows the prompt and the schema of a call, `aeon config why
+KEY` which of them set a value."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from string import Template
 
@@ -23,7 +24,13 @@ from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.files.resources import resource_root
 from aeon.report.words import as_typed_here, program
 
-PARTS = ("conf", "prompts", "schemas")
+PARTS = {
+    "conf": ("--config-dir ", "config_dir: conf"),
+    "prompts": ("prompts.dir=", "  prompts.dir: prompts"),
+    "schemas": ("schemas.dir=", "  schemas.dir: schemas"),
+}
+"""The folders of packaged files, each with what uses a copy of it: on the command line, and a line
+of a project file."""
 
 
 def init(given: Namespace) -> int:
@@ -31,11 +38,11 @@ def init(given: Namespace) -> int:
     ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be
     written."""
     directory: Path = given.dir.expanduser()
-    contents = {
-        directory / relative: source.read_bytes() for source, relative in list_packaged_files()
-    }
+    files = dict(list_packaged_files(given.only))
+    contents = {directory / relative: source.read_bytes() for source, relative in files.items()}
     copied = len(contents)
-    contents[directory / FILE] = (TEXTS / "project.yaml").read_bytes()
+    parts = {relative.parts[0] for relative in files.values()}
+    contents[directory / FILE] = _write_project(parts).encode()
     if existing := next((target for target in contents if target.exists()), None):
         raise ConfigError(
             f"{existing}: already there, nothing was copied", hint="Choose an empty folder."
@@ -49,17 +56,31 @@ def init(given: Namespace) -> int:
             f"{error.filename or directory}: cannot be written: {error.strerror or error}"
         ) from None
     _trust_own(directory, contents)
-    conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
+    flags = [
+        f"{flag}{shlex.quote(str(directory / part))}"
+        for part, (flag, _) in PARTS.items()
+        if part in parts
+    ]
     text = Template((TEXTS / "init.next").read_text(encoding="utf-8"))
     filled = text.substitute(
         copied=copied,
         directory=directory,
         quoted=shlex.quote(str(directory)),
         program=program(),
-        use=f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}",
+        call=given.only or "plan",
+        use=" ".join(flags),
     )
     put(as_typed_here(filled))
     return DONE
+
+
+def _write_project(parts: Collection[str]) -> str:
+    """A project file that uses these folders; the lines of the others are comments."""
+    text = (TEXTS / "project.yaml").read_text(encoding="utf-8")
+    for part, (_, line) in PARTS.items():
+        if part not in parts:
+            text = text.replace(f"\n{line}\n", f"\n# {line}\n")
+    return text
 
 
 def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
@@ -79,13 +100,14 @@ def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
         say(f"Warning: {error.message}: `aeon trust {directory}` is needed before a run.")
 
 
-def list_packaged_files() -> Iterator[tuple[Path, Path]]:
-    """Every packaged file, and its path relative to the folder that holds conf, prompts and
-    schemas."""
+def list_packaged_files(only: str | None = None) -> Iterator[tuple[Path, Path]]:
+    """Every packaged file, or those of `only` one call, and its path relative to the folder that
+    holds conf, prompts and schemas."""
     root = resource_root()
     for part in PARTS:
         for source in sorted((root / part).rglob("*")):
-            if source.is_file() and "__pycache__" not in source.parts:
+            is_asked_for = only is None or (part != "conf" and source.name.startswith(f"{only}."))
+            if is_asked_for and source.is_file() and "__pycache__" not in source.parts:
                 yield source, source.relative_to(root)
 
 
@@ -109,4 +131,27 @@ def render(given: Namespace) -> int:
     }
     for part, text in parts.items():
         put(f"--- {part}: {shown.files.get(part, 'made by the program')}\n{text.rstrip()}\n\n")
+    return DONE
+
+
+def why(given: Namespace) -> int:
+    """Print what is in force for a key, where that stands, and what it took the place of. Raises
+    ConfigError for a key that there is not."""
+    from aeon.config.compose.sources import find_sources  # slow to load
+
+    composition = read_composition(given)
+    typed = composition.overrides[len(composition.overrides) - len(given.overrides) :]
+    earlier = composition.overrides[: -len(typed)] if typed else composition.overrides
+    value, sources = find_sources(composition, given.key)
+    put(f"{given.key} = {value}")
+    if not sources:
+        put("Nothing sets it: it is the default.")
+    for number, source in enumerate(reversed(sources)):
+        notes = {
+            f"chosen by {source.chosen_by}": bool(source.chosen_by),
+            "on the command line": source.place in typed,
+            f"in {FILE}": source.place in earlier,
+        }
+        note = "".join(f" ({text})" for text, holds in notes.items() if holds)
+        put(f"  {'instead of ' * bool(number)}{source.value}  {source.place}{note}")
     return DONE

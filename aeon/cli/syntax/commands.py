@@ -48,8 +48,12 @@ def declare_init(parser: CommandParser) -> None:
     They are copied into DIR with an aeon.yaml that uses them: a run from DIR needs no flags. DIR is
     made if it does not exist, and nothing is overwritten. The commands that use the copies are
     printed.
+
+      aeon init mine
+      aeon init mine --only step
     """
     parser.add("DIR", "a folder", type=Path)
+    parser.add("[--only CALL]", "only the prompt and the schema of one call", known=CALLS)
     parser.function = "aeon.cli.commands.files:init"
 
 
@@ -447,6 +451,25 @@ def declare_trust(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.trust:trust"
 
 
+def declare_config(parser: CommandParser) -> None:
+    """Where the values of the configuration come from: why."""
+    parser.add("COMMAND", "as below", known=("why",))
+
+
+def declare_why(parser: CommandParser) -> None:
+    """Print which file or override set a value, and what it overrode.
+
+    The first line is what is in force. Below it stands what it takes the place of: of files the
+    line, and the override that chose the file.
+
+      aeon config why ttl.base
+      aeon config why convergence.completeness experiment=quick convergence.completeness=0.9
+    """
+    parser.add("KEY", "a key of the configuration, such as ttl.base")
+    parser.add_overrides(and_bare_words=False)
+    parser.function = "aeon.cli.commands.files:why"
+
+
 def declare_docs(parser: CommandParser) -> None:
     """Print a page of the documentation, what a key means, or where words stand.
 
@@ -532,6 +555,8 @@ COMMANDS: dict[str, Declare] = {
     "cassette export": declare_export,
     "cassette show": declare_show,
     "trust": declare_trust,
+    "config": declare_config,
+    "config why": declare_why,
     "docs": declare_docs,
     "schema": declare_schema,
     "completion": declare_completion,

@@ -14,12 +14,13 @@ from collections.abc import Callable, Container, Iterable, Iterator, MutableMapp
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hydra
 import yaml
 from hydra._internal import hydra as hydra_main
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import CachingConfigRepository
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.hydra import Hydra
 from hydra._internal.sources_registry import SourcesRegistry
@@ -186,6 +187,40 @@ def compose_values(of: Composition, overrides: Sequence[str], loader: ConfigLoad
     made = copy.deepcopy(_merged[choices])
     ConfigLoaderImpl._apply_overrides_to_config(values, made)
     return made
+
+
+class ConfigPart(NamedTuple):
+    """A file that a composition is made of: its path, its group (empty for the primary file), and
+    its values at their place in the whole."""
+
+    path: Path
+    group: str
+    values: Any
+
+
+def load_parts(of: Composition, loader: ConfigLoader) -> list[ConfigPart]:
+    """The files of a composition but for Hydra's own, in the order in which they are merged. Raises
+    ConfigError."""
+    assert isinstance(loader, ConfigLoaderImpl)
+    with hydra_errors():
+        overrides = [text for text in of.overrides if not text.startswith("hydra.mode=")]
+        chosen = loader.compute_defaults_list(of.config_name, overrides, RunMode.RUN)
+        repository = CachingConfigRepository(loader.repository)
+        named = [each for each in chosen.defaults if each.config_path is not None]
+        loaded = [
+            (str(each.config_path), loader._load_single_config(each, repository))
+            for each in named
+            if not str(each.config_path).startswith("hydra/")
+        ]
+    return [
+        ConfigPart(
+            Path(result.path.removeprefix("file://"), f"{name}.yaml"),
+            name.rpartition("/")[0],
+            result.config,
+        )
+        for name, result in loaded
+        if result.path.startswith("file://")
+    ]
 
 
 def _is_elsewhere(override: Override) -> bool:

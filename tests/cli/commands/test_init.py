@@ -1,6 +1,8 @@
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import RunAeon
 
 
@@ -54,3 +56,34 @@ def test_init_says_when_a_folder_cannot_be_written(aeon: RunAeon, tmp_path: Path
     ended = aeon("init", "file/mine")
     assert ended.status == 2
     assert "cannot be written" in ended.err
+
+
+def test_init_of_one_call_copies_its_prompt_and_schema_alone(aeon: RunAeon, tmp_path: Path) -> None:
+    assert "Copied 3 files" in aeon("init", "mine", "--only", "step").out
+    copied = sorted(
+        path.relative_to(tmp_path / "mine").as_posix()
+        for path in (tmp_path / "mine").rglob("*")
+        if path.is_file()
+    )
+    assert copied == [
+        "aeon.yaml",
+        "prompts/default/step.system.j2",
+        "prompts/default/step.user.j2",
+        "schemas/step.json",
+    ]
+    shown = aeon(
+        "render", "step", "task=tea", "prompts.dir=mine/prompts", "schemas.dir=mine/schemas"
+    )
+    assert "user: mine/prompts/default/step.user.j2" in shown.out
+    assert "schema: mine/schemas/step.json" in shown.out
+
+
+def test_its_project_file_is_used_by_a_run_from_there(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aeon("init", "mine", "--only", "repair")
+    monkeypatch.chdir(tmp_path / "mine")
+    ended = aeon("task=tea", "provider=simulated", "progress=none")
+    assert ended.status == 0, ended.err
+    assert "prompts.dir=prompts" in ended.err
+    assert "schemas.dir" not in ended.err
