@@ -15,6 +15,7 @@ from aeon.domain.errors import ConfigError
 from aeon.evaluation.calibration.models import CalibrationReport, ThresholdReport
 from aeon.evaluation.calibration.sentences import describe_promise
 from aeon.observability.artefacts import as_artefact_error, replace_file
+from aeon.report.words import one_line
 
 OPTION = Path("convergence") / "calibrated.yaml"
 _OWN = ("calibration", "margin", "when", "criteria_file", *SCORE_CODES)
@@ -44,7 +45,7 @@ def write_option(path: Path, report: CalibrationReport, settings: ConvergenceSet
     with as_artefact_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     head = (
-        f"# Written by `aeon calibrate {report.labels}`: {describe_promise(report)}\n"
+        f"# Written by `aeon calibrate {one_line(report.labels)}`: {describe_promise(report)}\n"
         "# Run it again when the judge, its prompts or what counts as good change; a run reports where they have.\n\n"
     )
     values = {

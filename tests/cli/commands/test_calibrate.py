@@ -2,7 +2,12 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,7 @@ from aeon.cli.main import main
 from aeon.config.folder_content import read_content
 from aeon.config.load import compose
 from aeon.config.trusted_folders import is_trusted, remember
+from tests.cli.commands.test_eval import kill_after
 from tests.support.openai_server import Completion, Failure, OpenAIServer, Received
 from tests.support.scripted_model import assessment
 
@@ -51,9 +57,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def name_provider(server: OpenAIServer) -> list[str]:
+    return ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
+
+
 def run(server: OpenAIServer, *words: str) -> int:
-    provider = ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
-    return main(["calibrate", "labels.jsonl", *provider, *words])
+    return main(["calibrate", "labels.jsonl", *name_provider(server), *words])
 
 
 def read_report(folder: Path) -> dict[str, Any]:
@@ -330,3 +339,61 @@ def test_a_project_that_changed_meanwhile_is_not_trusted_again(
     assert run(server, *ENOUGH) == 0
     assert "shows what has changed, and asks, before the next run" in capfd.readouterr().err
     assert not is_trusted(read_content(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_killed_calibration_goes_on_without_asking_again(tmp_path: Path) -> None:
+    write_labels(tmp_path)
+    parallel = 2
+    with OpenAIServer({"convergence": judge}) as server:
+        words = ["calibrate", "labels.jsonl", *name_provider(server), *ENOUGH]
+        command = [sys.executable, "-m", "aeon", *words, f"batch.parallel={parallel}"]
+        for enough in (5, 12):
+            kill_after(enough, server, command, tmp_path)
+        assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+        assert len(server.requests) - 22 <= 2 * parallel
+    assert read_report(tmp_path)["not_measured"] == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_was_paid(tmp_path: Path) -> None:
+    write_labels(tmp_path)
+    slow = lambda received: replace(judge(received), delay=0.2)  # noqa: E731
+    with OpenAIServer({"convergence": slow}) as server:
+        words = ["calibrate", "labels.jsonl", *name_provider(server), *ENOUGH]
+        command = [sys.executable, "-m", "aeon", *words, "batch.parallel=2"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+            while len(server.requests) < 6:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 130
+        asked = len(server.requests)
+        assert asked < 22
+        assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+        assert len(server.requests) == 22
+    assert not (tmp_path / "labels.calibration/judgements.jsonl.running").exists()
+
+
+def test_what_holds_an_answer_back_besides_its_scores_holds_at_every_threshold(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    write_labels(tmp_path, good=3, bad=2)
+    blocking = [{"kind": "other", "description": "It is rude.", "blocking": True}]
+    server.script["convergence"] = Completion(assessment(1.0, issues=blocking))
+    assert run(server, "repeat=1") == 4
+    assert [one["passed"] for one in read_report(tmp_path)["tried"]] == [0] * 8
+
+
+def test_a_check_that_fails_holds_an_answer_back_and_a_criterion_that_is_not_met(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    write_labels(tmp_path, good=3, bad=2)
+    check = "convergence.checks.right={type: contains, value: right}"
+    assert run(server, "repeat=1", check, "out=checked") == 4
+    report = json.loads((tmp_path / "checked/calibration.json").read_text())
+    assert report["tried"][-1]["rates"]["specificity"]["share"] == 1.0
+    unmet = [{"name": "short", "met": False, "reason": ""}]
+    server.script["convergence"] = Completion(assessment(1.0, criteria=unmet))
+    criterion = "convergence.criteria.short=It is short."
+    assert run(server, "repeat=1", criterion) == 4
+    assert [one["passed"] for one in read_report(tmp_path)["tried"]] == [0] * 8
