@@ -11,6 +11,7 @@ from importlib import import_module
 from aeon.domain.errors import ConfigError
 from aeon.files.reference import load_object
 from aeon.memory.interface import Memory
+from aeon.plan.workflow.check import has_match
 from aeon.plan.workflow.models import WorkflowStep
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import BuiltinSettings, McpSettings, ToolSettings
@@ -125,6 +126,20 @@ def require_tools(
                 f"tools.missing=fail: step {step.id}: {registry.describe_missing(step.tool)}",
                 hint=describe_remedy(step.tool, overrides, registry),
             )
+
+
+def require_step_tools(patterns: Sequence[str], registry: ToolRegistry) -> None:
+    """Raise ConfigError for a pattern of `execution.step_tools` that matches no tool of a run."""
+    names = registry.names()
+    for pattern in patterns:
+        if has_match(pattern, names):
+            continue
+        known = f"there are {', '.join(names)}" if names else "there are no tools"
+        raise ConfigError(
+            f"execution.step_tools: no tool is named {pattern!r}; {known}",
+            hint="tools=builtin registers those that come with Aeon; `aeon tools` lists what a "
+            "run has.",
+        )
 
 
 def how_to_register(tool: str, settings: ToolSettings, registry: ToolRegistry) -> tuple[str, ...]:

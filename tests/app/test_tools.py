@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from aeon import Aeon
 from aeon.app.tools import build, build_run_registry
 from aeon.config.load import compose
 from aeon.domain.errors import ConfigError
@@ -220,3 +221,21 @@ def test_the_tools_of_a_server_that_did_not_start_are_known_to_be_unavailable() 
     assert [run.unavailable(name) for name in (present, "alive.missing", "other.x", "x")] == [
         None
     ] * 4
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("read_fil", "no tool is named 'read_fil'; there are echo, calculator"),
+        ("db_*", r"no tool is named 'db_\*'"),
+    ],
+)
+def test_tools_of_steps_that_there_are_not_are_refused(pattern: str, words: str) -> None:
+    overrides = ["provider=simulated", "tools=builtin", f"execution.step_tools=['{pattern}']"]
+    with pytest.raises(ConfigError, match=words):
+        Aeon.from_config(overrides, environ={})
+
+
+def test_all_tools_of_none_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no tool is named '\*'; there are no tools"):
+        Aeon.from_config(["provider=simulated", "execution.step_tools=all"], environ={})
