@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
+from urllib.parse import urlsplit
 
 from aeon.domain.request import Parameters
 from aeon.llm.prices import OPENAI
@@ -48,11 +49,16 @@ def find_cache_marks(settings: EndpointSettings, model: str) -> CacheMarks | Non
         return None
     if settings.prompt_cache != "auto":
         return settings.prompt_cache
-    address = (settings.base_url or OPENAI).rstrip("/")
     rule = _find_rule(settings.models, model)
-    if rule is None or (settings.name == "openai" and address != OPENAI):
+    if rule is None or (settings.name == "openai" and not _is_openai(settings.base_url)):
         return None
     return rule.prompt_cache
+
+
+def _is_openai(address: str | None) -> bool:
+    """Whether an address is OpenAI's own, or of one of its regions."""
+    host = urlsplit(address or OPENAI).hostname or ""
+    return f".{host}".endswith(".api.openai.com")
 
 
 def may_reason(rules: Sequence[ModelRule], model: str) -> bool:

@@ -148,6 +148,8 @@ def test_a_template_says_where_parts_end_and_its_text_has_no_trace_of_it() -> No
         ({"model": "gpt-5.5"}, None),
         ({"model": "gpt-5-mini"}, None),
         ({"model": "gpt-5.6", "base_url": "http://localhost:8000/v1"}, None),
+        ({"model": "gpt-5.6", "base_url": "https://api.openai.com.example.org/v1"}, None),
+        ({"model": "gpt-5.6", "base_url": "https://eu.api.openai.com/v1/"}, "openai"),
         ({"model": "gpt-5.6", "prompt_cache": "off"}, None),
         (
             {"model": "x", "prompt_cache": "openai", "base_url": "http://localhost:8000/v1"},
