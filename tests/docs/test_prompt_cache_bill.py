@@ -58,3 +58,14 @@ def test_the_page_has_these_figures(figures: dict[str, Any], run: str) -> None:
     ]
     assert int(requests) == figure["requests"]
     assert [float(share) for share in shares] == pytest.approx(measured, abs=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("implicit", ["unless_explicit", "never", "always"])
+def test_what_aeon_counts_is_what_the_price_list_says(
+    figures: dict[str, Any], run: str, implicit: str
+) -> None:
+    for figure in figures[run][implicit].values():
+        assert figure["cost"] == pytest.approx(figure["published"], abs=1e-5)
+        assert figure["published"] > 0
