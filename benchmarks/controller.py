@@ -223,7 +223,7 @@ class Parts:
     def name_work(self, _: object, __: int) -> str:
         return self.call
 
-    def skip_steps(self, plan: Any, _: object) -> Any:
+    def settle_steps(self, plan: Any, _: object) -> Any:
         return plan
 
     def find_missing_tools(self, _: object) -> Iterator[tuple[str, str]]:

@@ -38,6 +38,7 @@ from aeon.memory.interface import Memory
 from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
 from aeon.plan.workflow.load import Workflow
+from aeon.plan.workflow.unfolding import Settlement
 from aeon.refinement.models import Ask
 from aeon.refinement.own_components import GivenComponents
 from aeon.store.session import DoStep, Keep
@@ -298,7 +299,20 @@ class Aeon:
     def _find_plan(self, task: str, inputs: Mapping[str, str], answer: str | None) -> Plan | None:
         if answer is not None:
             return plan_one_step(self.settings.mode.one_step, answer)
-        return self.workflow.plan(task, self._read_inputs(inputs)) if self.workflow else None
+        if self.workflow is None:
+            return None
+        values = self._read_inputs(inputs)
+        plan = self.workflow.plan(task, values)
+        self._try_inputs(plan, values)
+        return plan
+
+    def _try_inputs(self, plan: Plan, values: Mapping[str, Any]) -> None:
+        """ConfigError for inputs by which a condition or a list of the plan file fails at once."""
+        settled = Settlement({}, values, self.settings.execution.max_steps).settle(plan)
+        failed = next((step for step in settled.steps if step.status == "failed"), None)
+        if failed is not None:
+            named = f"plan_file={self.settings.plan_file}: step {failed.step_id}"
+            raise ConfigError(f"{named}: {failed.errors[-1]}", hint="Look at the inputs.")
 
     def _read_inputs(self, texts: Mapping[str, str]) -> Mapping[str, Any]:
         """The values of the inputs. Raises ConfigError for one that is not as the plan file says."""

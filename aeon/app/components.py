@@ -149,6 +149,7 @@ class Packaged:
             do_step=self.do_step,
             step_tools=settings.execution.step_tools,
             max_tool_rounds=settings.execution.max_tool_rounds,
+            max_steps=settings.execution.max_steps,
         )
         if settings.execution.samples == 1:
             return StepExecutor(worker, self.stream.emit)

@@ -199,6 +199,15 @@ class StepSkipped(Event):
     reason: str
 
 
+class StepUnfolded(Event):
+    """A step has become one step for each item of a list (`for_each` of a plan file)."""
+
+    pass_number: int
+    step_id: str
+    instances: tuple[str, ...]
+    plan: Plan = field(repr=False)
+
+
 class ToolStarted(Event):
     """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned
     meanwhile."""

@@ -19,6 +19,23 @@ StepState = Literal[StepStatus, "blocked", "replaced"]
 EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 
 
+class ForEach(Value):
+    """`for_each` of a plan file: the list that `items` names has a step for each of its items, which
+    the step's texts call `name`."""
+
+    items: str
+    name: str
+
+
+class Repeat(Value):
+    """`repeat_until` of a plan file: the step is carried out again until the condition holds, at
+    most so many times in all. `done` counts the times that came to nothing yet."""
+
+    until: str
+    at_most: int = Field(ge=1)
+    done: int = Field(default=0, ge=0)
+
+
 class PlanStep(Value):
     """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones,
     `provides` names its artefacts. `tools` are those that the model may call while it carries the
@@ -48,6 +65,8 @@ class PlanStep(Value):
     parent_step_id: str | None = None
     replaced_by: str | None = None
     when: str | None = None
+    for_each: ForEach | None = None
+    repeat: Repeat | None = None
     incomplete: bool = False
     manual_intervention: bool = False
 

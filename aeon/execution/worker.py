@@ -11,8 +11,8 @@ from typing import Any
 
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
-from aeon.domain.events import Emit, StepSkipped, ToolCalled, ToolStarted, ignore
-from aeon.domain.graph import final_steps
+from aeon.domain.events import Emit, StepSkipped, StepUnfolded, ToolCalled, ToolStarted, ignore
+from aeon.domain.graph import by_id, final_steps
 from aeon.domain.history import AdvisoryKind, RunState, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallName, LLMAdapter, current_site
@@ -32,8 +32,9 @@ from aeon.execution.tool_steps import Ask, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
-from aeon.plan.workflow.conditions import describe_skip, outputs_of, settle_conditions
+from aeon.plan.workflow.conditions import describe_skip
 from aeon.plan.workflow.references import Reference, references, resolve_arguments
+from aeon.plan.workflow.unfolding import Settlement, collect_outputs
 from aeon.store.session import DoStep
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.invoke import ToolInvoker
@@ -86,6 +87,7 @@ class StepWorker:
         do_step: DoStep | None = None,
         step_tools: Sequence[str] = (),
         max_tool_rounds: int = 8,
+        max_steps: int = 100,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = registry or ToolRegistry()
@@ -100,6 +102,7 @@ class StepWorker:
         self._do_step = do_step
         self._step_tools = step_tools
         self._max_tool_rounds = max_tool_rounds
+        self._max_steps = max_steps
         self.call: CallName = "direct" if direct else "step"
 
     def recall(self) -> Mapping[str, Any]:
@@ -131,21 +134,30 @@ class StepWorker:
             return ()
         return select_tools(step, self._step_tools, self._registry.list())
 
-    def skip_steps(self, plan: Plan, state: RunState) -> Plan:
-        """The plan with the steps skipped whose condition is known not to hold, of a plan that a
-        person wrote. Without a profile, as in core mode, steps run whatever came before them."""
-        if self._inputs is None or all(step.when is None for step in plan.steps):
+    def settle_steps(self, plan: Plan, state: RunState) -> Plan:
+        """The plan of a person as it goes on: with what can be told by now of its conditions, lists
+        and repetitions. Without a profile, as in core mode, steps run whatever came before them."""
+        if self._inputs is None or not any(map(_is_to_settle, plan.steps)):
             return plan
-        outputs = outputs_of(state.results, read_output)
+        outputs = collect_outputs(state.results, read_output)
         in_order = state.profile is None
-        settled = settle_conditions(plan, outputs, self._inputs, in_order=in_order)
-        for before, step in zip(plan.steps, settled.steps, strict=True):
-            if step is not before and step.status == "skipped":
-                number = state.pass_number
-                self._emit(
-                    StepSkipped(pass_number=number, step=step, reason=describe_skip(step)), None
-                )
+        settled = Settlement(outputs, self._inputs, self._max_steps, in_order).settle(plan)
+        self._tell_settled(plan, settled, state.pass_number)
         return settled
+
+    def _tell_settled(self, before: Plan, after: Plan, number: int) -> None:
+        steps = by_id(after.steps)
+        for step in before.steps:
+            settled = steps.get(step.step_id)
+            if settled is None:
+                made = [one for one in steps if one.startswith(f"{step.step_id}[")]
+                unfolded = StepUnfolded(
+                    pass_number=number, step_id=step.step_id, instances=tuple(made), plan=after
+                )
+                self._emit(unfolded, None)
+            elif settled.status == "skipped" != step.status:
+                reason = describe_skip(settled)
+                self._emit(StepSkipped(pass_number=number, step=settled, reason=reason), None)
 
     def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
         """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step
@@ -402,13 +414,9 @@ class StepWorker:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
-        named = {found.name for found in references(arguments) if isinstance(found, Reference)}
-        there = {
-            step_id: result
-            for step_id, result in results.items()
-            if step_id in named and result.error is None
-        }
-        outputs = {step_id: read_output(result) for step_id, result in there.items()}
+        if not any(isinstance(found, Reference) for found in references(arguments)):
+            return resolve_arguments(arguments, self._inputs, {})
+        outputs = collect_outputs(results, read_output)
         return resolve_arguments(arguments, self._inputs, outputs)
 
 
@@ -424,3 +432,7 @@ def _find_quotable(step: PlanStep, situation: Situation) -> dict[str, str]:
         for step_id in step.dependencies
         if (result := situation.results.get(step_id)) and result.step_output
     }
+
+
+def _is_to_settle(step: PlanStep) -> bool:
+    return bool(step.when or step.for_each or step.repeat)

@@ -106,7 +106,7 @@ class Batches:
                 remember_steps(self._memory, [worked.result])
                 for kind, message in worked.remarks:
                     self._run.advise(kind, message, executed.step.step_id)
-        self._run.update(plan=self.worker.skip_steps(self._run.plan, self._run.state))
+        self._run.update(plan=self.worker.settle_steps(self._run.plan, self._run.state))
         for executed in batch:
             if executed.ended_by is not None:
                 raise executed.ended_by

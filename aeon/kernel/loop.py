@@ -244,7 +244,7 @@ class Loop:
         missing = dict(self._batches.worker.find_missing_tools(plan))
         for step_id, message in missing.items():
             self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)
-        return self._batches.worker.skip_steps(with_errors(plan, missing), self._run.state)
+        return self._batches.worker.settle_steps(with_errors(plan, missing), self._run.state)
 
     def _review_plan(self, this: OpenPass) -> bool:
         """Validate and refine the plan; whether the budget sufficed."""

@@ -21,6 +21,7 @@ from aeon.domain.events import (
     Refined,
     RunFinished,
     RunStarted,
+    StepUnfolded,
 )
 from aeon.files.jsonl import JsonLines
 
@@ -28,6 +29,7 @@ LEFT_OUT: dict[type[Event], frozenset[str]] = {
     CycleStarted: frozenset({"plan"}),
     CallAnswered: frozenset({"request", "text"}),
     Refined: frozenset({"plan"}),
+    StepUnfolded: frozenset({"plan"}),
     RunFinished: frozenset({"answer"}),
 }
 

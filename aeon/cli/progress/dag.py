@@ -13,7 +13,7 @@ A lane ends with the last step that needs it. `┼` and `┴` join, `─│─` 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len
@@ -60,13 +60,22 @@ def draw(plan: Plan, *, width: int = 0, ascii_only: bool = False) -> str:
 
 def _name_step(step: PlanStep, id_width: int, *, dependencies: bool) -> str:
     """A step's id, and what it does; or, where no lane shows them, what it depends on."""
-    condition = f"(when {step.when}) " if step.when else ""
-    label = f"{label_worker(step)}{condition}{step.description}"
+    label = f"{label_worker(step)}{''.join(_describe_course(step))}{step.description}"
     if dependencies and step.dependencies:
         label = f"← {', '.join(step.dependencies)}"
     step_id = Text(one_line(step.step_id))
     step_id.truncate(id_width, overflow="ellipsis", pad=True)
     return f"{step_id}  {one_line(label)}"
+
+
+def _describe_course(step: PlanStep) -> Iterator[str]:
+    """When, for what, and until when a step is carried out, by its plan file."""
+    if step.when:
+        yield f"(when {step.when}) "
+    if step.for_each:
+        yield f"(for each of {step.for_each.items}) "
+    if step.repeat:
+        yield f"(until {step.repeat.until}, at most {step.repeat.at_most} times) "
 
 
 def _legend(plan: Plan) -> str:

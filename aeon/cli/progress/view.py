@@ -204,6 +204,8 @@ class RunView:
                 self._start_step(event.step)
             case e.StepFinished():
                 self._end_step(event.step)
+            case e.StepUnfolded():
+                self._replan(event.plan)
             case e.StepSkipped():
                 self._step_view(event.step)
             case e.ToolStarted() if event.step_id in self.steps:

@@ -108,6 +108,9 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
             ]
         case e.StepFinished():
             return _end_of_step(event, view)
+        case e.StepUnfolded(instances=made):
+            named = f"step {one_line(event.step_id)}"
+            return [_join(event.pass_number, named, count_noun(len(made), "item"))]
         case e.StepSkipped(step=step):
             skipped = f"skipped: {one_line(event.reason, 200)}"
             return [_join(event.pass_number, f"step {_number(step)}", skipped)]

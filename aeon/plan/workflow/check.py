@@ -14,10 +14,11 @@ from aeon.domain.plan import PlanStep
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import Place, format_place
 from aeon.plan.structural import check_steps
-from aeon.plan.workflow.conditions import find_named
+from aeon.plan.workflow.conditions import Named, find_named
 from aeon.plan.workflow.inputs import find_schema_problems, find_value_problem
-from aeon.plan.workflow.models import Problem, problem_at
+from aeon.plan.workflow.models import DEFAULT_ITEM, Problem, problem_at
 from aeon.plan.workflow.references import BadReference, Reference, find_texts, references
+from aeon.plan.workflow.unfolding import find_items_name
 from aeon.schema.validators import compile_schema, find_errors
 
 MAX_STEPS = 100
@@ -113,7 +114,7 @@ class _Checker:
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             for field in ("description", "arguments"):
                 for place, text in find_texts(raw.get(field), ("steps", index, field)):
-                    for found in references(text):
+                    for found in references(text, _name_item(raw)):
                         problem = self._check_reference(found, step, field)
                         if problem:
                             self.add(place, f"{format_place(place)}: {problem}")
@@ -121,20 +122,39 @@ class _Checker:
     def check_conditions(self) -> None:
         """Check that each condition can be read, and names what there is by then."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
-            condition = raw.get("when")
-            if not isinstance(condition, str) or not condition:
+            self._check_loop_keys(("steps", index), raw)
+            for key, find in _EXPRESSIONS.items():
+                text = raw.get(key)
+                if isinstance(text, str) and text:
+                    self._check_expression(("steps", index, key), text, find, step)
+
+    def _check_expression(
+        self, place: Place, text: str, find: Callable[[str], list[Named]], step: PlanStep
+    ) -> None:
+        key = str(place[-1])
+        try:
+            named = find(text)
+        except PlanError as error:
+            self.add(place, error.message.replace("`when", f"`{key}"))
+            return
+        for each in named:
+            if key == "repeat_until" and each.kind == "step" and each.name == step.step_id:
                 continue
-            place: Place = ("steps", index, "when")
-            try:
-                named = find_named(condition)
-            except PlanError as error:
-                self.add(place, error.message)
-                continue
-            for each in named:
-                found = Reference(text=each.text, kind=each.kind, name=each.name)
-                problem = self._check_reference(found, step, "when")
-                if problem:
-                    self.add(place, f"{format_place(place)}: {problem}")
+            found = Reference(text=each.text, kind=each.kind, name=each.name)
+            problem = self._check_reference(found, step, key)
+            if problem:
+                self.add(place, f"{format_place(place)}: {problem}")
+
+    def _check_loop_keys(self, place: Place, raw: Mapping[str, Any]) -> None:
+        """Keys that only mean something beside others, or exclude them."""
+        for key, needed in (("as", "for_each"), ("at_most", "repeat_until")):
+            if key in raw and needed not in raw:
+                self.add((*place, key), f"`{key}` needs `{needed}` beside it")
+        if "for_each" in raw and "repeat_until" in raw:
+            message = "a step has `for_each` or `repeat_until`, not both: put one into another step"
+            self.add((*place, "repeat_until"), message)
+        if raw.get("as") in ("inputs", "steps"):
+            self.add((*place, "as"), "`as` must be another name than `inputs` and `steps`")
 
     def _check_declared(self, name: str, declared: object) -> Iterator[str]:
         """What is wrong with an input: with its schema, or with what is given for it."""
@@ -245,6 +265,22 @@ class _Checker:
         return f", which is not registered{_suggest(tool, tools)} ({known})"
 
 
+_EXPRESSIONS: Mapping[str, Callable[[str], list[Named]]] = {
+    "when": find_named,
+    "for_each": lambda text: [find_items_name(text)],
+    "repeat_until": find_named,
+}
+"""The keys of a step that hold an expression, and what finds the names in it."""
+
+
+def _name_item(raw: Mapping[str, Any]) -> str:
+    """What the items of a step's list are called; empty for a step without one."""
+    name = raw.get("as")
+    if "for_each" not in raw:
+        return ""
+    return name if isinstance(name, str) else DEFAULT_ITEM
+
+
 def has_match(pattern: str, names: Collection[str]) -> bool:
     """Whether a pattern matches one of these names."""
     return any(fnmatchcase(name, pattern) for name in names)
@@ -264,9 +300,7 @@ def argument_problems(
             )
             value = value[key]
             place = (*place, key)
-        if not isinstance(value, str) or not any(
-            isinstance(found, Reference) for found in references(value)
-        ):
+        if not isinstance(value, str) or "${" not in value:
             yield place, error.message
 
 

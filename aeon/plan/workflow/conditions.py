@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import by_id
-from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.plan.transitions import fail_step
 from aeon.plan.workflow.references import follow_path
@@ -76,7 +75,7 @@ def settle_conditions(
         if step.when is None or step.status != "pending":
             continue
         before = [steps[name] for name in step.dependencies if name in steps]
-        if all(_has_ended(other, in_order=in_order) for other in before):
+        if all(has_ended(other, in_order=in_order) for other in before):
             steps[step.step_id] = _settle(step, steps, results, inputs)
     changed = [step for step in plan.steps if steps[step.step_id] is not step]
     return plan.with_steps(*(steps[step.step_id] for step in changed)) if changed else plan
@@ -84,10 +83,13 @@ def settle_conditions(
 
 def describe_skip(step: PlanStep) -> str:
     """Why a step was skipped."""
+    if step.for_each:
+        return f"there are no items: {step.for_each.items}"
     return f"its condition does not hold: {step.when}"
 
 
-def _has_ended(step: PlanStep, *, in_order: bool) -> bool:
+def has_ended(step: PlanStep, *, in_order: bool) -> bool:
+    """Whether what depends on a step may go on: with `in_order` after any end."""
     if in_order:
         return step.status not in ("pending", "running")
     return step.is_done or step.unfinished
@@ -102,17 +104,24 @@ def _settle(
     def look_up(named: Named) -> Any:
         if named.kind == "input":
             return follow_path(named.name, _find(inputs, named), named.path, named.text)
-        found = _follow_replacements(steps, named.name)
-        if steps[found].status == "skipped":
-            return None
-        value = _find(results, named._replace(name=found))
-        return follow_path(found, value, named.path, named.text)
+        return find_output(named, steps, results)
 
     try:
         is_due = holds(step.when or "true", look_up)
     except PlanError as error:
         return fail_step(step, error.message)
     return step if is_due else step.model_copy(update={"status": "skipped"})
+
+
+def find_output(named: Named, steps: Mapping[str, PlanStep], results: Mapping[str, Any]) -> Any:
+    """The output that a condition names: null of a skipped step, of one without items an empty
+    list. Raises PlanError where there is none."""
+    found = _follow_replacements(steps, named.name)
+    step = steps.get(found)
+    if step is not None and step.status == "skipped":
+        return [] if step.for_each else None
+    value = _find(results, named._replace(name=found))
+    return follow_path(found, value, named.path, named.text)
 
 
 def _find(values: Mapping[str, Any], named: Named) -> Any:
@@ -123,7 +132,7 @@ def _find(values: Mapping[str, Any], named: Named) -> Any:
 
 
 def _follow_replacements(steps: Mapping[str, PlanStep], name: str) -> str:
-    while (after := steps[name].replaced_by) is not None and after in steps:
+    while name in steps and (after := steps[name].replaced_by) is not None:
         name = after
     return name
 
@@ -183,10 +192,3 @@ def _read_name(node: ast.expr) -> Named:
     if root == "steps" and path[:1] == ["output"]:
         return Named("step", first, tuple(path[1:]), text)
     raise PlanError(f"`when`: `{text}` names nothing: write {_NAMES}")
-
-
-def outputs_of(
-    results: Mapping[str, StepResult], read: Callable[[StepResult], Any]
-) -> dict[str, Any]:
-    """The values of the outputs that there are, by step id."""
-    return {name: read(result) for name, result in results.items() if result.error is None}

@@ -12,13 +12,21 @@ import pydantic
 from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import sort_by_dependencies
-from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.plan import ForEach, Plan, PlanStep, Repeat
 from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml, LongestList, UnreadableFile
 from aeon.plan.structural import MOST_TIMES_TOO_LARGE
 from aeon.plan.workflow.check import MAX_STEPS, Checks, content_problems
+from aeon.plan.workflow.conditions import find_named
 from aeon.plan.workflow.inputs import complete_inputs, find_needed, read_inputs
-from aeon.plan.workflow.models import Problem, WorkflowFile, problem_at
+from aeon.plan.workflow.models import (
+    DEFAULT_AT_MOST,
+    DEFAULT_ITEM,
+    Problem,
+    WorkflowFile,
+    WorkflowStep,
+    problem_at,
+)
 from aeon.plan.workflow.references import Reference, references, resolve_text
 
 _OTHER_SPELLINGS = {
@@ -56,7 +64,10 @@ class Workflow:
     def input_names(self) -> tuple[str, ...]:
         """The inputs it takes, declared ones first."""
         found = references([[step.description, step.arguments] for step in self.content.steps])
-        used = (each.name for each in found if isinstance(each, Reference) and each.kind == "input")
+        used = [each.name for each in found if isinstance(each, Reference) and each.kind == "input"]
+        for step in self.content.steps:
+            for text in filter(None, (step.when, step.for_each, step.repeat_until)):
+                used += [each.name for each in find_named(text) if each.kind == "input"]
         return tuple(dict.fromkeys((*self.content.inputs, *used)))
 
     @property
@@ -81,7 +92,7 @@ class Workflow:
             PlanStep(
                 step_id=step.id,
                 description=step.description
-                if inputs is None
+                if inputs is None or step.for_each
                 else resolve_text(step.description, inputs),
                 dependencies=tuple(dict.fromkeys(step.depends_on)),
                 incoming_context="",
@@ -92,12 +103,28 @@ class Workflow:
                 tools=step.tools,
                 arguments=step.arguments,
                 when=step.when,
+                for_each=read_for_each(step),
+                repeat=read_repeat(step),
             )
             for step in self.content.steps
         ]
         return Plan(
             goal=self.content.goal, steps=sort_by_dependencies(steps), task=task or self.task
         )
+
+
+def read_for_each(step: WorkflowStep) -> ForEach | None:
+    """The list that a step is carried out for, if there is one."""
+    if step.for_each is None:
+        return None
+    return ForEach(items=step.for_each, name=step.item_name or DEFAULT_ITEM)
+
+
+def read_repeat(step: WorkflowStep) -> Repeat | None:
+    """Until when a step is repeated, if it is."""
+    if step.repeat_until is None:
+        return None
+    return Repeat(until=step.repeat_until, at_most=step.at_most or DEFAULT_AT_MOST)
 
 
 def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:

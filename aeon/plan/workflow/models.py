@@ -10,6 +10,9 @@ from aeon.domain.checks import OuterCheck
 from aeon.domain.values import Value
 from aeon.files.located_yaml import Position
 
+DEFAULT_ITEM = "item"
+DEFAULT_AT_MOST = 5
+
 
 class WorkflowStep(Value):
     """One step of the plan: done by a tool, or by the model."""
@@ -54,6 +57,28 @@ class WorkflowStep(Value):
         min_length=1,
         description="The condition under which the step is carried out, over inputs and outputs of "
         "steps that it depends on: `steps.check.output.ok == true`. Else it is skipped.",
+    )
+    for_each: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A list: `inputs.NAME` or `steps.ID.output`, with a path. The step is carried out "
+        "for each of its items, side by side, as `ID[0]`, `ID[1]` and so on.",
+    )
+    item_name: str | None = Field(
+        default=None,
+        alias="as",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        description="What an item is called in the step's texts: `${row}` or `${row.key}`, by "
+        "default `${item}`.",
+    )
+    repeat_until: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The condition until which the step is carried out again, over its own output, "
+        "inputs and outputs of steps that it depends on.",
+    )
+    at_most: int | None = Field(
+        default=None, ge=1, le=100, description="How often it is carried out at most, by default 5."
     )
     checks: dict[str, OuterCheck] = Field(
         default_factory=dict,

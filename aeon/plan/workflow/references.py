@@ -69,10 +69,46 @@ def change_texts(value: object, change: Callable[[Place, str], Any], place: Plac
     return value
 
 
-def references(value: object) -> Iterator[Reference | BadReference]:
-    """Find every reference, or the error in it, in the texts of a JSON value."""
+def references(value: object, item: str = "") -> Iterator[Reference | BadReference]:
+    """Find every reference, or the error in it, in the texts of a JSON value; those to the `item` of
+    a list aside."""
     for _, text in find_texts(value):
-        yield from (_parse(match) for match in _REFERENCE.finditer(text) if match[0] != "$${")
+        for match in _REFERENCE.finditer(text):
+            if match[0] != "$${" and _find_item_path(match, item) is None:
+                yield _parse(match)
+
+
+def fill_item(value: object, name: str, item: Any) -> Any:
+    """A JSON value with the references to an item of a list, `${name}` and `${name.key}`, replaced.
+    What is filled in is not read as a reference again. Raises PlanError."""
+
+    def fill(_: Place, text: str) -> Any:
+        match = _REFERENCE.fullmatch(text)
+        if match and _find_item_path(match, name) is not None:
+            found = _look_up_item(match, name, item)
+            return change_texts(found, lambda _, inner: escape_references(inner))
+        return _REFERENCE.sub(insert, text)
+
+    def insert(match: re.Match[str]) -> str:
+        if _find_item_path(match, name) is None:
+            return match[0]
+        found = _look_up_item(match, name, item)
+        text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+        return escape_references(text)
+
+    return change_texts(value, fill)
+
+
+def _find_item_path(match: re.Match[str], name: str) -> tuple[str, ...] | None:
+    """The path of a reference into the item of that name; None for another reference."""
+    if not name or match[1] is None:
+        return None
+    first, *path = match[1].split(".")
+    return tuple(path) if first == name else None
+
+
+def _look_up_item(match: re.Match[str], name: str, item: Any) -> Any:
+    return follow_path(name, item, _find_item_path(match, name) or (), match[0])
 
 
 def resolve_text(text: str, inputs: Mapping[str, Any]) -> str:

@@ -92,6 +92,10 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "tool": step.tool,
         "agent": None if step.tool else step.agent,
         "when": step.when,
+        "for_each": step.for_each and step.for_each.items,
+        "as": step.for_each and step.for_each.name,
+        "repeat_until": step.repeat and step.repeat.until,
+        "at_most": step.repeat and step.repeat.at_most,
     }
     entry = {name: value for name, value in entry.items() if value}
     if step.arguments is not None:

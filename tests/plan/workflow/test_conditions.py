@@ -14,7 +14,7 @@ from aeon.cli.progress.dag import draw
 from aeon.domain.errors import PlanError
 from aeon.domain.events import StepSkipped
 from aeon.domain.graph import final_steps, ready_steps
-from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.plan import ForEach, Plan, PlanStep, Repeat
 from aeon.plan.workflow.conditions import Named, find_named, holds, settle_conditions
 from aeon.plan.workflow.load import inspect_workflow
 from tests.support.scripted_model import (
@@ -209,9 +209,16 @@ def test_a_condition_is_checked_with_its_file(tmp_path: Path, when: str, message
     assert message in problems[0].message
 
 
-def test_a_condition_is_drawn() -> None:
-    steps = (step("a", agent="llm"), step("b", "a", agent="llm", when="inputs.loud"))
-    assert "b  (when inputs.loud) d" in draw(Plan(goal="g", steps=steps), width=80)
+def test_the_course_of_a_step_is_drawn() -> None:
+    steps = (
+        step("a", for_each=ForEach(items="inputs.rows", name="row")),
+        step("b", "a", when="inputs.loud"),
+        step("c", "a", repeat=Repeat(until="inputs.loud", at_most=3)),
+    )
+    drawn = draw(Plan(goal="g", steps=steps), width=80)
+    assert "a  (for each of inputs.rows) d" in drawn
+    assert "b  (when inputs.loud) d" in drawn
+    assert "c  (until inputs.loud, at most 3 times) d" in drawn
 
 
 # In a run

@@ -1,0 +1,192 @@
+"""What becomes of a plan as its steps end, by what its file says: steps that are skipped, that have
+an instance for each item of a list, and that are repeated."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aeon.domain.errors import PlanError
+from aeon.domain.graph import by_id
+from aeon.domain.history import StepResult
+from aeon.domain.plan import ForEach, Plan, PlanStep, Repeat, renumber_steps
+from aeon.plan.transitions import fail_step, with_error
+from aeon.plan.workflow.conditions import (
+    Named,
+    find_named,
+    find_output,
+    has_ended,
+    holds,
+    settle_conditions,
+)
+from aeon.plan.workflow.references import fill_item, follow_path, resolve_text
+
+_INSTANCE = re.compile(r"(?s)(.+)\[(\d+)\]")
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What a plan is settled by: `results` are outputs by step id, `inputs` values. With `in_order`
+    steps run whatever came before them."""
+
+    results: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    max_steps: int
+    in_order: bool = False
+
+    def settle(self, plan: Plan) -> Plan:
+        """The plan as it goes on: what can be told by now of conditions, lists and repetitions."""
+        plan = self._repeat(plan)
+        while True:
+            settled = settle_conditions(plan, self.results, self.inputs, in_order=self.in_order)
+            unfolded = self._unfold(settled)
+            if unfolded is plan:
+                return plan
+            plan = unfolded
+
+    def _look_up(self, steps: Mapping[str, PlanStep], named: Named) -> Any:
+        if named.kind == "step":
+            return find_output(named, steps, self.results)
+        if named.name not in self.inputs:
+            raise PlanError(f"`{named.text}`: no such input")
+        return follow_path(named.name, self.inputs[named.name], named.path, named.text)
+
+    # Lists
+
+    def _unfold(self, plan: Plan) -> Plan:
+        for step in plan.steps:
+            if step.for_each is None or step.status != "pending":
+                continue
+            steps = by_id(plan.steps)
+            before = [steps[name] for name in step.dependencies if name in steps]
+            ended = all(has_ended(other, in_order=self.in_order) for other in before)
+            named = find_items_name(step.for_each.items)
+            if ended or (named.kind == "input" and step.when is None):
+                return self._unfold_step(plan, step, step.for_each, named)
+        return plan
+
+    def _unfold_step(self, plan: Plan, step: PlanStep, each: ForEach, named: Named) -> Plan:
+        try:
+            items = _read_list(self._look_up(by_id(plan.steps), named), each.items)
+            if len(plan.steps) - 1 + len(items) > self.max_steps:
+                limit = f"execution.max_steps={self.max_steps}"
+                raise PlanError(
+                    f"`for_each: {each.items}` has {len(items)} items: more than {limit}"
+                )
+            instances = tuple(
+                self._make_instance(step, each, number, item) for number, item in enumerate(items)
+            )
+            taken = {other.step_id for other in plan.steps}
+            if clash := next((one.step_id for one in instances if one.step_id in taken), None):
+                raise PlanError(f"`for_each: {each.items}`: there is a step '{clash}' already")
+        except PlanError as error:
+            return plan.with_steps(fail_step(step, error.message))
+        if not instances:
+            return plan.with_steps(step.model_copy(update={"status": "skipped"}))
+        return _exchange(plan, step, instances)
+
+    def _make_instance(self, step: PlanStep, each: ForEach, number: int, item: Any) -> PlanStep:
+        description = fill_item(step.description, each.name, item)
+        text = description if isinstance(description, str) else json.dumps(description)
+        fields = {
+            "step_id": f"{step.step_id}[{number}]",
+            "description": resolve_text(text, self.inputs),
+            "arguments": fill_item(step.arguments, each.name, item),
+            "when": None,
+            "for_each": None,
+        }
+        return step.model_copy(update=fields)
+
+    # Repetitions
+
+    def _repeat(self, plan: Plan) -> Plan:
+        steps = by_id(plan.steps)
+        settled = [
+            self._repeat_step(step, step.repeat, steps)
+            if step.repeat is not None and step.status == "complete"
+            else step
+            for step in plan.steps
+        ]
+        changed = [
+            after for before, after in zip(plan.steps, settled, strict=True) if after is not before
+        ]
+        return plan.with_steps(*changed) if changed else plan
+
+    def _repeat_step(
+        self, step: PlanStep, repeat: Repeat, steps: Mapping[str, PlanStep]
+    ) -> PlanStep:
+        try:
+            if holds(repeat.until, lambda named: self._look_up(steps, named)):
+                return step
+        except PlanError as error:
+            return fail_step(step, error.message)
+        reason = f"`{repeat.until}` does not hold"
+        done = repeat.done + 1
+        if done >= repeat.at_most:
+            return with_error(step, f"repeated {repeat.at_most} times, and {reason}")
+        fields = {
+            "status": "pending",
+            "clarity_state": None,
+            "clarity_reason": reason,
+            "repeat": repeat.model_copy(update={"done": done}),
+        }
+        return step.model_copy(update=fields)
+
+
+def find_items_name(text: str) -> Named:
+    """What `for_each` names. Raises PlanError for anything but one input or output."""
+    found = find_named(text)
+    if len(found) != 1 or found[0].text != text.strip():
+        allowed = "`inputs.NAME` or `steps.ID.output`, with a path"
+        raise PlanError(f"`for_each: {text}` must name one list: {allowed}")
+    return found[0]
+
+
+def collect_outputs(
+    results: Mapping[str, StepResult], read: Callable[[StepResult], Any]
+) -> dict[str, Any]:
+    """The values of the outputs that there are, by step id; those of the instances of a step also as
+    a list, null where one has none."""
+    outputs = {name: read(result) for name, result in results.items() if result.error is None}
+    groups: dict[str, dict[int, Any]] = {}
+    for name in results:
+        if match := _INSTANCE.fullmatch(name):
+            groups.setdefault(match[1], {})[int(match[2])] = outputs.get(name)
+    lists = {
+        name: [found.get(number) for number in range(max(found) + 1)]
+        for name, found in groups.items()
+    }
+    return {**lists, **outputs}
+
+
+def _read_list(value: Any, text: str) -> list[Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise PlanError(f"`for_each: {text}` is a text that is no JSON") from None
+    if not isinstance(value, list | tuple):
+        raise PlanError(f"`for_each: {text}` is no list")
+    return list(value)
+
+
+def _exchange(plan: Plan, step: PlanStep, instances: tuple[PlanStep, ...]) -> Plan:
+    """The plan with instances in the place of a step, also for what depends on it."""
+    ids = tuple(instance.step_id for instance in instances)
+    steps: list[PlanStep] = []
+    for other in plan.steps:
+        if other.step_id == step.step_id:
+            steps += instances
+        elif step.step_id in other.dependencies:
+            mapped = (
+                name
+                for dependency in other.dependencies
+                for name in (ids if dependency == step.step_id else (dependency,))
+            )
+            steps.append(other.model_copy(update={"dependencies": tuple(mapped)}))
+        else:
+            steps.append(other)
+    return plan.model_copy(update={"steps": renumber_steps(tuple(steps))})
