@@ -36,8 +36,12 @@ class Label(BaseModel):
     @property
     def id(self) -> str:
         """What tells it from other answers, wherever it stands in its file."""
-        asked = [self.task, self.answer, sorted(self.inputs.items())]
-        return digest(encode_json({"asked": asked}).decode()).hex()
+        return digest(encode_json({"asked": self.asked, "answer": self.answer}).decode()).hex()
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """What the answer was given to."""
+        return (self.task, *sorted(self.inputs.items()))
 
 
 def read_labels(path: Path) -> list[Label]:

@@ -70,6 +70,7 @@ def measure_judge(
     tried = try_thresholds(first, asked.max_false, asked.passes)
     report = CalibrationReport(
         labels=asked.labels,
+        tasks=len({label.asked for label in labels}),
         good=good,
         bad=len(judged) - good,
         repeat=asked.repeat,

@@ -62,12 +62,14 @@ class ScoreSpread(Value):
 
 
 class CalibrationReport(Value):
-    """What labelled answers tell of a judge. `in_force` is how it does at the thresholds that are
-    configured. `chosen` is the threshold that is promised, None where none is; `reason` then says
-    why. `flips` is the share of answers whose judgements differ, at `chosen` or else in force."""
+    """What labelled answers tell of a judge: `good` and `bad` ones, to so many `tasks`. `in_force`
+    is how it does at the thresholds that are configured. `chosen` is the threshold that is
+    promised, None where none is; `reason` then says why. `flips` is the share of answers whose
+    judgements differ, at `chosen` or else in force."""
 
     format: Literal["aeon.calibration/1"] = "aeon.calibration/1"
     labels: str
+    tasks: int
     good: int
     bad: int
     repeat: int

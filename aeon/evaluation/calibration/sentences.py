@@ -92,6 +92,7 @@ def _describe_labels(report: CalibrationReport) -> str:
     judged = f"each judged {report.repeat} times" if report.repeat > 1 else "each judged once"
     by = f" by {', '.join(report.models)}" if report.models else ""
     total = count_noun(report.good + report.bad, "answer")
+    total += f" to {count_noun(report.tasks, 'task')}"
     return f"{total}, {report.good:,} good and {report.bad:,} bad, {judged}{by}."
 
 

@@ -78,7 +78,7 @@ def test_a_judge_that_is_right_is_promised_a_threshold(
     write_labels(tmp_path)
     assert run(server, *ENOUGH) == 0
     out, err = capfd.readouterr()
-    assert "22 answers, 14 good and 8 bad, each judged once by scripted-1." in out
+    assert "22 answers to 14 tasks, 14 good and 8 bad, each judged once by scripted-1." in out
     assert re.search(r"^sensitivity: good answers let pass +100\.0 %  78\.5 to 100\.0", out, re.M)
     assert "of the runs called converged at most 30 % are wrong, over 1 pass" in out
     assert "Written: labels.calibration/conf/convergence/calibrated.yaml" in err
