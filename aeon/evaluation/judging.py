@@ -148,5 +148,15 @@ def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> 
     return Forecast(judgements, None if cost is None else judgements * cost, words)
 
 
+def add_judging(rows: Forecast, judging: Forecast) -> Forecast:
+    """What rows come to whose answers are judged once all have ended."""
+    costs = (rows.least_cost, judging.least_cost)
+    known = [cost for cost in costs if cost is not None]
+    return rows._replace(
+        least_cost=sum(known) if len(known) == len(costs) else None,
+        words=f"{rows.words}\njudge: {judging.words}",
+    )
+
+
 def _count_characters(row: Row) -> int:
     return len(row.task) + len(row.answer or "") + sum(map(len, row.inputs.values()))

@@ -167,3 +167,19 @@ def test_the_arms_have_one_judge_that_of_the_command_line(server: OpenAIServer) 
     asked = [each.body["model"] for each in server.requests if each.name == "convergence"]
     assert asked.count("common") == 40
     assert asked.count("other") == 20
+
+
+def test_what_judging_costs_is_foreseen_before_the_first_call(
+    server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    price = (
+        "provider.prices={m: {input: 1000, output: 1000}, scripted-1: {input: 1000, output: 1000}}"
+    )
+    assert run(server, price, "batch.confirm_above_cost=10") == 2
+    err = capfd.readouterr().err
+    assert "one: 20 rows to go" in err
+    assert "judge: 20 judgements to go" in err
+    assert "more than batch.confirm_above_cost=10" in err
+    assert not server.requests
+    assert run(server, price) == 0
+    assert "0/20 rows" in capfd.readouterr().err

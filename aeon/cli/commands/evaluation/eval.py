@@ -50,7 +50,7 @@ from aeon.evaluation.equal import (
 )
 from aeon.evaluation.forms import write_text
 from aeon.evaluation.grading import is_done
-from aeon.evaluation.judging import AnswerJudge
+from aeon.evaluation.judging import AnswerJudge, add_judging
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.report import write_files
 from aeon.evaluation.samples import ArmSamples
@@ -193,14 +193,14 @@ class _ArmRuns:
             for arm, aeon in self.opened
             if left[arm.name]
         }
-        if self.judge is not None:
-            parts["judge"] = self.judge.forecast(self.dataset, sum(left.values()))
         total = add_forecasts(parts)
-        if self.words.equal is None or total.least_cost is None:
+        if self.words.equal is not None and total.least_cost is not None:
+            # Each arm will spend as much as the dearest.
+            dearest = max((part.least_cost or 0.0 for part in parts.values()), default=0.0)
+            total = total._replace(least_cost=len(parts) * dearest)
+        if self.judge is None or not total.rows:
             return total
-        # Each arm will spend as much as the dearest.
-        dearest = max((part.least_cost or 0.0 for part in parts.values()), default=0.0)
-        return total._replace(least_cost=len(parts) * dearest)
+        return add_judging(total, self.judge.forecast(self.dataset, total.rows))
 
 
 def evaluate(words: Namespace) -> int:
