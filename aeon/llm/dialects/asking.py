@@ -82,7 +82,7 @@ def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[AttemptResult, Di
         asked = _ask_from_openings(opening, wire, server, attempt)
         if asked.outcome.is_answer:
             proved = asked.trial.conclude(opening)
-            server.takes_marks |= wire.marks(asked.trial.dialect) is not None
+            server.takes_marks |= wire.has_marks
             server.note_answer(wire.digest, opening, proved, finds_form=wire.finds_form)
         else:
             server.note_failure(wire.digest, may_be_form=asked.outcome.may_be_form)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from aeon.domain.request import FunctionCalling, LLMRequest, Message
+from aeon.domain.request import CallName, FunctionCalling, LLMRequest, Message
 from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
 from aeon.llm.dialects.functions import (
     FUNCTIONS,
@@ -30,6 +30,8 @@ from aeon.schema.json_schema import once_per_schema
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
 SCHEMA_BESIDE = "response_format.schema"
+_ASKED_ONCE: frozenset[CallName] = frozenset({"task_profile", "plan"})
+"""Calls that a run makes once: nobody would read what is written to a cache for them."""
 CACHE_MARKS = "prompt_cache"
 CACHE_OPTIONS = "prompt_cache_options"
 """Without an explicit mode, OpenAI writes each whole prompt to its cache, at a higher price."""
@@ -68,7 +70,8 @@ class Wire:
     """A request for an endpoint: what does not depend on the dialect, worked out once.
 
     `digest` identifies its schema. `changed` is what was fitted to the model, in words, by
-    parameter. `stream` asks for a stream where the settings leave it open.
+    parameter. `stream` asks for a stream where the settings leave it open. `has_marks` says whether
+    the body that was written last has marks for the cache.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Wire:
         self.settings = settings
         self._stream = stream
         self.model = given.model or settings.model
+        self.has_marks = False
         self._marks = find_cache_marks(settings, self.model)
         self._reasons = may_reason(settings.models, self.model)
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
@@ -196,11 +200,14 @@ class Wire:
             part_ends += find_ends_of_turns(turns, is_over=functions.conversation.is_over)
             schema = _schema_digests(functions.schema)[functions.strict]
         marks = self.marks(dialect)
-        if marks is None:
+        self.has_marks = False
+        if marks is None or self.request.call in _ASKED_ONCE:
             return written
         # The schema of the answer, and the tools, are a part of what a provider caches.
         kind = f"{dialect.form} {schema} {functions is not None}"
-        for index, ends in prefixes.mark(written, part_ends, kind).items():
+        places = prefixes.mark(written, part_ends, kind)
+        self.has_marks = bool(places)
+        for index, ends in places.items():
             written[index]["content"] = write_content(written[index]["content"], ends, marks)
         return written
 

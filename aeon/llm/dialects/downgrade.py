@@ -134,7 +134,8 @@ def _leave_out_functions(refused: RefusedTrial) -> Trial | None:
 
 def _leave_out_marks(refused: RefusedTrial) -> Trial | None:
     # A server may refuse messages in parts, and know no word for marks.
-    is_marked = refused.wire.marks(refused.dialect) is not None
+    marks = refused.wire.marks(refused.dialect)
+    is_marked = marks is not None and (refused.wire.has_marks or marks == "openai")
     if not is_marked or refused.takes_marks or refused.refusal.is_about_format:
         return None
     trial = refused.trial.without(CACHE_MARKS)

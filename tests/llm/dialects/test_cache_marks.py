@@ -28,7 +28,7 @@ def user(*parts: str, rest: str = "What now?") -> Message:
 
 def asked(*parts: str, system: str = "Be brief.", **given: Any) -> LLMRequest:
     messages = Message("system", system), user(*parts)
-    return request(messages=messages, **given)
+    return request("step", messages=messages, **given)
 
 
 def body_of(
@@ -68,6 +68,14 @@ def test_a_beginning_that_is_too_short_to_be_cached_is_not_marked() -> None:
     assert [message["content"] for message in body["messages"]] == ["Be brief.", text_of(body)[1]]
 
 
+@pytest.mark.parametrize("call", ["task_profile", "plan"])
+def test_a_call_that_a_run_makes_once_writes_nothing_to_a_cache(call: str) -> None:
+    once = request(call, messages=(SYSTEM, user(LONG)))
+    body = body_of(once)
+    assert marked_texts(body) == []
+    assert body["prompt_cache_options"] == {"mode": "explicit"}
+
+
 def test_a_long_system_message_is_marked_at_its_end() -> None:
     assert marked_texts(body_of(asked(system=LONG))) == [LONG]
 
@@ -75,7 +83,7 @@ def test_a_long_system_message_is_marked_at_its_end() -> None:
 @pytest.mark.parametrize("rest", ["", "\n"])
 def test_no_part_is_empty_or_white_space_alone(rest: str) -> None:
     message = Message("user", LONG + rest, (len(LONG),))
-    body = body_of(request(messages=(Message("system", LONG), message)))
+    body = body_of(request("step", messages=(Message("system", LONG), message)))
     assert text_of(body) == [LONG, LONG + rest]
     assert [len(message["content"]) for message in body["messages"]] == [1, 1]
 
@@ -98,7 +106,8 @@ def test_the_marks_of_anthropic_have_another_name_and_nothing_beside() -> None:
 def test_without_marks_a_body_is_what_it_was() -> None:
     marked = asked(LONG, PART)
     plain = request(
-        messages=tuple(Message(message.role, message.content) for message in marked.messages)
+        "step",
+        messages=tuple(Message(message.role, message.content) for message in marked.messages),
     )
     unmarked = Wire(marked, OpenAIProvider(model="m")).body(Dialect())
     assert unmarked == Wire(plain, OpenAIProvider(model="m")).body(Dialect())

@@ -23,9 +23,8 @@ Refuse = Callable[[Mapping[str, Any]], Failure | None]
 
 def asked(question: str = "Why?") -> LLMRequest:
     content = LONG + question
-    return request(
-        messages=(Message("system", "Be brief."), Message("user", content, (len(LONG),)))
-    )
+    messages = Message("system", "Be brief."), Message("user", content, (len(LONG),))
+    return request("step", messages=messages)
 
 
 def connect(server: CachingServer, **given: Any) -> OpenAIAdapter:
@@ -38,7 +37,7 @@ def texts_marked(body: Mapping[str, Any]) -> bool:
 
 
 def test_the_second_request_reads_what_the_first_has_written_and_usage_says_both() -> None:
-    with CachingServer({"plan": {"answer": "x"}}) as server:
+    with CachingServer({"step": {"answer": "x"}}) as server:
         adapter = connect(server)
         first = adapter.complete(asked("Why?")).usage
         second = adapter.complete(asked("How?")).usage
@@ -50,7 +49,7 @@ def test_the_second_request_reads_what_the_first_has_written_and_usage_says_both
 
 @pytest.mark.parametrize("marks", ["openai", "anthropic"])
 def test_calls_of_a_run_share_a_key_where_the_server_has_keys(marks: str) -> None:
-    with CachingServer({"plan": {"answer": "x"}}) as server:
+    with CachingServer({"step": {"answer": "x"}}) as server:
         adapter = connect(server, prompt_cache=marks)
         for run_id in ("one", "one", "two", None):
             OfRun(adapter, run_id).complete(asked())
@@ -97,7 +96,7 @@ def refuse_vaguely(body: Mapping[str, Any]) -> Failure | None:
     ],
 )
 def test_a_server_that_refuses_marks_is_sent_none_after_one_refusal(refuse: Refuse) -> None:
-    with CachingServer({"plan": {"answer": "x"}}, refuse=refuse) as server:
+    with CachingServer({"step": {"answer": "x"}}, refuse=refuse) as server:
         adapter = connect(server)
         for _ in range(3):
             assert OfRun(adapter, "run").complete(asked()).text == '{"answer": "x"}'
@@ -114,7 +113,7 @@ def test_a_server_that_refuses_marks_is_sent_none_after_one_refusal(refuse: Refu
 
 def test_a_server_that_refuses_the_options_alone_is_sent_marks_without_them() -> None:
     refuse = refuse_naming("prompt_cache_options")
-    with CachingServer({"plan": {"answer": "x"}}, refuse=refuse) as server:
+    with CachingServer({"step": {"answer": "x"}}, refuse=refuse) as server:
         adapter = connect(server)
         for _ in range(2):
             adapter.complete(asked())
@@ -129,7 +128,7 @@ def test_a_refusal_of_something_else_costs_no_marks() -> None:
         named = "Unsupported parameter: 'temperature' is not supported with this model."
         return error(400, named) if "temperature" in body else None
 
-    with CachingServer({"plan": {"answer": "x"}}, refuse=refuse) as server:
+    with CachingServer({"step": {"answer": "x"}}, refuse=refuse) as server:
         adapter = connect(server, temperature=0.5)
         adapter.complete(asked())
         adapter.close()
@@ -181,3 +180,14 @@ def price(**usage: int) -> float:
     """What usage costs at OpenAI by the published prices."""
     counted = genai_prices.Usage(**usage)
     return float(genai_prices.calc_price(counted, MODEL, provider_id="openai").total_price)
+
+
+@pytest.mark.parametrize("marks", ["openai", "anthropic"])
+def test_a_server_that_took_what_had_no_marks_may_refuse_the_first_that_has(marks: str) -> None:
+    script = {"step": {"answer": "x"}, "plan": {"answer": "x"}}
+    with CachingServer(script, refuse=refuse_vaguely) as server:
+        adapter = connect(server, prompt_cache=marks)
+        for each in (request("step"), request("plan"), asked()):
+            assert adapter.complete(each).text == '{"answer": "x"}'
+        adapter.close()
+    assert len(server.refused) == 1

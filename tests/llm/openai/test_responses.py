@@ -266,9 +266,9 @@ def test_a_model_that_does_not_reason_is_asked_for_no_reasoning(start: Start) ->
 
 
 def test_marks_for_the_cache_stand_on_the_parts_of_the_input(start: Start) -> None:
-    server, adapter = start(prompt_cache="openai")
+    server, adapter = start({"step": ANSWER}, prompt_cache="openai")
     user = Message("user", f"{LONG}Why?", (len(LONG),))
-    OfRun(adapter, "a-run").complete(request(messages=(Message("system", "Brief."), user)))
+    OfRun(adapter, "a-run").complete(request("step", messages=(Message("system", "Brief."), user)))
     [body] = server.inputs
     marked, rest = body["input"][1]["content"]
     assert marked == {
