@@ -45,12 +45,14 @@ from aeon.domain.result import (
     TTLReport,
     versions,
 )
+from aeon.execution.settings import MOST_TOOL_ROUNDS
 from aeon.llm.prices import PriceBook, price_book
 from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.ledger import Ledger
 from aeon.report.bought import find_bought, find_open_issues
+from aeon.report.words import count_noun
 from aeon.store.opening import describe_place, locate_shared_store, store_in
 from aeon.store.session import Session
 from aeon.tools.registry import ToolRegistry
@@ -64,6 +66,12 @@ _ASKED_BY = (
     "provider.scenario",
 )
 _REVIEW = "Resume the run with `store.retry_unusable=all`: it asks for the review again."
+_REMEDIES_OF_ENDS = {
+    "max_tool_rounds": "Allow more rounds, or describe more closely what the step is to look up.",
+    "budget": "Raise the budget: ttl.limit, or ttl.base in core mode.",
+    "repeated": "The model asked for the same call again and again: describe more closely what the "
+    "step is to look up, or take another model.",
+}
 _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
 
@@ -310,6 +318,7 @@ def find_degraded(
         *_list_missing_tools(state, settings, registry),
         *_servers_down(registry),
         *_list_lost_reviews(state.advisories),
+        *_list_ended_steps(state),
     )
 
 
@@ -368,6 +377,24 @@ def _list_lost_reviews(advisories: Sequence[Advisory]) -> Iterator[Degradation]:
                 message=f"Pass {one.pass_number} lacks {_name_lost(one.message)}",
                 remedy=_REVIEW,
             )
+
+
+def _list_ended_steps(state: RunState) -> Iterator[Degradation]:
+    """The steps that were finished while the model still asked for calls of tools."""
+    for step in state.plan.steps if state.plan else ():
+        result = state.results.get(step.step_id)
+        used = result.tool_use if result is not None else None
+        if used is None or step.replaced_by is not None or used.ended_by not in _REMEDIES_OF_ENDS:
+            continue
+        rounds = len(used.rounds)
+        more = (f"execution.max_tool_rounds={min(2 * rounds, MOST_TOOL_ROUNDS)}",)
+        yield Degradation(
+            kind="tools_ended",
+            step=step.step_id,
+            message=f"It was finished after {count_noun(rounds, 'round')} of tool calls",
+            remedy=_REMEDIES_OF_ENDS[used.ended_by],
+            overrides=more if used.ended_by == "max_tool_rounds" else (),
+        )
 
 
 def _name_lost(message: str) -> str:

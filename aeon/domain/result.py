@@ -147,10 +147,11 @@ class ParentRun(Value):
 class Degradation(Value):
     """Something that a run did without. `tool_missing`: the tool that `step` names was not
     registered, and the model did the step, or it failed for that; `server_down`: an MCP server did
-    not start; `review_lost`: no review, or no assessment, was available. `remedy` says what a
+    not start; `review_lost`: no review, or no assessment, was available; `tools_ended`: `step` was
+    finished while the model still asked for calls of tools. `remedy` says what a
     person can do, `overrides` what to type for it, if anything."""
 
-    kind: Literal["tool_missing", "server_down", "review_lost"]
+    kind: Literal["tool_missing", "server_down", "review_lost", "tools_ended"]
     step: str | None = None
     message: str
     remedy: str

@@ -12,6 +12,7 @@ from aeon.domain.profile import SmallTask
 from aeon.domain.values import OfRow, Value
 
 MOST_SAMPLES = 64
+MOST_TOOL_ROUNDS = 100
 Select = Literal["first", "check", "vote", "pairwise"]
 Mode = Literal["adaptive", "core", "auto", "single"]
 UNJUDGED_MODES: frozenset[Mode] = frozenset({"core", "single"})
@@ -55,7 +56,7 @@ class ExecutionSettings(Value):
         tuple[Pattern, ...],
         BeforeValidator(_read_patterns, json_schema_input_type=Pattern | tuple[Pattern, ...]),
     ] = ()
-    max_tool_rounds: int = Field(default=8, ge=1, le=100)
+    max_tool_rounds: int = Field(default=8, ge=1, le=MOST_TOOL_ROUNDS)
 
     @property
     def cycles_of_samples(self) -> int:

@@ -71,6 +71,7 @@ _LACKS = {
     "tool_missing": "missing tool",
     "server_down": "server down",
     "review_lost": "lost review",
+    "tools_ended": "look-ups cut short",
 }
 _ONLY_SCORES = {*SCORE_CODES, "question", "for you"}
 
@@ -201,6 +202,9 @@ def _fallbacks(result: RunResult) -> list[str]:
         clauses.append(f"{count_noun(number, 'MCP server')} did not start")
     if number := counted["review_lost"]:
         clauses.append(f"{name_lost_reviews(number)} could not be had")
+    if number := counted["tools_ended"]:
+        total = sum(step.replaced_by is None for step in _steps(result))
+        clauses.append(f"{_of_steps(number, total)} finished while tools were still asked for")
     return clauses
 
 

@@ -43,11 +43,12 @@ def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
         repairs = first.get(_cycle_of(call), "") if call.attempt else ""
         step = f" {call.step_id}" if call.step_id else ""
         repair = " (repair)" if call.attempt else ""
+        number = f" (round {call.round + 1})" if call.round else ""
         start = (datetime.fromisoformat(call.started) - began).total_seconds()
         yield Item(
             key=f"call-{call.number}",
             kind="repair" if call.attempt else call.call,
-            label=f"{repairs or call.call}{step}{repair}",
+            label=f"{repairs or call.call}{step}{number}{repair}",
             pass_number=call.pass_number,
             phase=call.phase,
             step_id=call.step_id,

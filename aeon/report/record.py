@@ -68,10 +68,10 @@ class Call:
 
     `number` counts the requests of a run from 1, in order of dispatch. `cycle` is the LLM cycle it
     was charged to (0: the free profile call), `attempt` 0 for the call itself and 1, 2 for its
-    repairs. `started` is ISO 8601, UTC. `request` (model, messages, schema, strict, parameters,
-    sample; read from the store each time) and `text`, the raw answer, are None where no store has
-    them; `cost` is None without a price; `error` is the error's class for a request that failed,
-    else None.
+    repairs, `round` counts those of a step that uses tools, from 0. `started` is ISO 8601, UTC.
+    `request` (model, messages, schema, strict, parameters, sample; read from the store each time)
+    and `text`, the raw answer, are None where no store has them; `cost` is None without a price;
+    `error` is the error's class for a request that failed, else None.
     """
 
     number: int
@@ -84,6 +84,7 @@ class Call:
     role: str
     step_id: str | None
     attempt: int
+    round: int = 0
     model: str
     endpoint: str
     started: str
@@ -312,6 +313,7 @@ def _read_call(
         role=line["role"],
         step_id=site["step_id"],
         attempt=site["attempt"],
+        round=int(site.get("round", 0)),
         model=model,
         endpoint=endpoint,
         started=(datetime.fromisoformat(line["time"]) - timedelta(seconds=seconds)).isoformat(),

@@ -13,11 +13,12 @@ from aeon.app.record import find_degraded
 from aeon.domain.errors import Truncated
 from aeon.domain.history import Advisory, RunState
 from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import LLMRequest
 from aeon.domain.result import RunResult
 from aeon.report.ending import headline, tone
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
-from tests.support.scripted_model import ScriptedModel, plan, planned, report
+from tests.support.scripted_model import ScriptedModel, clear, plan, planned, report
 
 NOT_A_SERVER = f"tools.mcp.servers.clock.command=[{sys.executable},--version]"
 SLOW_TO_FAIL = "tools.mcp.servers.clock.start_timeout_seconds=10"
@@ -170,3 +171,21 @@ def test_a_run_says_whether_a_model_that_worked_also_judged(
 def test_a_simulated_run_has_no_judge_to_speak_of() -> None:
     with Aeon.from_config(["provider=simulated", "store=off"], environ={}) as aeon:
         assert not aeon.run("plan a move").self_judged
+
+
+def test_a_step_that_was_cut_short_in_its_look_ups_is_named_with_what_allows_more() -> None:
+    def step(request: LLMRequest) -> Any:
+        if "tool_calls" not in request.schema["properties"]:
+            return clear("what there is")
+        arguments = f'{{"expression": "1 + {len(request.messages)}"}}'
+        return {"tool_calls": [{"tool": "calculator", "arguments": arguments}], "answer": None}
+
+    model = ScriptedModel(plan=plan("add"), step=step)
+    keys = ("tools=builtin", "execution.step_tools=all", "execution.max_tool_rounds=2")
+    result = run(model, *keys)
+    (found,) = result.degraded
+    assert (found.kind, found.step) == ("tools_ended", "add")
+    assert found.overrides == ("execution.max_tool_rounds=4",)
+    assert "finished after 2 rounds of tool calls" in found.message
+    assert (result.exit_status, tone(result)) == (0, "warn")
+    assert "; 1 of 1 step was finished while tools were still asked for" in headline(result)

@@ -98,6 +98,8 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "at_most": step.repeat and step.repeat.at_most,
     }
     entry = {name: value for name, value in entry.items() if value}
+    if step.tools is not None:
+        entry["tools"] = _OneLineList(step.tools)
     if step.arguments is not None:
         entry["arguments"] = _escape(step.arguments, inputs, before)
     return entry

@@ -302,3 +302,38 @@ def test_a_step_without_an_id_is_reported_for_that_alone(tmp_path: Path) -> None
         "steps[1]: `id` is missing",
         'steps[2].id: must be text: quote it if you mean the text "5"',
     ]
+
+
+OWN = HEAD + "- id: a\n  description: d\n  agent: llm\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        (
+            OWN + "  tools: [echo, calculater]\n",
+            6,
+            17,
+            "step 'a' names the tool 'calculater', which is not registered (did you mean 'calculator'?)",
+        ),
+        (OWN + '  tools: ["db_*"]\n', 6, 11, "step 'a' names the tool 'db_*', which is not"),
+        (OWN + "  tools: echo\n", 6, 10, "must be a list"),
+        (
+            HEAD + "- {id: a, description: d, tool: echo, tools: [echo]}\n",
+            3,
+            46,
+            "step 'a' has `tools`, which the model calls by itself: write `agent: llm`",
+        ),
+    ],
+)
+def test_tools_that_the_model_cannot_call_are_errors(
+    tmp_path: Path, text: str, line: int, column: int, said: str
+) -> None:
+    (problem,) = errors(tmp_path, text, tool_names=TOOLS)
+    assert problem[:2] == (line, column)
+    assert said in problem[2]
+
+
+@pytest.mark.parametrize("tools", ["[]", "[echo]", '["calc*", echo]'])
+def test_tools_that_the_model_may_call_are_no_problem(tmp_path: Path, tools: str) -> None:
+    assert found(tmp_path, f"{OWN}  tools: {tools}\n", tool_names=TOOLS) == []

@@ -79,6 +79,7 @@ def plans(draw: st.DrawFn) -> Plan:
                 handoff_to_next=draw(st.none() | TEXT),
                 tool=tool,
                 agent=None if tool else "llm",
+                tools=None if tool else draw(st.none() | st.lists(TEXT, max_size=2).map(tuple)),
                 arguments=draw(st.dictionaries(TEXT, JSON, max_size=2)) if tool else None,
             )
         )
