@@ -94,10 +94,11 @@ class ToolUseRecord(Value):
 
 class StepResult(Value):
     """What executing a step gave: the output, how clear the worker was, what it handed on (FR-091),
-    and how it used tools."""
+    and how it used tools. `is_json`: the output is JSON of a schema."""
 
     step_id: str
     step_output: str | None = None
+    is_json: bool = False
     clarity_state: str | None = None
     clarity_reason: str | None = None
     handoff: str | None = None

@@ -37,10 +37,11 @@ class Repeat(Value):
 
 
 class PlanStep(Value):
-    """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones,
-    `provides` names its artefacts. `tools` are those that the model may call while it carries the
-    step out; None leaves them to `execution.step_tools`. `tool_calls` are the calls that it made,
-    in words. `when` is the condition of a plan file: where it does not hold, the step is skipped.
+    """One step of a plan. With an `output_schema` of a plan file its output is JSON of that schema.
+    `handoff_to_next` is what it is asked to prepare for the next ones, `provides` names its
+    artefacts. `tools` are those that the model may call while it carries the step out; None
+    leaves them to `execution.step_tools`. `tool_calls` are the calls that it made, in words.
+    `when` is the condition of a plan file: where it does not hold, the step is skipped.
     `incomplete`: a budget ended before it was done; its status stays pending (FR-064).
     `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065)."""
 
@@ -61,6 +62,7 @@ class PlanStep(Value):
     tools: tuple[str, ...] | None = None
     tool_calls: tuple[str, ...] = ()
     arguments: dict[str, Any] | None = None
+    output_schema: dict[str, Any] | None = None
     errors: tuple[str, ...] = ()
     parent_step_id: str | None = None
     replaced_by: str | None = None

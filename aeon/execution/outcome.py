@@ -52,11 +52,13 @@ def make_memory_value(result: StepResult) -> Any:
 
 
 def read_output(result: StepResult) -> Any:
-    """The value that a reference to a step stands for: its tool's output, else its text (Sprint 1,
-    FR-056). A tool's output that was cut can no longer be read as a value: `CutOutput`."""
+    """The value that a reference to a step stands for: its tool's output, the value of JSON of a
+    schema, else its text (Sprint 1, FR-056). A tool's output that was cut can no longer be read
+    as a value: `CutOutput`."""
     tool = _tool_result(result)
     if tool is None:
-        return result.step_output
+        text = result.step_output
+        return json.loads(text) if result.is_json and text else text
     return (
         CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool))
         if tool.cut
@@ -92,6 +94,7 @@ def step_result(
     return StepResult(
         step_id=step_id,
         step_output=output,
+        is_json=as_json,
         clarity_state=answer.get("clarity_state"),
         clarity_reason=answer.get("clarity_reason"),
         handoff=answer.get("handoff_to_next"),

@@ -200,11 +200,13 @@ class StepWorker:
 
     def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
         is_final = _is_final(step, situation.plan)
-        as_json = is_final and self._answer_schema is not None
-        schema = self._answer_schema if as_json else None
+        answer_schema = self._answer_schema if is_final else None
+        schema = answer_schema or step.output_schema
+        as_json = schema is not None
         quotable = _find_quotable(step, situation) if is_final and not as_json else {}
         absent = () if quotable else ("quotes",)
-        variables = {**self._describe(step, situation, quotable), "answer_schema": schema}
+        schemas = {"answer_schema": answer_schema, "output_schema": step.output_schema}
+        variables = {**self._describe(step, situation, quotable), **schemas}
 
         def read(answer: Mapping[str, Any]) -> StepResult:
             return step_result(step.step_id, answer, as_json, quotable)

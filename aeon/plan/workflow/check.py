@@ -211,6 +211,7 @@ class _Checker:
             unnamed = step.step_id.startswith(_UNNAMED)
             name = format_place(place) if unnamed else f"step '{step.step_id}'"
             self._check_own_tools(place, name, raw)
+            self._check_output_schema((*place, "output_schema"), name, raw)
             tool = raw.get("tool")
             agent = raw.get("agent")
             if tool and agent:
@@ -257,6 +258,16 @@ class _Checker:
             if isinstance(pattern, str) and not has_match(pattern, known):
                 missing = self._describe_missing(pattern, known)
                 self.add((*place, "tools", index), f"{name} names the tool '{pattern}'{missing}")
+
+    def _check_output_schema(self, place: Place, name: str, raw: Mapping[str, Any]) -> None:
+        schema = raw.get("output_schema")
+        if not isinstance(schema, Mapping):
+            return
+        if raw.get("agent") != "llm" or raw.get("tool"):
+            message = f"{name} has `output_schema`, which the model's output is held to"
+            self.add(place, f"{message}: write `agent: llm`, and no `tool`")
+        for problem in find_schema_problems(schema):
+            self.add(place, f"{format_place(place)}: {problem}")
 
     def _describe_missing(self, tool: str, tools: Collection[str]) -> str:
         if "unavailable" in self.checks and (why := self.checks["unavailable"](tool)):

@@ -102,6 +102,7 @@ class Workflow:
                 agent=step.agent,
                 tools=step.tools,
                 arguments=step.arguments,
+                output_schema=step.output_schema,
                 when=step.when,
                 for_each=read_for_each(step),
                 repeat=read_repeat(step),

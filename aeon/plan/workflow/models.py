@@ -52,6 +52,11 @@ class WorkflowStep(Value):
         description="With `agent: llm`: the tools that the model may call while it does the step, by "
         "name or pattern (`db_*`); `[]` for none. Left out, `execution.step_tools` decides.",
     )
+    output_schema: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="A JSON Schema, of which the model's output is JSON: `${steps.ID.output}` is then "
+        "its value, not a text.",
+    )
     when: str | None = Field(
         default=None,
         min_length=1,

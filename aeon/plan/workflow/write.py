@@ -91,6 +91,7 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "handoff": step.handoff_to_next,
         "tool": step.tool,
         "agent": None if step.tool else step.agent,
+        "output_schema": step.output_schema,
         "when": step.when,
         "for_each": step.for_each and step.for_each.items,
         "as": step.for_each and step.for_each.name,

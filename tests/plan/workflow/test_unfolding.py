@@ -333,3 +333,57 @@ def test_a_step_that_never_comes_to_its_end_stops_at_its_bound(tmp_path: Path) -
     result = carried_out(tmp_path, model, steps, "mode=core")
     assert model.calls == ["step:a", "step:a", "step:b"]
     assert "repeated 2 times" in result.history.passes[-1].steps[0].errors[0]
+
+
+# Outputs that are JSON
+
+LISTED = {
+    "id": "list",
+    "description": "List two regions",
+    "agent": "llm",
+    "output_schema": {"type": "array", "items": {"type": "string"}},
+}
+
+
+def test_an_output_of_a_schema_is_a_value(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    tool = a_tool(lambda given: seen.append(dict(given)) or "done", name="probe")
+    model = ScriptedModel(step=[clear(["north", "south"])])
+    use = {
+        "id": "use",
+        "description": "Use ${item}",
+        "tool": "probe",
+        "arguments": {"all": "${steps.list.output}", "one": "${item}"},
+        "for_each": "steps.list.output",
+        "depends_on": ["list"],
+    }
+    result = carried_out(tmp_path, model, [LISTED, use], "mode=core", tools=[tool])
+    assert result.exit_status == 0
+    both = ["north", "south"]
+    assert seen == [{"all": both, "one": "north"}, {"all": both, "one": "south"}]
+    prompt = model.prompts("step")[0]
+    assert "Its step_output is JSON of this schema" in prompt
+    assert "This is the final step" not in prompt
+
+
+def test_an_output_that_is_not_as_its_schema_says_is_repaired(tmp_path: Path) -> None:
+    model = ScriptedModel(step=clear("north and south"), repair=json.dumps(clear(["north"])))
+    result = carried_out(tmp_path, model, [LISTED], "mode=core")
+    assert model.calls == ["step:list", "repair"]
+    assert json.loads(result.answer) == ["north"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("agent: llm\n    output_schema: {type: listt}", "no JSON Schema"),
+        ("tool: t\n    output_schema: {type: array}", "write `agent: llm`"),
+        ("agent: person\n    output_schema: {type: array}", "write `agent: llm`"),
+    ],
+)
+def test_a_wrong_output_schema_is_named(tmp_path: Path, keys: str, message: str) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(f"goal: g\nsteps:\n  - id: b\n    description: d\n    {keys}\n")
+    workflow, problems = inspect_workflow(path)
+    assert workflow is None
+    assert any(message in problem.message for problem in problems), problems
