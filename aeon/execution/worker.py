@@ -205,8 +205,8 @@ class StepWorker:
         as_json = schema is not None
         quotable = _find_quotable(step, situation) if is_final and not as_json else {}
         absent = () if quotable else ("quotes",)
-        schemas = {"answer_schema": answer_schema, "output_schema": step.output_schema}
-        variables = {**self._describe(step, situation, quotable), **schemas}
+        described = self._describe(step, situation, quotable)
+        variables = {**described, "answer_schema": answer_schema}
 
         def read(answer: Mapping[str, Any]) -> StepResult:
             return step_result(step.step_id, answer, as_json, quotable)
@@ -270,6 +270,7 @@ class StepWorker:
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
             "quotable": list(quotable),
+            "output_schema": step.output_schema,
             "tools": [],
         }
 
