@@ -39,7 +39,7 @@ class _Handler(Handler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = json.loads(raw)
         answer = server.respond(body, headers)
-        if isinstance(answer, dict) and body.get("stream"):
+        if isinstance(answer, dict) and answer and body.get("stream"):
             return self._stream_response(answer)
         return self._answer(answer)
 
@@ -176,6 +176,7 @@ class ResponsesServer(OpenAIServer):
             "tool_choice": "auto",
             "tools": [],
             "usage": usage and _to_response_usage(usage),
+            "background": bool(body.get("background")),
         }
         made: dict[str, Any] = Response.model_validate(whole).model_dump(
             mode="json", exclude_unset=True

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 _FINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed")
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 _FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _CODES = {
     "server_error": "500",
@@ -16,7 +17,6 @@ _CODES = {
     "misalignment_policy_violation": "content_filter",
 }
 """What errors of a response are, as the status or the code that says the same."""
-_KEPT = ("reasoning", "message")
 
 
 def to_completion(body: bytes) -> bytes:
@@ -25,47 +25,64 @@ def to_completion(body: bytes) -> bytes:
     response = _read_response(body)
     if response is None:
         return body
+    try:
+        return json.dumps(_make_completion(response)).encode()
+    except _UNREADABLE:
+        return body
+
+
+def _make_completion(response: Mapping[str, Any]) -> dict[str, Any]:
     status = response.get("status")
     if response.get("error") or status not in ("completed", "incomplete", None):
-        return json.dumps({"error": _describe_error(response)}).encode()
+        return {"error": _describe_error(response)}
     details = response.get("incomplete_details") or {}
     reason = details.get("reason") if status == "incomplete" else "stop"
     choice = {
-        "message": _make_message(response["output"]),
+        "message": _make_message(response),
         "finish_reason": _FINISH_REASONS.get(str(reason), reason),
     }
-    completion = {name: response.get(name) for name in ("id", "model")}
-    completion |= {"choices": [choice], "usage": _make_usage(response.get("usage"))}
-    return json.dumps(completion).encode()
+    named = {name: response.get(name) for name in ("id", "model")}
+    return {**named, "choices": [choice], "usage": _make_usage(response.get("usage"))}
 
 
 def find_reasoning_items(body: bytes) -> list[dict[str, Any]]:
     """The reasoning of a response with the answer that follows it, to be sent back with a request
     that goes on from there; empty where there is no reasoning that another request can hold."""
     response = _read_response(body)
-    items = response["output"] if response else []
-    if any(item.get("type") == "function_call" for item in items):
+    if response is None or _list_items(response, "function_call"):
         return []  # Calls of tools are given back with the rounds of their step.
-    kept = [item for item in items if item.get("type") in _KEPT]
-    thoughts = [item for item in kept if item["type"] == "reasoning"]
-    return kept if _can_be_sent(thoughts) else []
+    thoughts = _list_items(response, "reasoning")
+    can_be_sent_back = _can_be_sent_back(thoughts, response)
+    return _list_items(response, "reasoning", "message") if can_be_sent_back else []
+
+
+def _list_items(response: Mapping[str, Any], *kinds: str) -> list[dict[str, Any]]:
+    return [item for item in response["output"] if item.get("type") in kinds]
 
 
 def assemble_response(events: Iterable[Any], tell: Callable[[str], None]) -> bytes:
     """The response at the end of a stream; `tell` is given its text, piece by piece.
 
-    A stream that ends before its answer does makes half a document.
+    A stream that ends before its answer does, or has an event that cannot be read, makes half a
+    document.
     """
-    for event in events:
-        kind = event.get("type")
-        if kind == "response.output_text.delta":
-            tell(event["delta"])
-        elif kind in _FINAL_EVENTS:
-            return json.dumps(event["response"]).encode()
-        elif kind == "error":
-            error = {"code": event.get("code"), "message": event.get("message")}
-            return json.dumps({"object": "response", "output": [], "error": error}).encode()
+    try:
+        for event in events:
+            kind = event.get("type")
+            if kind == "response.output_text.delta":
+                tell(event["delta"])
+            elif kind in _FINAL_EVENTS:
+                return json.dumps(event["response"]).encode()
+            elif kind == "error":
+                return json.dumps(_make_failed(event)).encode()
+    except _UNREADABLE:
+        pass
     return b'{"object":"response"'
+
+
+def _make_failed(event: Mapping[str, Any]) -> dict[str, Any]:
+    error = {name: event.get(name) for name in ("code", "message")}
+    return {"object": "response", "output": [], "error": error}
 
 
 def _read_response(body: bytes) -> dict[str, Any] | None:
@@ -89,15 +106,15 @@ def _describe_error(response: Mapping[str, Any]) -> dict[str, Any]:
     return {"message": message, "code": _CODES.get(code, code)}
 
 
-def _make_message(output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    parts = _select_parts(output)
-    thoughts = [item for item in output if item.get("type") == "reasoning"]
-    calls = [item for item in output if item.get("type") == "function_call"]
+def _make_message(response: Mapping[str, Any]) -> dict[str, Any]:
+    parts = _select_parts(response)
+    thoughts = _list_items(response, "reasoning")
+    calls = _list_items(response, "function_call")
     return {
         "content": _join(parts, "output_text", "text"),
         "refusal": _join(parts, "refusal", "refusal") or None,
         "reasoning": [each.get("summary") for each in thoughts] or None,
-        "reasoning_details": thoughts if _can_be_sent(thoughts) else None,
+        "reasoning_details": thoughts if _can_be_sent_back(thoughts, response) else None,
         "tool_calls": [{"type": "function", "function": _select_call(call)} for call in calls],
     }
 
@@ -106,14 +123,16 @@ def _select_call(item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: item.get(name) for name in ("name", "arguments")}
 
 
-def _can_be_sent(thoughts: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether another request can hold this reasoning."""
-    return bool(thoughts) and all(each.get("encrypted_content") for each in thoughts)
+def _can_be_sent_back(thoughts: Sequence[Mapping[str, Any]], response: Mapping[str, Any]) -> bool:
+    """Whether another request can hold this reasoning: the server has kept it, or it is encrypted
+    and whole."""
+    is_whole = all(each.get("encrypted_content") for each in thoughts)
+    return bool(thoughts) and (is_whole or bool(response.get("background")))
 
 
-def _select_parts(output: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _select_parts(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The parts of the message that is the answer: a model may say before it what it is doing."""
-    messages = [item for item in output if item.get("type") == "message"]
+    messages = _list_items(response, "message")
     final = [item for item in messages if item.get("phase") == "final_answer"]
     contents = [item.get("content") for item in final or messages]
     return [part for content in contents if isinstance(content, list) for part in content]

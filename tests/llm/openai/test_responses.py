@@ -25,8 +25,11 @@ from aeon.domain.errors import (
     Truncated,
 )
 from aeon.domain.request import LLMResponse, Message, Parameters
+from aeon.llm.dialects.dialect import Wire
+from aeon.llm.dialects.responses_answer import assemble_response
 from aeon.llm.openai import background
 from aeon.llm.openai.adapter import OpenAIAdapter
+from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import OfRun
 from aeon.llm.settings import OpenAIProvider
 from aeon.llm.watching import WATCHER, Piece, Waiting, Watcher
@@ -174,6 +177,65 @@ def test_a_response_that_has_failed_is_the_error_that_it_names(
         adapter.complete(request())
 
 
+WHOLE: dict[str, Any] = {"id": "r", "object": "response", "status": "completed", "output": []}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        [],
+        {"object": "response"},
+        {"object": "chat.completion", "choices": []},
+        {**WHOLE, "output": "text"},
+        {**WHOLE, "output": ["text"]},
+        {**WHOLE, "output": [{"type": "message"}]},
+        {**WHOLE, "output": [{"type": "message", "content": "text"}]},
+        {**WHOLE, "output": [{"type": "message", "content": ["text", None]}]},
+        {**WHOLE, "output": [{"type": "message", "content": [{"type": "output_text"}]}]},
+        {**WHOLE, "output": [{"type": "reasoning", "summary": 3}], "usage": [1]},
+        {**WHOLE, "usage": {"input_tokens": "many"}},
+        {**WHOLE, "status": "incomplete", "incomplete_details": "cut"},
+        {**WHOLE, "status": "in_progress"},
+        {**WHOLE, "status": ["odd"]},
+        {**WHOLE, "error": "it broke"},
+        {**WHOLE, "error": {"code": 3}},
+        {**WHOLE, "model": {}},
+    ],
+)
+@pytest.mark.parametrize("how", [{}, {"background": True}])
+def test_what_is_no_response_is_an_error_and_nothing_worse(
+    start: Start, document: Any, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, adapter = start(timeout_seconds=0.5, **how)
+    monkeypatch.setattr(server, "respond", lambda *_: document)
+    monkeypatch.setattr(server, "retrieve", lambda *_: document)
+    with pytest.raises(LLMError):
+        adapter.complete(request())
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        ["text"],
+        [{"type": "response.output_text.delta"}],
+        [{"type": "response.completed"}],
+        [{"type": "response.completed", "response": "whole"}],
+        [{"type": "error"}],
+        [{"type": "error", "code": "server_error", "message": "it broke"}],
+        [{"type": "response.created", "response": WHOLE}],
+    ],
+)
+def test_a_stream_that_is_none_is_an_error_and_nothing_worse(
+    start: Start, events: list[Any]
+) -> None:
+    body = assemble_response(events, lambda _: None)
+    _, adapter = start()
+    outcome = adapter._read(Response(200, {}, body), Wire(request(), adapter._settings))
+    assert isinstance(outcome.failure, LLMError)
+
+
 def refuse(server: ResponsesServer, name: str, *, is_sent: Callable[[Any], bool]) -> None:
     """Have the server refuse a parameter as OpenAI does."""
     respond = server.respond
@@ -232,13 +294,16 @@ def test_reasoning_is_kept_between_the_repairs_of_one_call_and_no_further(start:
     ]
 
 
-def test_reasoning_that_cannot_be_sent_back_is_not(start: Start) -> None:
-    server, adapter = start()
+@pytest.mark.parametrize(("background", "lengths"), [(False, [2, 2]), (True, [2, 4])])
+def test_reasoning_without_its_text_goes_back_only_to_a_server_that_keeps_it(
+    start: Start, lengths: list[int], *, background: bool
+) -> None:
+    server, adapter = start(background=background)
     server.encrypts = False
     with one_call():
         adapter.complete(request())
         adapter.complete(request("repair"))
-    assert [len(body["input"]) for body in server.inputs] == [2, 2]
+    assert [len(body["input"]) for body in server.inputs] == lengths
 
 
 def test_reasoning_that_is_refused_costs_one_request(start: Start) -> None:
