@@ -47,6 +47,8 @@ def select_tools(
     if step.tool is not None or step.agent != "llm":
         return ()
     allowed = patterns if step.tools is None else step.tools
+    if not allowed:
+        return ()
     return tuple(tool for tool in registered if is_named(tool.name, allowed))
 
 
