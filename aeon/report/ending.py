@@ -193,19 +193,22 @@ def _fallbacks(result: RunResult) -> list[str]:
     counted = Counter(
         one.kind for one in result.degraded if one.step is None or one.step not in result.steps_left
     )
-    clauses = []
-    if number := counted["tool_missing"]:
-        tools = "its tool" if number == 1 else "their tools"
-        total = sum(step.replaced_by is None for step in _steps(result))
-        clauses.append(f"{_of_steps(number, total)} done by the model instead of {tools}")
-    if number := counted["server_down"]:
-        clauses.append(f"{count_noun(number, 'MCP server')} did not start")
-    if number := counted["review_lost"]:
-        clauses.append(f"{name_lost_reviews(number)} could not be had")
-    if number := counted["tools_ended"]:
-        total = sum(step.replaced_by is None for step in _steps(result))
-        clauses.append(f"{_of_steps(number, total)} finished while tools were still asked for")
-    return clauses
+    total = sum(step.replaced_by is None for step in _steps(result))
+    return [_describe_lack(kind, counted[kind], total) for kind in _LACKS if counted[kind]]
+
+
+def _describe_lack(kind: str, number: int, total: int) -> str:
+    """What a run with `total` steps did without so many times."""
+    match kind:
+        case "tool_missing":
+            tools = "its tool" if number == 1 else "their tools"
+            return f"{_of_steps(number, total)} done by the model instead of {tools}"
+        case "server_down":
+            return f"{count_noun(number, 'MCP server')} did not start"
+        case "review_lost":
+            return f"{name_lost_reviews(number)} could not be had"
+        case _:
+            return f"{_of_steps(number, total)} finished while tools were still asked for"
 
 
 def name_lost_reviews(number: int) -> str:
