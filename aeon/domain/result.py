@@ -144,6 +144,9 @@ class ParentRun(Value):
     differing: int = 0
 
 
+DegradationKind = Literal["tool_missing", "server_down", "review_lost", "tools_ended"]
+
+
 class Degradation(Value):
     """Something that a run did without. `tool_missing`: the tool that `step` names was not
     registered, and the model did the step, or it failed for that; `server_down`: an MCP server did
@@ -151,7 +154,7 @@ class Degradation(Value):
     finished while the model still asked for calls of tools. `remedy` says what a
     person can do, `overrides` what to type for it, if anything."""
 
-    kind: Literal["tool_missing", "server_down", "review_lost", "tools_ended"]
+    kind: DegradationKind
     step: str | None = None
     message: str
     remedy: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +18,14 @@ from aeon.domain.history import AdvisoryKind, SampleRecord
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
 from aeon.domain.report import Severity
-from aeon.domain.result import BaselineReport, RunResult, Saved, TokenUsage, UsageReport
+from aeon.domain.result import (
+    BaselineReport,
+    DegradationKind,
+    RunResult,
+    Saved,
+    TokenUsage,
+    UsageReport,
+)
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.report.bought import count_open_issues
 from aeon.report.partial import PartialResult
@@ -67,7 +74,7 @@ _STATES = {
     "unfinished": "Running or cut off: there is no result, and this is what its journals tell.",
     "plan": "A plan alone was made: this is what its journals tell.",
 }
-_LACKS = {
+_LACKS: Mapping[DegradationKind, str] = {
     "tool_missing": "missing tool",
     "server_down": "server down",
     "review_lost": "lost review",
@@ -197,7 +204,7 @@ def _fallbacks(result: RunResult) -> list[str]:
     return [_describe_lack(kind, counted[kind], total) for kind in _LACKS if counted[kind]]
 
 
-def _describe_lack(kind: str, number: int, total: int) -> str:
+def _describe_lack(kind: DegradationKind, number: int, total: int) -> str:
     """What a run with `total` steps did without so many times."""
     match kind:
         case "tool_missing":
