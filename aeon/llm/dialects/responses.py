@@ -25,7 +25,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "text.format": ("response_format",),
 }
 """What the Responses API calls a parameter, and what chat does."""
-_OF_REASONING_ITEMS = re.compile(r"(?i)encrypted.content|\binclude\b|\brs_\w+")
+_OF_REASONING_ITEMS = re.compile(r"(?i)encrypted.content|'include'|\brs_\w+")
 
 
 def to_responses(body: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -97,4 +97,5 @@ def to_chat_names(refusal: Refusal) -> Refusal:
 
 def is_about_reasoning_items(refusal: Refusal) -> bool:
     """Whether a server refuses to return encrypted reasoning, or to take it back."""
-    return bool(_OF_REASONING_ITEMS.search(" ".join((refusal.message, *refusal.named))))
+    is_said = bool(_OF_REASONING_ITEMS.search(refusal.message))
+    return is_said or any(name.startswith("include") for name in refusal.named)

@@ -324,6 +324,22 @@ def test_reasoning_that_is_refused_costs_one_request(start: Start) -> None:
     assert server.refused == ["items"]
 
 
+def test_a_refusal_that_merely_speaks_of_including_something_takes_no_reasoning_away(
+    start: Start,
+) -> None:
+    server, adapter = start(temperature=0.5)
+    respond = server.respond
+
+    def answer(body: Any, headers: Any) -> Any:
+        if "temperature" in body:
+            return error(400, "Requests must not include 'temperature': it is not supported.")
+        return respond(body, headers)
+
+    server.respond = answer  # type: ignore[method-assign]
+    adapter.complete(request())
+    assert "include" in server.inputs[0]
+
+
 def test_a_model_that_does_not_reason_is_asked_for_no_reasoning(start: Start) -> None:
     server, adapter = start(models=[{"match": "m", "efforts": []}])
     adapter.complete(request())
