@@ -12,18 +12,29 @@ from aeon.domain.assessment import SCORE_CODES, Calibration, ConvergenceSettings
 from aeon.domain.checks import RubricCheck
 from aeon.domain.history import ExecutionPass
 
-_PARTS = {"templates": "prompt templates", "schema": "schema", "criteria": "criteria"}
+_PARTS = {
+    "templates": "prompt templates",
+    "schema": "schema",
+    "criteria": "criteria",
+    "parameters": "parameters (roles.grader)",
+}
 
 
 def digest_judge(shared: Process, rubrics: Mapping[str, RubricCheck]) -> dict[str, str]:
-    """SHA-256, hex, of what the judge is asked by: its prompt templates, its schema, and the
-    criteria in words, those of `rubrics` too."""
+    """SHA-256, hex, of what the judge is asked by: its prompt templates, its schema, the criteria
+    in words, those of `rubrics` too, and its parameters but for the model."""
     criteria = {**shared.settings.convergence.criteria, **describe_rubrics(rubrics)}
+    parameters = shared.settings.roles.grader.model_dump(mode="json", exclude={"model"})
     return {
         "templates": shared.prompts.digest_call("convergence"),
         "schema": shared.schemas.digest_call("convergence"),
-        "criteria": sha256(json.dumps(criteria, sort_keys=True).encode()).hexdigest(),
+        "criteria": _digest(criteria),
+        "parameters": _digest(parameters),
     }
+
+
+def _digest(values: Mapping[str, object]) -> str:
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def count_looks(passes: Iterable[ExecutionPass], settings: ConvergenceSettings) -> int:
@@ -65,10 +76,10 @@ def find_changes(
         known = ", ".join(calibration.models)
         yield f"the judge was {', '.join(others)}, and the calibrated one is {known}"
     if changed := list(_list_changed(calibration, digests)):
-        yield f"the judge's {' and '.join(changed)} changed since the calibration"
+        yield f"the judge's {', '.join(changed)} changed since the calibration"
 
 
 def _list_changed(calibration: Calibration, today: Mapping[str, str]) -> Iterator[str]:
     for part, words in _PARTS.items():
-        if calibration.prompts.get(part) != today[part]:
+        if calibration.hashes.get(part) != today[part]:
             yield words

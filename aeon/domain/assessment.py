@@ -114,7 +114,7 @@ def is_own_code(code: str) -> bool:
 
 class Calibration(Value):
     """What `aeon calibrate` found of a judge, on answers that a person labelled: the `models` that
-    judged, the SHA-256 of what they were asked by (`prompts`: templates, schema, criteria), and how
+    judged, the SHA-256 of what they were asked by (`hashes`: of templates, schema, criteria, parameters), and how
     many labels were `good` and `bad`, each judged `repeat` times. At `threshold`, for all three
     scores, `sensitivity` of the judgements of good answers and `specificity` of those of bad ones
     were right; of the runs called converged within so many `passes` at most the share `at_most` is
@@ -126,7 +126,7 @@ class Calibration(Value):
     at_most: float = Field(ge=0, le=1)
     passes: int = Field(ge=1)
     models: tuple[str, ...]
-    prompts: dict[str, str]
+    hashes: dict[str, str]
     good: int = Field(ge=1)
     bad: int = Field(ge=1)
     repeat: int = Field(ge=1)

@@ -101,6 +101,14 @@ def forecast_equality(
     return Forecast(rows, sum(costs) if is_known else None, words, is_even=False)
 
 
+def raise_to_dearest(total: Forecast, arms: Mapping[str, Forecast]) -> Forecast:
+    """What all arms come to where each spends as much as the dearest."""
+    if total.least_cost is None:
+        return total
+    dearest = max((arm.least_cost or 0.0 for arm in arms.values()), default=0.0)
+    return total._replace(least_cost=len(arms) * dearest)
+
+
 def _list_samples(samples: Mapping[str, ArmSamples]) -> list[str]:
     return [
         f"{name} takes {one.total / one.answers:.3g} samples for an answer"

@@ -17,7 +17,7 @@ def calibration(
         at_most=0.1,
         passes=3,
         models=("m",),
-        prompts={},
+        hashes={},
         good=good,
         bad=bad,
         repeat=1,

@@ -38,7 +38,7 @@ class CalibrationTask(NamedTuple):
     repeat: int
     max_false: float
     passes: int
-    prompts: Mapping[str, str]
+    hashes: Mapping[str, str]
     thresholds: Mapping[str, float]
 
 
@@ -76,7 +76,7 @@ def measure_judge(
         repeat=asked.repeat,
         not_measured=missing,
         models=list_judges(lines.values()),
-        prompts=dict(asked.prompts),
+        hashes=dict(asked.hashes),
         max_false=asked.max_false,
         passes=asked.passes,
         thresholds=dict(asked.thresholds),

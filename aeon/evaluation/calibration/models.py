@@ -75,7 +75,7 @@ class CalibrationReport(Value):
     repeat: int
     not_measured: int
     models: tuple[str, ...]
-    prompts: dict[str, str]
+    hashes: dict[str, str]
     max_false: float
     passes: int
     thresholds: dict[str, float]

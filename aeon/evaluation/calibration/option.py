@@ -78,7 +78,7 @@ def _make_calibration(report: CalibrationReport, promised: ThresholdReport) -> C
         at_most=promised.at_most or 0.0,
         passes=report.passes,
         models=report.models,
-        prompts=report.prompts,
+        hashes=report.hashes,
         good=report.good,
         bad=report.bad,
         repeat=report.repeat,

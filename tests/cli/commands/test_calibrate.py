@@ -103,7 +103,7 @@ def test_the_option_that_is_written_can_be_run_with_and_says_what_it_rests_on(
     found = settings.calibration
     assert found is not None
     assert (found.models, found.good, found.bad, found.passes) == (("scripted-1",), 14, 8, 1)
-    assert sorted(found.prompts) == ["criteria", "schema", "templates"]
+    assert sorted(found.hashes) == ["criteria", "parameters", "schema", "templates"]
     assert found.at_most <= found.max_false == 0.3
 
 

@@ -47,6 +47,7 @@ from aeon.evaluation.equal import (
     Equalizer,
     describe_equality,
     forecast_equality,
+    raise_to_dearest,
 )
 from aeon.evaluation.forms import write_text
 from aeon.evaluation.grading import is_done
@@ -194,10 +195,8 @@ class _ArmRuns:
             if left[arm.name]
         }
         total = add_forecasts(parts)
-        if self.words.equal is not None and total.least_cost is not None:
-            # Each arm will spend as much as the dearest.
-            dearest = max((part.least_cost or 0.0 for part in parts.values()), default=0.0)
-            total = total._replace(least_cost=len(parts) * dearest)
+        if self.words.equal is not None:
+            total = raise_to_dearest(total, parts)
         if self.judge is None or not total.rows:
             return total
         return add_judging(total, self.judge.forecast(self.dataset, total.rows))
