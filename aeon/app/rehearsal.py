@@ -27,6 +27,7 @@ from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
 from aeon.execution.event_stream import EventStream
+from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.worker import Situation, StepWorker
 from aeon.llm.prompts import PromptLibrary, show_path
 from aeon.llm.protocols import close
@@ -228,7 +229,9 @@ def _step(
     context = worker.context([ContextPart("output", "gather", "The facts.")])
     of_model = {"status": "running", "incoming_context": context, "step_output": "A draft."}
     step = plan.steps[-1].model_copy(update={"tool": tool, "agent": None} if tool else of_model)
-    worker.work(step, Situation(plan, {}, ttl_remaining, memory=worker.recall()))
+    rounds = RoundAllowance(worker.count_rounds(step))
+    memory = worker.recall()
+    worker.work(step, Situation(plan, {}, ttl_remaining, memory=memory, allowance=rounds))
 
 
 _WORD = {"word": {"type": "string"}}

@@ -238,3 +238,12 @@ def test_what_is_shown_is_the_form_of_the_mode_in_force():
     adaptive = render(compose([SIMULATED]), "step")
     assert "LLM cycles left" in core.user
     assert "LLM cycles left" not in adaptive.user
+
+
+def test_a_step_is_shown_with_the_tools_that_it_may_call() -> None:
+    settings = compose([SIMULATED, "tools=builtin", "execution.step_tools=[calculator]"])
+    shown = render(settings, "step")
+    assert "These are the tools that you may call" in shown.system
+    assert '"name":"calculator"' in shown.system
+    assert '"name":"echo"' not in shown.system
+    assert "tool_calls" in shown.schema["properties"]
