@@ -15,6 +15,8 @@ import pytest
 from aeon import Aeon
 from aeon.domain.request import LLMRequest
 from aeon.domain.result import RunResult
+from aeon.tools.registry import Tool
+from tests.support.openai_server import Answer, Completion, OpenAIServer, Received
 from tests.support.scripted_model import ScriptedModel, clear
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agent"
@@ -40,11 +42,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def office(data: Path) -> Iterator[Aeon]:
+def tools(data: Path) -> list[Tool]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OFFICE_DATA", str(data))
-        tools = load("office")
-    overrides = [
+        module = load("office")
+    return [module.search, module.query]
+
+
+def settings_of(data: Path) -> list[str]:
+    return [
         f"plan_file={EXAMPLE / 'plan.yaml'}",
         "mode=core",
         "store=off",
@@ -52,9 +58,12 @@ def office(data: Path) -> Iterator[Aeon]:
         "tools.builtin.only=[read_file]",
         f"tools.builtin.root={data / 'documents'}",
     ]
+
+
+@pytest.fixture(scope="module")
+def office(data: Path, tools: list[Tool]) -> Iterator[Aeon]:
     model = ScriptedModel(step=look)
-    given = [tools.search, tools.query]
-    with Aeon.from_config(overrides, environ={}, adapter=model, tools=given) as aeon:
+    with Aeon.from_config(settings_of(data), environ={}, adapter=model, tools=tools) as aeon:
         yield aeon
 
 
@@ -72,7 +81,28 @@ def select(sql: str) -> dict[str, Any]:
 
 def look(request: LLMRequest) -> dict[str, Any]:
     opening, *later = (message.content for message in request.messages[1:])
-    results = later[1::2]
+    return look_further(opening, later[1::2])
+
+
+def call_functions(received: Received) -> Answer:
+    """The same, where calls and results are messages of their own."""
+    results: list[str] = []
+    for message in received.body["messages"][2:]:
+        if message["role"] == "assistant":
+            results.append("")
+        else:
+            results[-1] += message["content"]
+    answer = look_further(received.user, results)
+    if "tool_calls" not in answer:
+        return answer
+    functions = [
+        {"name": call["tool"], "arguments": call["arguments"]} for call in answer["tool_calls"]
+    ]
+    made = [{"id": "x", "type": "function", "function": function} for function in functions]
+    return Completion(tool_calls=made, finish_reason="tool_calls")
+
+
+def look_further(opening: str, results: list[str]) -> dict[str, Any]:
     if "by how many days" in opening:
         return look_for_delay(opening, results)
     return look_in_hall(opening, results)
@@ -126,6 +156,17 @@ def test_a_task_is_researched(row: dict[str, Any], office: Aeon) -> None:
     assert len(made) >= 2
     assert [one.error for one in made] == [None] * len(made)
     assert result.ttl.used == len(ended.tool_use.rounds) + 1
+
+
+@pytest.mark.slow
+def test_all_tasks_are_researched_by_function_calling(data: Path, tools: list[Tool]) -> None:
+    with OpenAIServer({"step": call_functions}) as server:
+        provider = ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
+        with Aeon.from_config([*settings_of(data), *provider], environ={}, tools=tools) as aeon:
+            answers = {row["id"]: aeon.run(row["task"]).answer for row in TASKS}
+        assert all("tools" in received.body for received in server.requests)
+        assert server.refused == []
+    assert answers == {row["id"]: str(row["target"]) for row in TASKS}
 
 
 def test_the_tasks_are_those_of_the_script() -> None:
