@@ -144,7 +144,9 @@ class Run(Identity):
         settings = self._settings
         if settings.interaction.kind != "defer":
             return None
-        if place.directory is None:
+        # A recording has the answers, and nothing is asked.
+        folder = Path() if self._settings.store.mode == "replay" else place.directory
+        if folder is None:
             raise ConfigError(
                 "interaction=defer: the questions need a folder",
                 hint='From Python: run(..., directory="outputs/mine").',
@@ -152,7 +154,7 @@ class Run(Identity):
         parent = self.shared.parent
         earlier = parent.by_id() if parent else {}
         seconds = settings.interaction.deadline_seconds
-        return Deferral(place.directory, self.run_id, earlier, seconds)
+        return Deferral(place.directory or folder, self.run_id, earlier, seconds)
 
     def _with_baseline(
         self, result: RunResult, attendance: Attendance, directory: Path | None

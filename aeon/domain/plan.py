@@ -187,7 +187,7 @@ class OpenQuestion(Value):
     planner, yes or no to a tool call (`approval`), or the output of a `step`. Once the `deadline`
     has passed, the `assumption` holds. Times are ISO 8601, UTC."""
 
-    id: str = Field(min_length=1)
+    id: str = Field(pattern="^[A-Za-z0-9._-]{1,64}$")
     kind: Literal["question", "approval", "step"]
     text: str = Field(min_length=1)
     assumption: str | None = None

@@ -150,6 +150,7 @@ def _has_question(desk: Desk, name: str) -> bool:
 def _make_id(kind: str, key: Mapping[str, Any]) -> str:
     """The same for the same question in a resumed run, whose calls come from the same places."""
     site = current_site()
-    place = None if kind == "question" else [site.pass_number, site.phase, site.step_id]
+    of_call = [site.pass_number, site.phase, site.step_id, site.sample]
+    place = None if kind == "question" else of_call
     text = json.dumps([kind, place, key], sort_keys=True)
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:_ID_CHARACTERS]}"

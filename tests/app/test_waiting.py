@@ -292,6 +292,22 @@ def test_what_a_step_calls_by_itself_is_approved_together_and_each_is_called_onc
     assert result.ttl.used == 2
 
 
+def test_a_check_by_a_tool_that_is_to_be_approved_waits_too(run: Any, tmp_path: Path) -> None:
+    calls: list[Any] = []
+
+    def judge(arguments: Mapping[str, Any]) -> bool:
+        calls.append(arguments)
+        return True
+
+    tools = [a_tool(judge, name="judge", approval="ask")]
+    check = "convergence.checks.mine={type: tool, value: judge}"
+    result = run("one", ScriptedModel(), check, tools=tools)
+    assert (result.exit_status, len(result.waits_for), calls) == (6, 1, [])
+    answer(tmp_path / "one", "yes")
+    assert run("two", ScriptedModel(), "resume=one", tools=tools).converged
+    assert len(calls) == 1
+
+
 # Steps of a person
 
 
@@ -439,7 +455,7 @@ def test_a_run_that_waited_is_replayed_with_its_answers(run: Any, tmp_path: Path
     model = asking()
     given = ["store=replay", f"store.path={tmp_path / 'two'}", "interaction=defer"]
     with Aeon.from_config(given, environ={}) as aeon:
-        result = aeon.run(directory=tmp_path / "three")
+        result = aeon.run()
     assert [one.answer for one in result.follow_up_questions] == ["Bergen", "1999"]
     assert model.calls == []
 

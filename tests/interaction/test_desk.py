@@ -187,6 +187,12 @@ def test_a_deadline_changes_no_answer(tmp_path: Path) -> None:
     assert (settled.answer, settled.by) == ("Bergen", "person")
 
 
+@pytest.mark.parametrize("name", ["", "a b", "a\x1b[2J", "a=b", "x" * 65])
+def test_an_id_is_one_that_can_be_typed_and_shown(name: str) -> None:
+    with pytest.raises(ValueError, match="id"):
+        question(name)
+
+
 @pytest.mark.parametrize("name", ["questions.json", "answers.json"])
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"format": "aeon.other/1"}', '{"format": "aeon.questions/1", "x": 1}']

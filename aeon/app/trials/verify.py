@@ -15,7 +15,7 @@ from aeon.app.attendance import Attendance
 from aeon.app.job import resolve_job
 from aeon.app.record import Work
 from aeon.app.run import Run
-from aeon.config.settings import Settings
+from aeon.config.settings import InteractionSettings, Settings
 from aeon.domain.events import CallAnswered, PassStarted, PhaseFinished, Recorded
 from aeon.domain.result import RunResult
 from aeon.llm.extract import ExtractError, extract_json
@@ -135,10 +135,9 @@ def run_tasks(
     made = process.build_process(resolve_job(settings[MODES[0]], environ), environ)
     with ExitStack() as leaving:
         leaving.callback(process.close_process, made)
-        of_mode = {
-            mode: settings[mode].model_copy(update={"provider": made.settings.provider})
-            for mode in MODES
-        }
+        # Nobody is asked, and nothing is left to be answered later.
+        of_all = {"provider": made.settings.provider, "interaction": InteractionSettings()}
+        of_mode = {mode: settings[mode].model_copy(update=of_all) for mode in MODES}
         processes = {mode: made.with_settings(of_mode[mode]) for mode in MODES}
         for shared in processes.values():
             rehearsal.check(shared)

@@ -154,3 +154,7 @@ def test_a_simulated_run_says_that_its_end_is_made_up(aeon: RunAeon):
     assert {row[7] for row in rows(ended.out)} == {"-"}
     assert "No answer was checked." in ended.out
     assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out
+
+
+def test_nobody_is_waited_for(aeon: RunAeon) -> None:
+    assert aeon("verify", "provider=simulated", "interaction=defer").status == 0
