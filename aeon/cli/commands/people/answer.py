@@ -108,8 +108,9 @@ def _ask(question: OpenQuestion) -> str:
 def _describe_question(question: OpenQuestion) -> Iterator[str]:
     """A question for a terminal, a line for each of its own."""
     first, *others = question.text.splitlines() or [""]
-    about = f", step {one_line(question.step_id)}" if question.step_id else ""
-    yield f"{one_line(question.id)} ({question.kind}{about}): {one_line(first)}"
+    step = f"step {one_line(question.step_id)}" if question.step_id else ""
+    about = step if question.kind == "step" else ", ".join(filter(None, (question.kind, step)))
+    yield f"{question.id} ({about}): {one_line(first)}"
     yield from (f"  {one_line(line)}" for line in others if line.strip())
     assumed = one_line(question.assumption) if question.assumption else "not done"
     if question.deadline is not None:

@@ -15,6 +15,8 @@ from aeon.interaction.desk import Desk
 from aeon.report.words import program
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
+from tests.support.fixtures import StartServer
+from tests.support.scripted_model import defaults, plan, planned, refinement
 
 PLAN = """\
 goal: g
@@ -71,7 +73,7 @@ def test_without_a_terminal_it_shows_what_waits(aeon: RunAeon, waiting: Path) ->
     ended = aeon("answer", str(waiting))
     assert ended.status == 6
     assert "Waiting for 2 answers:" in ended.out
-    assert f"{ids(waiting)['step']} (step, step m): Measure the room" in ended.out
+    assert f"{ids(waiting)['step']} (step m): Measure the room" in ended.out
     assert '  Arguments: {"text": "hello"}' in ended.out
 
 
@@ -256,3 +258,28 @@ def test_ask_waits_too(aeon: RunAeon, tmp_path: Path) -> None:
 def test_help_says_the_exit_status(aeon: RunAeon) -> None:
     assert "6    waiting for a person" in aeon("--help").out
     assert "aeon resume=RUN" in " ".join(aeon("answer", "--help").out.split())
+
+
+def test_a_plan_that_is_made_waits_for_the_answer_of_its_planner(
+    aeon: RunAeon, tmp_path: Path, start_server: StartServer
+) -> None:
+    asked = {"question": "Which city?", "assumption": "Oslo", "step_id": None}
+    script = {
+        **defaults(),
+        "plan": plan("a", planned("b", "a")),
+        "refinement": refinement(questions=[asked]),
+    }
+    server = start_server(script)
+    given = ("provider=openai", f"provider.base_url={server.url}", "provider.require_key=false")
+    ended = aeon("plan", "task=x", *given, "interaction=defer", "out=p.yaml", "progress=none")
+    assert ended.status == 6, ended.err
+    folder = next(tmp_path.glob("outputs/*/*/questions.json")).parent
+    assert "Waiting for a person:" in ended.err
+    assert "Which city?" in ended.err
+    assert f"To answer: {command('answer', here(folder, tmp_path))}" in ended.err
+    assert aeon("answer", str(folder), f"{ids(folder)['question']}=Bergen").status == 0
+    calls = len(server.requests)
+    ended = aeon("plan", f"resume={folder}", "out=q.yaml", "progress=none")
+    assert ended.status == 0, ended.err
+    assert "# Answered: Bergen" in (tmp_path / "q.yaml").read_text()
+    assert len(server.requests) == calls
