@@ -14,7 +14,12 @@ from aeon.domain.plan import Plan, PlanStep
 def start_step(step: PlanStep, context: str) -> PlanStep:
     """The step as running, with the context that its dependencies provide."""
     return step.model_copy(
-        update={"status": "running", "incoming_context": context, "incomplete": False}
+        update={
+            "status": "running",
+            "incoming_context": context,
+            "incomplete": False,
+            "tool_calls": (),
+        }
     )
 
 

@@ -31,12 +31,12 @@ def prove_functions(
     so from then on. The usage of both is added up."""
     first = outcome.response
     form = wire.functions(dialect)
-    if form is None or first is None or server.calls_functions or wire.settings.batch:
+    if form is None or first is None or wire.settings.batch:
         return outcome, dialect
     if _has_calls(first):
         server.calls_functions = True
         return outcome, dialect
-    if form.conversation.is_over or not server.may_doubt_functions():
+    if form.conversation.is_over or not server.doubts_functions:
         return outcome, dialect
     asked_in_answer = replace(dialect, without=dialect.without | {FUNCTIONS})
     again = attempt(asked_in_answer)
@@ -44,6 +44,8 @@ def prove_functions(
         return outcome, dialect
     if _has_calls(again.response):
         server.believe(FUNCTIONS, _IGNORES, without=server.beliefs.dialect.without | {FUNCTIONS})
+    else:
+        server.note_no_calls()
     both = replace(again.response, usage=first.usage + again.response.usage)
     return replace(again, response=both), asked_in_answer
 

@@ -62,7 +62,7 @@ class Server:
         self._reported: set[str] = set()
         self._limit_name_tried = False
         self.calls_functions = False
-        self._functions_tried = 0
+        self._answers_without_calls = 0
 
     def dialect(self, digest: str) -> Dialect:
         """The believed dialect for a request with the schema of this digest."""
@@ -145,11 +145,15 @@ class Server:
             self._limit_name_tried = True
             return is_first
 
-    def may_doubt_functions(self) -> bool:
-        """Whether it may be tried once more if the server lets its model call functions at all."""
+    @property
+    def doubts_functions(self) -> bool:
+        """Whether an answer without calls may come of how the server takes functions."""
+        return not self.calls_functions and self._answers_without_calls < _DOUBTS
+
+    def note_no_calls(self) -> None:
+        """Count an answer that called nothing, however it was asked for."""
         with self._lock:
-            self._functions_tried += 1
-            return self._functions_tried <= _DOUBTS
+            self._answers_without_calls += 1
 
     def rename_limit(self, message: str) -> None:
         """Send the limit of tokens by its other name from now on."""

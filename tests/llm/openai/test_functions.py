@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -204,6 +205,20 @@ def test_a_server_that_holds_to_the_schema_and_never_calls_is_found_out(
     assert work(adapter).step.step_output == "found"
     assert [is_native(each) for each in openai_server.requests] == [True, False, False]
     assert any("makes no calls" in str(found) for found in adapter.findings())  # type: ignore[attr-defined]
+
+
+def test_steps_side_by_side_all_find_it_out(openai_server: OpenAIServer, connect: Connect) -> None:
+    def step(received: Received) -> Answer:
+        if is_native(received):
+            return Completion(clear("made up"), delay=0.05)
+        is_first = len(received.body["messages"]) == 2
+        return calls_in_answer("tea") if is_first else {"tool_calls": [], "answer": clear("found")}
+
+    openai_server.script["step"] = step
+    adapter = connect()
+    with ThreadPoolExecutor(6) as pool:
+        outputs = list(pool.map(lambda _: work(adapter).step.step_output, range(6)))
+    assert outputs == ["found"] * 6
 
 
 def test_the_usage_of_finding_out_is_counted(openai_server: OpenAIServer, connect: Connect) -> None:
