@@ -11,7 +11,15 @@ from typing import Any
 
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
-from aeon.domain.events import Emit, StepSkipped, StepUnfolded, ToolCalled, ToolStarted, ignore
+from aeon.domain.events import (
+    Emit,
+    StepFinished,
+    StepSkipped,
+    StepUnfolded,
+    ToolCalled,
+    ToolStarted,
+    ignore,
+)
 from aeon.domain.graph import by_id, final_steps
 from aeon.domain.history import AdvisoryKind, RunState, StepResult
 from aeon.domain.plan import Plan, PlanStep
@@ -158,6 +166,8 @@ class StepWorker:
             elif settled.status == "skipped" != step.status:
                 reason = describe_skip(settled)
                 self._emit(StepSkipped(pass_number=number, step=settled, reason=reason), None)
+            elif settled.status == "failed" != step.status:
+                self._emit(StepFinished(pass_number=number, cycle=0, step=settled), None)
 
     def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
         """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step

@@ -286,7 +286,7 @@ def _steps(lines: Sequence[Line], plan: Plan | None) -> tuple[PlanStep, ...]:
     seen = {
         line["step"]["step_id"]: line["step"]
         for line in lines
-        if line["event"] in ("step_started", "step_finished")
+        if line["event"] in ("step_started", "step_finished", "step_skipped")
     }
     latest = {step_id: PlanStep.model_validate(step) for step_id, step in seen.items()}
     return tuple(latest.get(step.step_id, step) for step in (plan.steps if plan else ()))

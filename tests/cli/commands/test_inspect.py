@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from aeon import load_record
 from tests.cli.conftest import RunAeon
 
 
@@ -58,3 +60,17 @@ def test_a_page_that_cannot_be_written_is_said(
 def test_the_command_line_gives_the_page_the_overrides_it_was_started_with(directory: Path) -> None:
     page = (directory / "report.html").read_text(encoding="utf-8")
     assert re.search(r"python -m aeon task=.{1,6}plan a move.{1,6} provider=simulated", page)
+
+
+def test_a_killed_run_shows_what_was_skipped(aeon: RunAeon, tmp_path: Path) -> None:
+    steps = [
+        {"id": "a", "description": "say", "agent": "llm"},
+        {"id": "b", "description": "shout", "agent": "llm", "depends_on": ["a"], "when": "false"},
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps({"goal": "g", "steps": steps}))
+    aeon("plan_file=plan.json", "provider=simulated", "mode=core", "progress=none")
+    folder = next(tmp_path.glob("outputs/*/*/run.json")).parent
+    for name in ("result.json", "history.json"):
+        (folder / name).unlink()
+    shown = load_record(folder).result.history.passes[-1].steps
+    assert {step.step_id: step.status for step in shown} == {"a": "complete", "b": "skipped"}

@@ -12,7 +12,7 @@ import pytest
 from aeon import Aeon, RunResult
 from aeon.cli.progress.dag import draw
 from aeon.domain.errors import PlanError
-from aeon.domain.events import StepSkipped
+from aeon.domain.events import StepFinished, StepSkipped
 from aeon.domain.graph import final_steps, ready_steps
 from aeon.domain.plan import ForEach, Plan, PlanStep, Repeat
 from aeon.plan.workflow.conditions import Named, find_named, holds, settle_conditions
@@ -289,6 +289,32 @@ def test_a_skip_is_an_event_with_its_reason(tmp_path: Path) -> None:
     carried_out(tmp_path, ScriptedModel(), "mode=core", observers=[note])
     assert {(one.step.step_id, one.pass_number) for one in seen} == {("d", 0), ("b", 1)}
     assert "steps.a.output.broken == true" in {one.step.step_id: one.reason for one in seen}["b"]
+
+
+def test_a_step_whose_condition_fails_ends_as_an_event_too(tmp_path: Path) -> None:
+    seen: list[StepFinished] = []
+
+    def note(recorded: Any) -> None:
+        if isinstance(recorded.event, StepFinished):
+            seen.append(recorded.event)
+
+    steps = [
+        {"id": "a", "description": "say", "agent": "llm"},
+        {
+            "id": "b",
+            "description": "d",
+            "agent": "llm",
+            "depends_on": ["a"],
+            "when": "steps.a.output.x",
+        },
+    ]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"goal": "g", "steps": steps}))
+    given = [f"plan_file={path}", "mode=core", "progress=none"]
+    with Aeon.from_config(given, environ={}, adapter=ScriptedModel()) as aeon:
+        result = aeon.run(observers=[note])
+    assert result.termination_reason == "step_failed"
+    assert {one.step.step_id: one.step.status for one in seen} == {"a": "complete", "b": "failed"}
 
 
 def test_a_run_with_skipped_steps_is_resumed_as_it_was(tmp_path: Path) -> None:
