@@ -24,8 +24,9 @@ def arguments(example: Path) -> list[str]:
     return [re.sub(r"=(examples/)", f"={ROOT}/\\1", word) for word in words]
 
 
-def test_there_are_three_examples() -> None:
-    assert [path.parent.name for path in EXAMPLES] == ["data-question", "design", "document-review"]
+def test_there_are_four_examples() -> None:
+    names = [path.parent.name for path in EXAMPLES]
+    assert names == ["data-question", "design", "document-review", "regions"]
 
 
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
@@ -73,6 +74,21 @@ def test_the_figures_of_the_data_question_are_worked_out_by_tools(
     calls = [line for line in run.cycles if line["tool_calls"]]
     assert len(calls) == 5
     assert {line["cycle"] for line in calls} == {None}
+
+
+@pytest.mark.parametrize(("target", "missing"), [("15", "20"), ("10", None)])
+def test_the_regions_are_worked_out_one_by_one_and_what_is_missing_only_where_it_is(
+    aeon: RunAeon, tmp_path: Path, target: str, missing: str | None
+) -> None:
+    (example,) = (path for path in EXAMPLES if path.parent.name == "regions")
+    given = [word for word in arguments(example) if not word.startswith("inputs.target=")]
+    simulated = ("mode=core", "provider=simulated", "progress=none")
+    run = whole(aeon(*given, f"inputs.target={target}", *simulated), tmp_path)
+    assert run.status == 0
+    outputs = {name: step["step_output"] for name, step in run.steps.items()}
+    assert [outputs[f"growth[{number}]"] for number in range(3)] == ["16.1", "5", "26"]
+    assert run.statuses["shortfall"] == ("complete" if missing else "skipped")
+    assert outputs["shortfall"] == missing
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.parent.name)

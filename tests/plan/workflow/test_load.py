@@ -170,8 +170,13 @@ def test_schema_and_loader_refuse_the_same(tmp_path: Path, change: dict[str, obj
         load_workflow(written(tmp_path, json.dumps(value), "my.json"))
 
 
-def test_there_are_three_examples() -> None:
-    assert [path.parent.name for path in EXAMPLES] == ["data-question", "design", "document-review"]
+def test_there_are_four_examples() -> None:
+    assert [path.parent.name for path in EXAMPLES] == [
+        "data-question",
+        "design",
+        "document-review",
+        "regions",
+    ]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
