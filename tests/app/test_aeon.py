@@ -168,6 +168,7 @@ def test_observers_see_everything_from_the_first_event_to_the_last(aeon: Aeon):
     assert len({(r.sequence, r.part) for r in seen}) == len(seen)
 
 
+@pytest.mark.slow
 def test_an_observer_that_fails_or_is_slow_neither_fails_nor_slows_a_run(aeon: Aeon):
     def failing(recorded: Recorded) -> None:
         raise RuntimeError("the observer broke")

@@ -190,6 +190,7 @@ def with_servers(**servers: dict[str, Any]) -> ToolRegistry:
     return registry
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory_tools", [(), ("pid",)])
 def test_a_tool_of_a_server_named_as_another_one_is_left_out(
     memory_tools: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -209,6 +210,7 @@ def test_a_tool_of_a_server_named_as_another_one_is_left_out(
 GONE = {"command": ["no-such-command-anywhere"], "start_timeout_seconds": 5}
 
 
+@pytest.mark.slow
 def test_the_tools_of_a_server_that_did_not_start_are_known_to_be_unavailable() -> None:
     registry = with_servers(dead=GONE, alive=own())
     run = build_run_registry(registry, InMemory())

@@ -74,6 +74,7 @@ def test_a_run_goes_on_without_journals_and_says_so_once(aeon: RunAeon, tmp_path
     assert result["termination_reason"] == "converged"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("artefacts_full")
 def test_in_a_multirun_every_answer_is_printed(aeon: RunAeon) -> None:
     ended = aeon(

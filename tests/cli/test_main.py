@@ -320,6 +320,7 @@ def test_keys_that_a_table_has_not_yet_are_added_without_a_plus(
         assert list(result["hashes"]["inputs"]) == ["notes"]
 
 
+@pytest.mark.slow
 def test_a_key_that_a_table_has_not_yet_can_be_swept_over(aeon: RunAeon) -> None:
     ended = aeon(
         "-m",

@@ -71,6 +71,7 @@ def test_every_job_runs_and_the_worst_ending_is_the_status(aeon: RunAeon, tmp_pa
     assert [json.loads(line)["converged"] for line in ended.out.splitlines()] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_failing_job_does_not_keep_the_next_from_running(
     aeon: RunAeon, scenario: Path, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_ready_made_sweep_is_used_in_a_multirun_alone_and_what_it_sweeps_over_
     assert [row["convergence"] for row in table(ended.err)] == ["lenient", "default", "strict"]
 
 
+@pytest.mark.slow
 def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
     again = ("--multirun", "task=x", "hydra.sweep.dir=mine", "experiment=quick", *QUIET)
     assert aeon(*again).status in (0, 3)
@@ -130,6 +132,7 @@ def table(err: str) -> list[dict[str, str]]:
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
+@pytest.mark.slow
 def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -> None:
     ended = aeon("--multirun", "task=x", "ttl.base=1,10", "limits.max_passes=9", *QUIET)
     rows = table(ended.err)
@@ -312,6 +315,7 @@ def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) 
         ]
 
 
+@pytest.mark.slow
 def test_a_job_that_a_setting_stopped_ended_by_it(aeon: RunAeon, tmp_path: Path) -> None:
     aeon("-m", "task=x", "mode=core", "ttl.base=9,10", "hydra.sweep.dir=sweep", *QUIET)
     path = next(tmp_path.glob("sweep/0-*/result.json"))

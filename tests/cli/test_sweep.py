@@ -176,6 +176,7 @@ def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_
     assert (tmp_path / "sweep" / ".before").is_dir()
 
 
+@pytest.mark.slow
 def test_a_job_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_multirun(
     aeon: RunAeon, server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -239,6 +240,7 @@ max_passes: {}
 """
 
 
+@pytest.mark.slow
 def test_the_jobs_that_are_left_have_the_settings_that_the_multirun_was_started_with(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -254,6 +256,7 @@ def test_the_jobs_that_are_left_have_the_settings_that_the_multirun_was_started_
     assert (again["limits"]["max_passes"], again["mode"]["kind"]) == (1, "adaptive")
 
 
+@pytest.mark.slow
 def test_a_multirun_whose_jobs_would_be_others_is_not_gone_on_with(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -269,6 +272,7 @@ def test_a_multirun_whose_jobs_would_be_others_is_not_gone_on_with(
     assert "its jobs would be others" in ended.err
 
 
+@pytest.mark.slow
 def test_a_multirun_that_another_process_carries_out_is_left_to_it(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -300,6 +304,7 @@ def test_a_multirun_stopped_before_its_first_job_leaves_nothing_and_promises_not
     assert not list((tmp_path / "sweep").iterdir())
 
 
+@pytest.mark.slow
 def test_a_multirun_stopped_when_all_was_done_has_nothing_to_go_on_with(
     aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

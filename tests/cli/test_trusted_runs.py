@@ -70,6 +70,7 @@ def hash_in(text: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_a_run_of_ones_own_is_resumed_without_a_question_wherever_it_was_moved(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -193,6 +194,7 @@ def test_python_takes_over_no_run_of_somebody_else_either(aeon: RunAeon, theirs:
     Aeon.from_config([f"resume={theirs}", "trust=true"], environ={}).close()
 
 
+@pytest.mark.slow
 def test_a_multirun_of_somebody_else_is_not_gone_on_with(
     aeon: RunAeon, tmp_path: Path, become: Become
 ) -> None:
@@ -211,6 +213,7 @@ def test_a_multirun_of_somebody_else_is_not_gone_on_with(
     assert aeon("sweep.resume=sweep").status == 2
 
 
+@pytest.mark.slow
 def test_what_the_jobs_of_somebody_elses_multirun_would_set_is_shown(
     aeon: RunAeon, tmp_path: Path, become: Become
 ) -> None:
@@ -228,6 +231,7 @@ def test_what_the_jobs_of_somebody_elses_multirun_would_set_is_shown(
     assert "ttl.base=11" in refused.err
 
 
+@pytest.mark.slow
 def test_a_projects_folder_that_changed_since_is_not_used_by_resuming_its_run(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -246,6 +250,7 @@ def test_a_projects_folder_that_changed_since_is_not_used_by_resuming_its_run(
     assert aeon("resume=run", *AGAIN).status in (0, 3)
 
 
+@pytest.mark.slow
 def test_a_projects_folder_that_changed_since_is_not_used_by_going_on_with_its_multirun(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -286,6 +291,7 @@ def test_only_the_command_line_says_trust(aeon: RunAeon, theirs: Path, tmp_path:
     assert (ended.status, "only the command line" in ended.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_many_runs_leave_one_key_in_the_folder_of_state(
     aeon: RunAeon, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +365,7 @@ def test_the_store_of_a_strangers_run_is_not_imported_to_export_it(
     assert not (tmp_path / "PWNED").exists()
 
 
+@pytest.mark.slow
 def test_a_module_of_the_project_that_changed_since_is_not_imported_by_going_on_with_a_multirun(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,6 +389,7 @@ def test_a_module_of_the_project_that_changed_since_is_not_imported_by_going_on_
     assert aeon("sweep.resume=sweep").status in (0, 3)
 
 
+@pytest.mark.slow
 def test_a_module_of_the_project_that_changed_since_is_not_imported_by_resuming_its_run(
     aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

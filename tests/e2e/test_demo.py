@@ -114,6 +114,7 @@ def test_a_recording_takes_other_overrides_of_today(aeon: RunAeon) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_prompt_edit_is_shown_as_a_difference_and_run_by_order(
     aeon: RunAeon, tmp_path: Path, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -232,6 +232,7 @@ def test_a_run_that_a_limit_ended_goes_on_as_one_that_had_none(
     assert not differences(artefacts(whole), artefacts(second))
 
 
+@pytest.mark.slow
 def test_a_chain_of_runs_needs_only_the_last_of_them(runs: Runs, server: OpenAIServer) -> None:
     first = limited(runs)
     _, second = runs(f"resume={first}", "limits.max_llm_calls=9")
@@ -651,6 +652,7 @@ def test_another_provider_gets_neither_the_address_nor_the_rest_of_the_recorded_
     assert origin(second)["provider"]["kind"] == "simulated"
 
 
+@pytest.mark.slow
 def test_a_provider_that_an_experiment_of_today_chooses_is_another_one_too(
     runs: Runs, server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -802,6 +804,7 @@ def careless(received: Received) -> Answer:
     return replace(answer, content=answer.content if shown else '{"half": ', usage=usage)
 
 
+@pytest.mark.slow
 def test_what_was_found_out_about_the_server_is_known_to_the_run_that_goes_on(
     runs: Runs, server: OpenAIServer
 ) -> None:

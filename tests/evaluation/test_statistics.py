@@ -148,6 +148,7 @@ def test_wilsons_interval_holds_95_of_100_rates_whatever_they_are(rows: int) -> 
     assert 0.94 <= held / len(rates) <= 0.96
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", SIZES)
 def test_the_interval_of_repeated_rows_holds_95_of_100_rates(rows: int) -> None:
     """Rows differ in how hard they are: their chances are drawn around the rate."""

@@ -26,6 +26,7 @@ def most_allocated(path: Path) -> int:
     return max(pool.bytes_allocated() - before for _ in read_rows(path))
 
 
+@pytest.mark.slow
 def test_a_column_that_unpacks_to_much_more_than_the_file_is_refused(tmp_path: Path) -> None:
     path = parquet(tmp_path / "d.parquet", {"task": ["x" * 100_000_000]}, use_dictionary=False)
     assert path.stat().st_size < 10_000

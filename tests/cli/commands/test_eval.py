@@ -342,6 +342,7 @@ def test_a_killed_measurement_goes_on_without_asking_again_what_was_answered(
     assert measured(tmp_path)["arms"][0]["not_measured"] == 0
 
 
+@pytest.mark.slow
 def test_with_equal_tokens_cheap_arms_take_samples_and_pay_no_answer_twice(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:

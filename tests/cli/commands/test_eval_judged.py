@@ -83,6 +83,7 @@ def test_answers_without_a_target_are_graded_by_the_judge(
     assert len(server.requests) == 40
 
 
+@pytest.mark.slow
 def test_its_rates_are_corrected_by_its_calibration(
     server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,12 +100,14 @@ def test_its_rates_are_corrected_by_its_calibration(
     assert "corrected" in Path("out/eval.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_threshold_is_held_against_the_corrected_rate(server: OpenAIServer) -> None:
     calibrate(server)
     assert run(server, *CALIBRATED, "threshold=0.77") == 0
     assert run(server, "batch.changed=again", "threshold=0.77") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
@@ -146,6 +149,7 @@ def test_a_judgement_that_could_not_be_had_is_not_measured(server: OpenAIServer)
     assert len(server.requests) == 41
 
 
+@pytest.mark.slow
 def test_a_cap_that_comes_before_the_judge_leaves_all_answers_unmeasured(
     server: OpenAIServer,
 ) -> None:

@@ -40,6 +40,7 @@ def test_a_plan_goes_to_standard_output_and_the_drawing_to_standard_error(
     assert all(step.agent == "llm" for step in workflow.content.steps)
 
 
+@pytest.mark.slow
 def test_the_same_plan_is_written_to_a_file(aeon: RunAeon, tmp_path: Path) -> None:
     printed = aeon("plan", f"task={TASK}", *QUIET).out
     ended = aeon("plan", f"task={TASK}", *QUIET, "out=made.yaml")

@@ -146,6 +146,7 @@ def test_a_run_goes_on_from_the_making_of_a_plan(
     assert asked_twice(server) == []
 
 
+@pytest.mark.slow
 def test_the_command_of_a_resumed_plan_runs_it_with_what_it_was_first_given(
     aeon: RunAeon, server: OpenAIServer, given: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -14,15 +15,26 @@ from pathlib import Path
 
 import pytest
 
+from aeon.cli.main import main
 from aeon.files.jsonl import JsonLines
-from tests.cli.conftest import RunAeon
+from tests.cli.conftest import RunAeon, logging_restored
+
+
+@pytest.fixture(scope="module")
+def made_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of one task, made once."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("old", "new"):
+        given = ["task=plan a move", "provider=simulated", "progress=none"]
+        with logging_restored():
+            assert main([*given, f"hydra.run.dir={folder / name}"]) == 0
+    return folder
 
 
 @pytest.fixture
-def two_runs(aeon: RunAeon, tmp_path: Path) -> Path:
-    """A folder with two runs, the first of them the older by 40 days, and a multirun of two jobs between."""
-    for name in ("old", "new"):
-        aeon("task=plan a move", "provider=simulated", "progress=none", f"hydra.run.dir=all/{name}")
+def two_runs(made_runs: Path, aeon: RunAeon, tmp_path: Path) -> Path:
+    """A folder with two runs, the first of them the older by 40 days."""
+    shutil.copytree(made_runs, tmp_path / "all")
     origin = tmp_path / "all" / "old" / "result.json"
     result = json.loads(origin.read_text())
     result["timings"]["start_time"] = (datetime.now(UTC) - timedelta(days=40)).isoformat()
@@ -221,6 +233,7 @@ def test_a_run_that_another_one_has_yet_to_use_stays(aeon: RunAeon, two_runs: Pa
     assert {path.name for path in two_runs.iterdir()} == {"old", "later"}
 
 
+@pytest.mark.slow
 def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) -> None:
     aeon(
         "--multirun",

@@ -103,6 +103,7 @@ NEVER_RAISED_HERE = {
 }
 
 
+@pytest.mark.slow
 def test_every_error_of_the_sdk_is_in_one_of_these_tables() -> None:
     assert set(sdk_errors()) == OF_A_STATUS | set(OF_NO_RESPONSE) | NEVER_RAISED_HERE
     assert all(issubclass(sdk_errors()[name], openai.APIStatusError) for name in OF_A_STATUS)

@@ -112,6 +112,7 @@ def test_what_is_refused_is_said_in_words_and_at_once(expression: str, said: str
     assert time.monotonic() - started < SOON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expression",
     ["+".join([one] * 41) for one in ("exp(1)", "log(2)", "log10(2)", "2**.5", "pow(2, .5)")],

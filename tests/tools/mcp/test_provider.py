@@ -297,6 +297,7 @@ def test_a_server_that_lists_a_schema_nested_too_deeply_says_so_at_once(open_too
     )
 
 
+@pytest.mark.slow
 def test_a_result_that_is_nested_too_deeply_fails_its_call_and_the_server_is_back(
     open_tools: Open,
 ) -> None:
@@ -377,6 +378,7 @@ else:
     assert gone({int(first)})
 
 
+@pytest.mark.slow
 def test_closing_ends_the_processes_and_their_children(open_tools: Open) -> None:
     before = descendants()
     tools = open_tools(one=own("--child"), two=own())
@@ -420,6 +422,7 @@ def test_closing_during_a_call_fails_the_call(open_tools: Open) -> None:
     assert len(failures) == 1
 
 
+@pytest.mark.slow
 def test_configuration_makes_them_tools_like_any_other() -> None:
     settings = ToolSettings.model_validate(
         {"mcp": {"servers": {"own": own(), "bad": {"command": "no-such-program"}}}}

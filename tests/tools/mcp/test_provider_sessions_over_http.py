@@ -26,6 +26,7 @@ def test_a_call_to_a_server_that_forgot_the_session_is_made_once_more(
         assert (server.calls, server.refused, len(server.sessions)) == (2, 1, 1)
 
 
+@pytest.mark.slow
 def test_calls_that_are_turned_away_at_the_same_time_share_the_new_session(
     open_tools: Open,
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_new_session_counts_as_a_restart_and_there_is_a_limit_to_them(open_too
         assert server.calls == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compresses", [False, True])
 def test_an_answer_without_end_is_not_read_and_the_server_can_be_used_again(
     open_tools: Open, compresses: bool
