@@ -197,6 +197,11 @@ class Tracing:
 
     @_take.register
     def _(self, event: e.ToolStarted) -> None:
+        # One that waits for a person is not called, and the next of its round begins.
+        if before := self._tools.pop(event.site.sequence, None):
+            waiting, token = before
+            detach(token)
+            waiting.fail(ABANDONED)
         place = self._parent(event.step_id)
         tool = self._handler.tool(event.tool, tool_type="function", context=place)
         tool.suspend()

@@ -221,3 +221,16 @@ def test_the_reviewer_of_a_plan_file_learns_what_its_tools_are(tmp_path: Path) -
     plain = one_step(clear("tea"))
     run(tmp_path / "plain", plain, "execution.step_tools=none")
     assert "lists tools" not in plain.prompts("semantic_validation")[0]
+
+
+def test_calls_that_wait_for_a_person_are_spans_that_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OtlpCollector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        keys = ("interaction=defer", "tools.approval.order=ask", "observability.otel=true")
+        model = one_step(calls("tea", "pot", name="order"))
+        waiting = run(tmp_path, model, "mode=core", *keys)
+        assert (waiting.exit_status, SEEN) == (6, [])
+        called = collector.of("execute_tool")
+        assert [span.name for span in called] == ["execute_tool order"] * 2
