@@ -47,6 +47,7 @@ def holds(condition: str, look_up: Callable[[Named], Any]) -> bool:
     )  # for plans that have conditions
 
     evaluator = EvalWithCompoundTypes(functions=_FUNCTIONS, names=_CONSTANTS)
+    evaluator.operators = {**evaluator.operators, ast.Mod: _find_remainder}
 
     def find(node: ast.expr) -> Any:
         return look_up(_read_name(node))
@@ -135,6 +136,13 @@ def _follow_replacements(steps: Mapping[str, PlanStep], name: str) -> str:
     while name in steps and (after := steps[name].replaced_by) is not None:
         name = after
     return name
+
+
+def _find_remainder(one: Any, other: Any) -> Any:
+    """Of numbers alone: of a text it would be formatting, which can fill the memory."""
+    if isinstance(one, str):
+        raise TypeError("% is for numbers")
+    return one % other
 
 
 def _parse(condition: str) -> ast.expr:

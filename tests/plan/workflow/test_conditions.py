@@ -108,6 +108,12 @@ def test_a_condition_that_is_neither_true_nor_false_is_an_error(condition: str) 
         holds(condition, look_up)
 
 
+@pytest.mark.parametrize("condition", ["'%99999999999d' % 1 == ''", "'x' * 99999999999 == ''"])
+def test_a_condition_cannot_fill_the_memory(condition: str) -> None:
+    with pytest.raises(PlanError, match="cannot be worked out"):
+        holds(condition, look_up)
+
+
 def test_what_a_condition_names_is_found() -> None:
     found = find_named("steps['a-1'].output.k[0] == inputs.n.m and len(steps.b.output) > 1")
     assert [(one.kind, one.name, one.path) for one in found] == [
