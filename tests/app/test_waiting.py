@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,17 @@ def answer(folder: Path, *texts: str) -> None:
     """Answer what waits there, in the order in which it was asked."""
     desk = Desk(folder)
     desk.settle({one.id: text for one, text in zip(desk.list_open(), texts, strict=True)})
+
+
+A_MINUTE = "interaction.deadline_seconds=60"
+
+
+def ask_long_ago(folder: Path) -> None:
+    """Let everything that waits there have been asked years ago."""
+    path = folder / "questions.json"
+    path.write_text(
+        re.sub(r'"asked_at": "[^"]*"', '"asked_at": "2020-01-01T00:00:00Z"', path.read_text())
+    )
 
 
 def plan_file(folder: Path, *steps: Mapping[str, Any]) -> str:
@@ -366,9 +377,9 @@ def test_a_program_may_do_the_steps_itself(tmp_path: Path) -> None:
 
 
 def test_past_the_deadline_the_assumption_holds(run: Any, tmp_path: Path) -> None:
-    run("one", asking(), "interaction.deadline_seconds=0.05")
-    time.sleep(0.1)
-    result = run("two", asking(), "resume=one")
+    run("one", asking())
+    ask_long_ago(tmp_path / "one")
+    result = run("two", asking(), "resume=one", A_MINUTE)
     assert result.converged
     assert [one.answer for one in result.follow_up_questions] == [None, None]
     settled = Desk(tmp_path / "one").list_answers().values()
@@ -381,10 +392,10 @@ def test_past_the_deadline_an_approval_is_no_and_a_step_of_a_person_fails(
     calls: list[Any] = []
     given = plan_file(tmp_path, PERSONS, POURING)
     tools = [counting(calls)]
-    run("one", ScriptedModel(), given, "interaction.deadline_seconds=0.05", tools=tools)
-    time.sleep(0.1)
+    run("one", ScriptedModel(), given, tools=tools)
+    ask_long_ago(tmp_path / "one")
     model = ScriptedModel(convergence=assessment(0.2))
-    result = run("two", model, "resume=one", "limits.max_passes=1", tools=tools)
+    result = run("two", model, "resume=one", "limits.max_passes=1", A_MINUTE, tools=tools)
     errors = {step.step_id: step.errors for step in result.history.passes[-1].steps}
     assert "nobody has done it" in errors["m"][0]
     assert "the person refused it" in errors["p"][0]
@@ -496,10 +507,10 @@ def test_a_step_that_is_left_to_a_person_is_put_to_them(run: Any, tmp_path: Path
 def test_a_step_that_is_left_to_a_person_who_does_not_do_it_is_used_as_far_as_it_came(
     run: Any, tmp_path: Path
 ) -> None:
-    run("one", stuck(), *LIMIT, "interaction.deadline_seconds=0.05")
-    time.sleep(0.1)
+    run("one", stuck(), *LIMIT)
+    ask_long_ago(tmp_path / "one")
     model = stuck()
-    run("two", model, "resume=one")
+    run("two", model, "resume=one", A_MINUTE)
     assert "half of it" in model.prompts("step")[0]
 
 
