@@ -121,6 +121,8 @@ def remove(values: dict[str, Any], key: Key) -> None:
 
 
 def _as_data(value: object) -> Any:
+    if value is None or type(value) in (str, bool, int, float):
+        return value
     if isinstance(value, Path):
         return str(value.expanduser().absolute())
     if isinstance(value, Mapping):
