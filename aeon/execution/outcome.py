@@ -14,10 +14,12 @@ from aeon.domain.errors import AeonError, LLMError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
 from aeon.execution.quotes import join_quotes
+from aeon.llm.exchange import InvalidAnswer
 from aeon.memory.interface import Memory
 from aeon.plan.transitions import fail_step, finish_step
 from aeon.plan.views import step_key
 from aeon.plan.workflow.references import CutOutput
+from aeon.schema.validators import FieldError
 
 Remarks = tuple[tuple[AdvisoryKind, str], ...]
 _AGAIN = (
@@ -87,10 +89,13 @@ def step_result(
     """The worker's answer to a step, or to the whole task; with `as_json` its output is JSON text.
     `quotable` are the outputs that it may quote. Raises InvalidAnswer for a wrong quote."""
     output = answer["answer"] if "answer" in answer else answer["step_output"]
+    quotes = answer.get("quotes")
+    if quotes and as_json:
+        raise InvalidAnswer([FieldError("/quotes", "JSON quotes nothing: give all of it")])
+    if quotes:
+        output = join_quotes(output, quotes, quotable)
     if as_json:
         output = json.dumps(output, ensure_ascii=False, indent=2)
-    elif quotable:
-        output = join_quotes(output, answer.get("quotes", ()), quotable)
     return StepResult(
         step_id=step_id,
         step_output=output,

@@ -33,18 +33,27 @@ def join_quotes(text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping
 def _find_errors(
     text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping[str, str]
 ) -> Iterator[FieldError]:
-    quoted = set[str]()
     for index, quote in enumerate(quotes):
+        earlier = quotes[:index]
         step = quote["step"]
         if step not in outputs:
-            known = ", ".join(outputs)
-            yield FieldError(f"/quotes/{index}/step", f"no output of {step!r} came in; {known} did")
-        elif step in quoted:
+            known = ", ".join(outputs) or "none"
+            yield FieldError(
+                f"/quotes/{index}/step", f"no output of {step!r} came in; those that did: {known}"
+            )
+        elif any(step == other["step"] for other in earlier):
             yield FieldError(f"/quotes/{index}/step", f"{step!r} is quoted already")
-        quoted.add(step)
-        if (times := _count(quote["at"], text)) != 1:
-            message = f"{quote['at']!r} must stand in step_output once, not {times} times"
-            yield FieldError(f"/quotes/{index}/at", message)
+        if problem := _find_wrong_marker(quote["at"], text, [other["at"] for other in earlier]):
+            yield FieldError(f"/quotes/{index}/at", problem)
+
+
+def _find_wrong_marker(marker: str, text: str, others: Sequence[str]) -> str:
+    """Why a marker does not name one place of its own; empty where it does."""
+    # Of two markers, one within the other, one would be replaced where the other stands.
+    if like := [other for other in others if marker in other or other in marker]:
+        return f"{marker!r} and the marker {like[0]!r} cannot be told apart"
+    times = _count(marker, text)
+    return "" if times == 1 else f"{marker!r} must stand in step_output once, not {times} times"
 
 
 def _edit(output: str, edits: Sequence[Mapping[str, str]], place: str) -> str:
@@ -57,5 +66,10 @@ def _edit(output: str, edits: Sequence[Mapping[str, str]], place: str) -> str:
 
 
 def _count(part: str, text: str) -> int:
-    """How often a text contains a part, which must not be empty to be found at all."""
-    return text.count(part) if part else 0
+    """At how many places a text contains a part, overlapping ones too; none for an empty part."""
+    count = 0
+    place = text.find(part) if part else -1
+    while place >= 0:
+        count += 1
+        place = text.find(part, place + 1)
+    return count

@@ -9,6 +9,7 @@ import pytest
 
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
+from aeon.execution.outcome import step_result
 from aeon.execution.quotes import join_quotes
 from aeon.execution.worker import Situation, StepWorker, Worked
 from aeon.llm.exchange import InvalidAnswer
@@ -56,13 +57,26 @@ def test_text_without_quotes_stays_as_it_is() -> None:
         ("none", [quote("report", "[[r]]")], "/quotes/0/at", "once, not 0 times"),
         ("[[r]] [[r]]", [quote("report", "[[r]]")], "/quotes/0/at", "once, not 2 times"),
         ("text", [quote("report", "")], "/quotes/0/at", "once, not 0 times"),
-        ("[[x]]", [quote("x", "[[x]]")], "/quotes/0/step", "report, notes did"),
+        ("[[x]]", [quote("x", "[[x]]")], "/quotes/0/step", "those that did: report, notes"),
         (
             "[[r]] [[s]]",
             [quote("report", "[[r]]"), quote("report", "[[s]]")],
             "/quotes/1/step",
             "quoted already",
         ),
+        (
+            "[x] and more",
+            [quote("report", "[x]"), quote("notes", "[x]")],
+            "/quotes/1/at",
+            "cannot be told apart",
+        ),
+        (
+            "<<p1 <<p10",
+            [quote("report", "<<p10"), quote("notes", "<<p1")],
+            "/quotes/1/at",
+            "'<<p1' and the marker '<<p10' cannot be told apart",
+        ),
+        ("aaa", [quote("report", "aa")], "/quotes/0/at", "not 2 times"),
         ("[[r]]", [quote("report", "[[r]]", ("Juice", "Tea"))], "/quotes/0/edits/0/find", "not 0"),
         ("[[r]]", [quote("report", "[[r]]", (": ", " "))], "/quotes/0/edits/0/find", "not 2"),
         ("[[r]]", [quote("report", "[[r]]", ("", "Tea"))], "/quotes/0/edits/0/find", "not 0"),
@@ -76,6 +90,11 @@ def test_what_is_not_clear_is_an_error_with_its_place(
     (error,) = raised.value.errors
     assert error.pointer == place
     assert reason in error.message
+
+
+def test_a_quote_where_nothing_came_in_is_an_error() -> None:
+    with pytest.raises(InvalidAnswer, match="those that did: none"):
+        join_quotes("[[r]]", [quote("report", "[[r]]")], {})
 
 
 FINAL = step("final", "report", status="running")
@@ -116,3 +135,18 @@ def test_only_a_final_step_with_text_before_it_may_quote() -> None:
     (request,) = as_json.requests
     assert "quotes" not in request.schema["properties"]
     assert "word for word" not in json.dumps(request.schema)
+
+
+def test_quotes_that_were_not_asked_for_go_to_repair() -> None:
+    wrong = {**clear("[[report]]"), "quotes": [quote("report", "[[report]]")]}
+    alone = step("alone", status="running")
+    model = ScriptedModel(step=wrong, repair=clear("all of it"))
+    assert carry_out(model, alone, plan_of(alone)).result.step_output == "all of it"
+    (prompt,) = model.prompts("repair")
+    assert "/quotes" in prompt
+
+
+def test_a_json_answer_quotes_nothing() -> None:
+    answer = {**clear({"a": 1}), "quotes": [quote("report", "[[report]]")]}
+    with pytest.raises(InvalidAnswer, match="JSON quotes nothing"):
+        step_result("final", answer, as_json=True)
