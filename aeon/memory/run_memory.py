@@ -96,12 +96,8 @@ class GuardedMemory:
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key with that prefix and its value; empty when the memory fails."""
-        return (
-            self._guard(
-                lambda: self._memory.search(prefix), f"{prefix or 'memory'} could not be searched"
-            )
-            or {}
-        )
+        problem = f"{prefix or 'memory'} could not be searched"
+        return self._guard(lambda: _require_entries(self._memory.search(prefix)), problem) or {}
 
     def _guard(self, work: Callable[[], Any], problem: str) -> Any:
         try:
@@ -164,6 +160,13 @@ def cut_entries(
         fitting.append({"key": key, "value": value})
         left -= len(text)
     return fitting, len(entries) - len(fitting)
+
+
+def _require_entries(found: object) -> dict[str, Any]:
+    """What a search gave. Raises TypeError for anything but a mapping by keys."""
+    if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
+        raise TypeError(f"search gave {type(found).__name__}, not a mapping of keys to values")
+    return dict(found)
 
 
 def _without_steps(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,11 +62,14 @@ class Selection:
         def holds(run: Listed) -> bool:
             evaluator.names = _figures(run)
             try:
-                return bool(evaluator.eval(where, previously_parsed=parsed))
+                found = evaluator.eval(where, previously_parsed=parsed)
             except NameNotDefined as error:
                 raise _refuse(where, f"there is no {error.name!r}") from None
             except (InvalidExpression, TypeError, ValueError, ArithmeticError) as error:
                 raise _refuse(where, str(error)) from None
+            if not isinstance(found, bool):
+                raise _refuse(where, f"it is {found!r}, neither true nor false")
+            return found
 
         return holds
 

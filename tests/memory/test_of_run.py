@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from aeon.memory.run_memory import InMemory, RunMemory
+from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
 
 HELD = {"guest": "Ada", "step/a/output": "of an earlier run"}
 
@@ -52,3 +54,14 @@ def test_handoffs_are_given_by_step() -> None:
     memory.write("step/b/c/handoff", "the last part is open")
     memory.write("step/d/handoff", None)
     assert memory.handoffs() == {"a": "mind the units", "b/c": "the last part is open"}
+
+
+@pytest.mark.parametrize("found", [7, ["a"], {1: "a"}])
+def test_a_search_that_gives_no_entries_is_reported_and_finds_nothing(found: Any) -> None:
+    class Careless(InMemory):
+        def search(self, prefix: str) -> Any:
+            return found
+
+    reported: list[str] = []
+    assert GuardedMemory(Careless(), reported.append).search("") == {}
+    assert "memory could not be searched: search gave" in reported[0]

@@ -109,6 +109,7 @@ def test_runs_are_chosen_by_figures_time_task_and_number(
     ("argument", "said"),
     [
         ("where=ended=converged", "where=ended=converged: `=` does not compare, `==` does"),
+        ("where='completeness<1'", "where='completeness<1': it is 'completeness<1', neither true"),
         ("where=speed<1", "where=speed<1: there is no 'speed'"),
         ("where=completeness<", "where=completeness<: it cannot be read"),
         ("where=task<1", "where=task<1: '<' not supported"),
