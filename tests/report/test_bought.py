@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,3 +116,13 @@ def test_passes_before_the_first_whole_answer_are_its_cost() -> None:
 def test_an_answer_that_is_not_whole_has_bought_nothing_yet() -> None:
     chain = plan("a", planned("b", "a"))
     assert run(ScriptedModel(plan=chain, step=clear("done"))).bought is None
+
+
+def test_one_whole_answer_is_one_row_of_the_page(tmp_path: Path) -> None:
+    with Aeon.from_config(["provider=simulated", "mode=auto"], environ={}) as aeon:
+        result = aeon.run("name a river", directory=tmp_path / "run")
+    assert result.bought is not None
+    assert result.bought.first.pass_number == result.bought.last.pass_number
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<td>the first, and given</td>" in page
+    assert "<td>the one given</td>" not in page
