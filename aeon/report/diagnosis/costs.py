@@ -371,7 +371,10 @@ def _stop_earlier(evidence: Evidence) -> Iterator[Remedy]:
         return
     for place, one in enumerate(assessed[:-2]):
         if not any(_has_gained(one, later) for later in assessed[place + 1 :]):
-            purpose = f"To end with pass {one.pass_number}, on which no later pass gained"
+            purpose = (
+                f"To end with pass {one.pass_number}, no nearer to converging but cheaper: "
+                "no later pass gained on it"
+            )
             yield Remedy(purpose, (f"limits.max_passes={one.pass_number}",))
             return
 
