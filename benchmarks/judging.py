@@ -22,18 +22,19 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from aeon.app.rehearsal import NotSent, RequestRecorder
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.domain.errors import LLMError
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import SemanticValidationReport
-from aeon.domain.request import LLMRequest, LLMResponse
+from aeon.domain.request import LLMRequest
 from aeon.memory.run_memory import ShownMemory
 from aeon.supervisor.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
@@ -71,18 +72,6 @@ class Case:
     def calls(self) -> tuple[str, ...]:
         """The calls that judge it."""
         return CALLS if self.planted else (REVIEW, ASSESSMENT)
-
-
-class _PromptOnly(LLMError):
-    """Raised instead of an answer when only the prompt is wanted."""
-
-
-class _Recorder:
-    request: LLMRequest
-
-    def complete(self, request: LLMRequest) -> LLMResponse:
-        self.request = request
-        raise _PromptOnly("only the prompt is wanted")
 
 
 def load_cases(path: Path = CASES) -> list[Case]:
@@ -133,23 +122,19 @@ def _make_planted(label: Mapping[str, Any] | None) -> Planted | None:
 
 def make_request(case: Case, call: str) -> LLMRequest:
     """What a model would be sent when it judges a case in one of the CALLS."""
-    recorder = _Recorder()
+    recorder = RequestRecorder()
     caller = StructuredCaller(recorder, shared={"inputs": dict(case.inputs)})
-    # Set, not given: a memory of a version that shows no hand-offs takes it as well, so that versions can be compared.
-    memory = ShownMemory()
-    memory.handoffs = lambda: case.handoffs
+    memory = ShownMemory(handoffs=lambda: case.handoffs)
     outputs = current_outputs(case.plan.steps)
     steps = list(case.plan.steps)
-    try:
+    with suppress(NotSent):
         if call == REVIEW:
             validator = SemanticValidator(recorder, structured=caller, memory=memory)
             validator.validate("cross_phase", case.plan, steps, outputs)
         else:
             engine = ConvergenceEngine(recorder, structured=caller, memory=memory)
             engine.assess(_make_report(case, call), case.plan, steps, outputs)
-    except _PromptOnly:
-        return recorder.request
-    raise RuntimeError("no model was asked")
+    return recorder.requests[-1]
 
 
 def _make_report(case: Case, call: str) -> SemanticValidationReport:

@@ -15,6 +15,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,12 @@ import yaml
 
 from aeon.app.job import resolve_job
 from aeon.app.process import build_process, close_process
+from aeon.app.rehearsal import NotSent, RequestRecorder
 from aeon.config.environment import environment
 from aeon.config.load import compose_settings, composition
-from aeon.domain.errors import LLMError
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
+from aeon.domain.request import LLMAdapter
 from aeon.llm.stack.build import run_stack
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import Tool, ToolRegistry
@@ -56,18 +57,6 @@ class Case:
     memory: Mapping[str, str]
     tools: tuple[Tool, ...]
     planted: Planted | None
-
-
-class _PromptOnly(LLMError):
-    """Raised instead of an answer when only the prompt is wanted."""
-
-
-class _Recorder:
-    request: LLMRequest
-
-    def complete(self, request: LLMRequest) -> LLMResponse:
-        self.request = request
-        raise _PromptOnly("only the prompt is wanted")
 
 
 def load_cases() -> list[Case]:
@@ -139,14 +128,14 @@ def write_prompts(folder: Path) -> None:
     """Write the prompt of each case, as a model would be sent it, and the schema of its answer."""
     folder.mkdir(parents=True, exist_ok=True)
     for case in load_cases():
-        recorder = _Recorder()
-        try:
+        recorder = RequestRecorder()
+        with suppress(NotSent):
             review(case, recorder)
-        except _PromptOnly:
-            system, user = (message.content for message in recorder.request.messages)
+        request = recorder.requests[-1]
+        system, user = (message.content for message in request.messages)
         text = f"# System\n\n{system}\n\n# User\n\n{user}\n"
         (folder / f"{case.name}.md").write_text(text, encoding="utf-8")
-        schema = json.dumps(recorder.request.schema, indent=1)
+        schema = json.dumps(request.schema, indent=1)
         (folder / "schema.json").write_text(schema, encoding="utf-8")
 
 

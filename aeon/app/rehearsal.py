@@ -72,11 +72,14 @@ class _Checking(PromptLibrary):
         return super().render(call, variables)
 
 
-class _Recorder:
+class RequestRecorder:
+    """An adapter that keeps the requests and asks no model."""
+
     def __init__(self) -> None:
         self.requests: list[LLMRequest] = []
 
     def complete(self, request: LLMRequest) -> LLMResponse:
+        """Keep the request. Raises NotSent."""
         self.requests.append(request)
         raise NotSent("a rehearsal asks no model")
 
@@ -85,7 +88,7 @@ def check(shared: Process) -> None:
     """Make every component once, and try the templates where prompts or schemas are a person's own:
     the tests have tried the packaged ones. Raises ConfigError for a component that cannot be made,
     and what `try_templates` raises."""
-    build_components(Packaged(shared, {}, EventStream(), RunMemory()), _Recorder())
+    build_components(Packaged(shared, {}, EventStream(), RunMemory()), RequestRecorder())
     if shared.own_components.by_name:
         close(shared.own_components.make("memory", offer_memory(shared, "rehearsal")))
     settings = shared.settings
@@ -147,7 +150,7 @@ def render_call(settings: Settings, call: str) -> Rendered:
 def _rehearse(
     shared: Process, task: str, inputs: Mapping[str, str], goal: str = _GOAL, only: str = ""
 ) -> list[LLMRequest]:
-    recorder = _Recorder()
+    recorder = RequestRecorder()
     memory = RunMemory(held=shared.settings.memory.entries or {"note": "An example memory."})
     parts = Packaged(shared, inputs, EventStream(), memory)
     tooled = replace(shared, registry=ToolRegistry([_TOOL]))
@@ -160,7 +163,7 @@ def _rehearse(
 
 
 def _calls(
-    parts: Packaged, with_tool: Packaged, shared: Process, plan: Plan, recorder: _Recorder
+    parts: Packaged, with_tool: Packaged, shared: Process, plan: Plan, recorder: RequestRecorder
 ) -> Iterator[tuple[CallName, Callable[[], object]]]:
     task, issues, answer, steps = plan.task, (_ISSUE,), plan.steps[-1], list(plan.steps)
     outputs, criteria = current_outputs(plan.steps), shared.settings.convergence.criteria
@@ -212,7 +215,7 @@ def _calls(
 
 
 def _calls_about_whole_answers(
-    parts: Packaged, shared: Process, plan: Plan, recorder: _Recorder
+    parts: Packaged, shared: Process, plan: Plan, recorder: RequestRecorder
 ) -> Iterator[tuple[CallName, Callable[[], object]]]:
     single = shared.settings.mode.model_copy(update={"kind": "single"})
     direct = shared.with_settings(shared.settings.model_copy(update={"mode": single}))
