@@ -109,8 +109,8 @@ class Wire:
 
     def limit(self, dialect: Dialect) -> int | None:
         """The most tokens of an answer, as sent; None where no limit is sent."""
-        most: int | None = self.parameters(dialect).get(self.token_parameter(dialect))
-        return most
+        is_sent = self.token_parameter(dialect) not in dialect.without
+        return self._given.max_tokens if is_sent else None
 
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
         """The generation parameters by the names they are sent under; those that are not set are
@@ -124,7 +124,7 @@ class Wire:
         if self.marks(dialect) == "openai":
             named |= {"prompt_cache_key": RUN.get().run_id, CACHE_OPTIONS: {"mode": "explicit"}}
         named |= write_tools(self.functions(dialect))
-        if self._asks_for_stream(dialect):
+        if self.asks_for_stream(dialect):
             named |= {"stream": True, "stream_options": {"include_usage": True}}
         return {
             name: value
@@ -132,7 +132,8 @@ class Wire:
             if value is not None and name not in dialect.without
         }
 
-    def _asks_for_stream(self, dialect: Dialect) -> bool:
+    def asks_for_stream(self, dialect: Dialect) -> bool:
+        """Whether the answer is asked for as a stream, `extra_body` aside."""
         if self.settings.background or "stream" in dialect.without:
             return False
         is_wanted = self._stream or dialect.stream

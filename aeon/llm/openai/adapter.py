@@ -181,7 +181,7 @@ class OpenAIAdapter:
         dialect: Dialect,
         deadline: float,
     ) -> Response:
-        if self._asks_for_stream(wire, dialect):
+        if wire.asks_for_stream(dialect) or "stream" in self._settings.extra_body:
             tell = piece_teller(wire.request) or _ignore
             return client.stream(body, wire.model, deadline, tell)
         return client.post(body, wire.model, deadline)
@@ -222,9 +222,6 @@ class OpenAIAdapter:
             return AttemptResult(failure=failed)
         except LLMError as failed:
             return AttemptResult(failure=failed, refusal=find_error(body))
-
-    def _asks_for_stream(self, wire: Wire, dialect: Dialect) -> bool:
-        return "stream" in wire.parameters(dialect) or "stream" in self._settings.extra_body
 
     def _failure_of(self, error: Exception, allowed: float) -> LLMError | None:
         # It knows the SDK, which a process without requests does not load.
