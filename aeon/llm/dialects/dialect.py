@@ -20,7 +20,7 @@ from aeon.llm.dialects.functions import (
     write_tools,
     write_turns,
 )
-from aeon.llm.dialects.model_rules import find_cache_marks, fit_parameters, may_reason
+from aeon.llm.dialects.model_rules import find_cache_marks, find_rule, fit_parameters, may_reason
 from aeon.llm.dialects.responses import REASONING_ITEMS, ask_for_reasoning, to_responses
 from aeon.llm.prompts import load_packaged_prompts
 from aeon.llm.protocols import RUN
@@ -83,9 +83,9 @@ class Wire:
         self._stream = stream
         self.model = given.model or settings.model
         self.has_marks = False
-        self._marks = find_cache_marks(settings, self.model)
-        self._reasons = may_reason(settings.models, self.model)
-        self._given, self.changed = fit_parameters(settings.models, self.model, given)
+        self._rule = find_rule(settings.models, self.model)
+        self._marks = find_cache_marks(settings, self._rule)
+        self._given, self.changed = fit_parameters(self._rule, given)
         self.digest = _schema_digests(request.schema)[request.strict]
         self._functions = request.functions if settings.function_calling == "auto" else None
 
@@ -179,7 +179,7 @@ class Wire:
     ) -> dict[str, Any]:
         keeps_items = REASONING_ITEMS not in dialect.without
         body = to_responses(chat, kept if keeps_items else ())
-        if keeps_items and self._reasons:
+        if keeps_items and may_reason(self._rule):
             ask_for_reasoning(body)
         # Nothing is left with the server but what it makes by itself, until that is asked for.
         body["store"] = self.settings.background

@@ -15,16 +15,19 @@ from aeon.llm.settings import CacheMarks, EndpointSettings, ModelRule
 _EFFORTS: tuple[str, ...] = get_args(Effort)
 
 
-def fit_parameters(
-    rules: Sequence[ModelRule], model: str, given: Parameters
-) -> tuple[Parameters, dict[str, str]]:
-    """Fit parameters to the first rule for a model. Returns them with what a person should know, by
+def find_rule(rules: Sequence[ModelRule], model: str) -> ModelRule | None:
+    """The first rule for a model; None where there is none."""
+    name = model.rpartition("/")[2].lower()
+    return next((rule for rule in rules if rule.match.match(name)), None)
+
+
+def fit_parameters(rule: ModelRule | None, given: Parameters) -> tuple[Parameters, dict[str, str]]:
+    """Fit parameters to the rule for a model. Returns them with what a person should know, by
     parameter.
 
     An effort for a model that takes none is left out silently: reasoning modes set one for every
     model.
     """
-    rule = _find_rule(rules, model)
     if rule is None:
         return given, {}
     changed: dict[str, str] = {}
@@ -39,17 +42,16 @@ def fit_parameters(
     return replace(given, effort=effort, temperature=temperature), changed
 
 
-def find_cache_marks(settings: EndpointSettings, model: str) -> CacheMarks | None:
+def find_cache_marks(settings: EndpointSettings, rule: ModelRule | None) -> CacheMarks | None:
     """How requests for a model mark what is to be cached; None where they do not.
 
-    With `prompt_cache` auto the preset's rules say so. Those of `openai` are of OpenAI's own
+    With `prompt_cache` auto the preset's rule for it says so. Those of `openai` are of OpenAI's own
     models: at another address they say nothing.
     """
     if settings.prompt_cache == "off":
         return None
     if settings.prompt_cache != "auto":
         return settings.prompt_cache
-    rule = _find_rule(settings.models, model)
     if rule is None or (settings.name == "openai" and not _is_openai(settings.base_url)):
         return None
     return rule.prompt_cache
@@ -61,15 +63,9 @@ def _is_openai(address: str | None) -> bool:
     return f".{host}".endswith(".api.openai.com")
 
 
-def may_reason(rules: Sequence[ModelRule], model: str) -> bool:
+def may_reason(rule: ModelRule | None) -> bool:
     """Whether a model may reason: no rule says that it takes no effort."""
-    rule = _find_rule(rules, model)
     return rule is None or rule.efforts != ()
-
-
-def _find_rule(rules: Sequence[ModelRule], model: str) -> ModelRule | None:
-    name = model.rpartition("/")[2].lower()
-    return next((rule for rule in rules if rule.match.match(name)), None)
 
 
 def _fit_effort(effort: str | None, rule: ModelRule) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 from aeon.config.load import compose
 from aeon.domain.errors import RequestRefused, Truncated
 from aeon.domain.request import Parameters, Usage
-from aeon.llm.dialects.model_rules import fit_parameters
+from aeon.llm.dialects.model_rules import find_rule, fit_parameters
 from aeon.llm.settings import EndpointSettings, ModelRule
 from tests.llm.openai.test_negotiation import Start, start
 from tests.support.openai_server import Completion, Failure
@@ -73,7 +73,7 @@ def test_the_table_fits_parameters_to_a_model(
     fits: tuple[float | None, str | None],
 ) -> None:
     fitted, _ = fit_parameters(
-        rules_of(provider), model, Parameters(temperature=given[0], effort=given[1])
+        find_rule(rules_of(provider), model), Parameters(temperature=given[0], effort=given[1])
     )
     assert (fitted.temperature, fitted.effort) == fits
 
@@ -82,13 +82,11 @@ def test_a_person_is_told_of_what_the_table_changes_but_not_of_an_effort_for_a_m
     None
 ):
     _, changed = fit_parameters(
-        rules_of("openai"), "o3", Parameters(temperature=0.5, effort="none")
+        find_rule(rules_of("openai"), "o3"), Parameters(temperature=0.5, effort="none")
     )
     assert list(changed) == ["reasoning_effort", "temperature"]
-    assert (
-        fit_parameters(rules_of("openai"), "gpt-4.1", Parameters(temperature=0.5, effort="low"))[1]
-        == {}
-    )
+    without_effort = find_rule(rules_of("openai"), "gpt-4.1")
+    assert fit_parameters(without_effort, Parameters(temperature=0.5, effort="low"))[1] == {}
 
 
 @pytest.mark.parametrize(
