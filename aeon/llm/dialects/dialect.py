@@ -157,7 +157,9 @@ class Wire:
             messages = with_system_text(messages, schema_in_words(request))
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": self._write_messages(messages, dialect, prefixes or MarkedPrefixes()),
+            "messages": self._write_messages(
+                request, messages, dialect, prefixes or MarkedPrefixes()
+            ),
         }
         if dialect.form == "json_schema":
             schema = {"name": request.call, "schema": request.schema, "strict": request.strict}
@@ -188,23 +190,28 @@ class Wire:
         return body
 
     def _write_messages(
-        self, messages: Sequence[Message], dialect: Dialect, prefixes: MarkedPrefixes
+        self,
+        request: LLMRequest,
+        messages: Sequence[Message],
+        dialect: Dialect,
+        prefixes: MarkedPrefixes,
     ) -> list[dict[str, Any]]:
-        written: list[dict[str, Any]] = []
-        written += ({"role": message.role, "content": message.content} for message in messages)
-        part_ends = [message.part_ends for message in messages]
+        written: list[dict[str, Any]] = [
+            {"role": message.role, "content": message.content} for message in messages
+        ]
         functions = self.functions(dialect)
-        schema = self.digest
         if functions is not None:
-            turns = list(write_turns(functions))
-            written += turns
-            part_ends += find_ends_of_turns(turns, is_over=functions.conversation.is_over)
-            schema = _schema_digests(functions.schema)[functions.strict]
+            written += write_turns(functions)
         marks = self.marks(dialect)
         self.has_marks = False
-        if marks is None or self.request.call in _ASKED_ONCE:
+        if marks is None or request.call in _ASKED_ONCE:
             return written
+        part_ends = [message.part_ends for message in messages]
+        if functions is not None:
+            turns = written[len(messages) :]
+            part_ends += find_ends_of_turns(turns, is_over=functions.conversation.is_over)
         # The schema of the answer, and the tools, are a part of what a provider caches.
+        schema = _schema_digests(request.schema)[request.strict]
         kind = f"{dialect.form} {schema} {functions is not None}"
         places = prefixes.mark(written, part_ends, kind)
         self.has_marks = bool(places)
