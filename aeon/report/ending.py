@@ -13,7 +13,7 @@ from aeon.adaptive.heuristics import count_units
 from aeon.adaptive.table import complete_table
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.checks import CheckOutcome, count_passed
-from aeon.domain.graph import count_expected_calls
+from aeon.domain.graph import count_expected_calls, final_steps
 from aeon.domain.history import AdvisoryKind, SampleRecord
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
@@ -126,11 +126,14 @@ def _list_advisories(result: RunResult, kind: AdvisoryKind) -> list[str]:
 
 def _find_samples(result: RunResult) -> list[SampleRecord]:
     """How the answer was chosen, where it is one of several to its step."""
+    passes = result.history.passes
+    plan = next((one.plan_state for one in reversed(passes) if one.plan_state), None)
+    answering = {step.step_id for step in final_steps(plan)} if plan else set()
     return [
         done.samples
-        for one in result.history.passes
-        for done in one.execution_results.values()
-        if done.samples and done.step_output and result.answer.endswith(done.step_output)
+        for one in passes
+        for step_id, done in one.execution_results.items()
+        if step_id in answering and done.samples
     ]
 
 
