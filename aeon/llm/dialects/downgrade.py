@@ -30,6 +30,11 @@ class Trial:
         """The same without a parameter that the server named."""
         return replace(self, dialect=replace(self.dialect, without=self.dialect.without | {name}))
 
+    def without_suspects(self, *names: str) -> Trial:
+        """The same without parameters that no refusal named."""
+        without = self.dialect.without.union(names)
+        return Trial(replace(self.dialect, without=without), self.suspects.union(names))
+
     def conclude(self, opening: Dialect) -> Dialect:
         """What an answer to this trial proves: where another form has helped, nothing about the
         suspects."""
@@ -128,8 +133,7 @@ def _leave_out_functions(refused: RefusedTrial) -> Trial | None:
     has_functions = refused.wire.functions(refused.dialect) is not None
     if not has_functions or refused.was_accepted or refused.refusal.is_about_format:
         return None
-    trial = refused.trial.without(FUNCTIONS)
-    return replace(trial, suspects=trial.suspects | {FUNCTIONS})
+    return refused.trial.without_suspects(FUNCTIONS)
 
 
 def _leave_out_marks(refused: RefusedTrial) -> Trial | None:
@@ -138,18 +142,14 @@ def _leave_out_marks(refused: RefusedTrial) -> Trial | None:
     is_marked = marks is not None and (refused.wire.has_marks or marks == "openai")
     if not is_marked or refused.takes_marks or refused.refusal.is_about_format:
         return None
-    trial = refused.trial.without(CACHE_MARKS)
-    return replace(trial, suspects=trial.suspects | {CACHE_MARKS})
+    return refused.trial.without_suspects(CACHE_MARKS)
 
 
 def _leave_out_suspects(refused: RefusedTrial) -> Trial | None:
     if refused.refusal.is_about_format or refused.was_accepted:
         return None
     suspects = refused.refusal.find_suspects(refused.wire.parameters(refused.dialect))
-    if not suspects:
-        return None
-    dialect = replace(refused.dialect, without=refused.dialect.without | suspects)
-    return Trial(dialect, suspects | refused.trial.suspects)
+    return refused.trial.without_suspects(*suspects) if suspects else None
 
 
 def _send_next_form(refused: RefusedTrial) -> Trial | None:
