@@ -161,8 +161,9 @@ def test_a_task_is_researched(row: dict[str, Any], office: Aeon) -> None:
 @pytest.mark.slow
 def test_all_tasks_are_researched_by_function_calling(data: Path, tools: list[Tool]) -> None:
     with OpenAIServer({"step": call_functions}) as server:
-        provider = ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
-        with Aeon.from_config([*settings_of(data), *provider], environ={}, tools=tools) as aeon:
+        with Aeon.from_config(
+            [*settings_of(data), *server.overrides], environ={}, tools=tools
+        ) as aeon:
             answers = {row["id"]: aeon.run(row["task"]).answer for row in TASKS}
         assert all("tools" in received.body for received in server.requests)
         assert server.refused == []

@@ -35,7 +35,7 @@ def test_a_model_that_answers_rightly_passes_all_of_them(
     monkeypatch.chdir(folder)
     with OpenAIServer({"direct": answer_rightly}) as server:
         words = ["dataset=tasks.jsonl", "out=out", "--config-dir", "conf", "convergence=tested"]
-        words += ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
+        words += server.overrides
         assert main(["eval", *words, 'arms.one=["mode=single"]', "threshold=1"]) == 0
     (arm,) = json.loads((folder / "out" / "eval.json").read_text())["arms"]
     assert (arm["passed"], arm["answers"], arm["mean_score"]) == (40, 40, 1.0)

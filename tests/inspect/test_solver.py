@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ import aeon
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
 
+pytestmark = pytest.mark.usefixtures("here")
 
 _NUMBERS = count()
 """A model is registered once, for all tests."""
@@ -49,11 +49,6 @@ def evaluate(answers: dict[str, Any], *overrides: str) -> EvalLog:
     )
     (log,) = eval(task, model=f"{name}/one", display="none", log_dir="logs")
     return log
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_the_answer_of_a_run_is_the_output_of_its_sample() -> None:

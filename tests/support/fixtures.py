@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,13 @@ def nothing_is_pinned() -> Iterator[None]:
     yield
     if (pinned := sys.modules.get("aeon.files.pinned")) is not None:
         pinned.unpin_all()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

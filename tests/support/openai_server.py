@@ -139,6 +139,11 @@ class OpenAIServer:
         return f"http://{host}:{port}/v1"
 
     @property
+    def overrides(self) -> list[str]:
+        """What has the program ask it for a model `m`."""
+        return ["provider=openai", f"provider.base_url={self.url}", "provider.model=m"]
+
+    @property
     def names(self) -> list[str]:
         """The calls' names, in the order of arrival."""
         return [request.name for request in self.requests]

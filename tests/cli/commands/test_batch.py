@@ -20,6 +20,8 @@ from aeon.cli.main import main
 from tests.support.openai_server import Failure, OpenAIServer, Received
 from tests.support.simulated_server import content_of, simulated
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 def dataset(folder: Path, count: int = 5, name: str = "tasks.jsonl") -> Path:
     path = folder / name
@@ -37,11 +39,6 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def run(*arguments: str | Path) -> int:
     return main(["batch", *map(str, arguments), "provider=simulated"])
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_each_row_has_a_line_with_what_its_run_gave(

@@ -22,6 +22,8 @@ from tests.cli.commands.test_eval import kill_after
 from tests.support.openai_server import Completion, Failure, OpenAIServer, Received
 from tests.support.scripted_model import assessment
 
+pytestmark = pytest.mark.usefixtures("here")
+
 ENOUGH = ["max_false=0.3", "passes=1", "repeat=1"]
 """What thirteen good answers that the judge rightly lets pass are enough for."""
 
@@ -52,17 +54,8 @@ def server() -> Iterator[OpenAIServer]:
         yield running
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def name_provider(server: OpenAIServer) -> list[str]:
-    return ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
-
-
 def run(server: OpenAIServer, *words: str) -> int:
-    return main(["calibrate", "labels.jsonl", *name_provider(server), *words])
+    return main(["calibrate", "labels.jsonl", *server.overrides, *words])
 
 
 def read_report(folder: Path) -> dict[str, Any]:
@@ -346,7 +339,7 @@ def test_a_killed_calibration_goes_on_without_asking_again(tmp_path: Path) -> No
     write_labels(tmp_path)
     parallel = 2
     with OpenAIServer({"convergence": judge}) as server:
-        words = ["calibrate", "labels.jsonl", *name_provider(server), *ENOUGH]
+        words = ["calibrate", "labels.jsonl", *server.overrides, *ENOUGH]
         command = [sys.executable, "-m", "aeon", *words, f"batch.parallel={parallel}"]
         for enough in (5, 12):
             kill_after(enough, server, command, tmp_path)
@@ -360,7 +353,7 @@ def test_ctrl_c_keeps_what_was_paid(tmp_path: Path) -> None:
     write_labels(tmp_path)
     slow = lambda received: replace(judge(received), delay=0.2)  # noqa: E731
     with OpenAIServer({"convergence": slow}) as server:
-        words = ["calibrate", "labels.jsonl", *name_provider(server), *ENOUGH]
+        words = ["calibrate", "labels.jsonl", *server.overrides, *ENOUGH]
         command = [sys.executable, "-m", "aeon", *words, "batch.parallel=2"]
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
             while len(server.requests) < 6:

@@ -21,6 +21,8 @@ from tests.support.openai_server import Completion, Failure, OpenAIServer, Recei
 from tests.support.scripted_model import clear, plan
 from tests.support.simulated_server import content_of, simulated
 
+pytestmark = pytest.mark.usefixtures("here")
+
 SINGLE, CORE = 'arms.one=["mode=single"]', 'arms.core=["mode=core"]'
 
 
@@ -56,17 +58,8 @@ def server() -> Iterator[OpenAIServer]:
         yield running
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def provider(server: OpenAIServer) -> list[str]:
-    return ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
-
-
 def run(server: OpenAIServer, *words: str) -> int:
-    return main(["eval", "dataset=tasks.jsonl", "out=out", *provider(server), *words])
+    return main(["eval", "dataset=tasks.jsonl", "out=out", *server.overrides, *words])
 
 
 def measured(folder: Path) -> dict[str, Any]:
@@ -274,7 +267,7 @@ def test_the_arms_of_a_measurement_are_refused_by_others(
 def test_the_columns_of_a_table_may_have_other_names(tmp_path: Path, server: OpenAIServer) -> None:
     (tmp_path / "quiz.csv").write_text("question,right\nsay the number 4,4\nsay the number 5,5\n")
     columns = ["batch.columns.task=question", "batch.columns.target=right"]
-    words = ["dataset=quiz.csv", "out=out", *provider(server), *columns, SINGLE]
+    words = ["dataset=quiz.csv", "out=out", *server.overrides, *columns, SINGLE]
     assert main(["eval", *words]) == 0
     assert measured(tmp_path)["arms"][0]["passed"] == 1
 
@@ -292,7 +285,7 @@ def test_an_interruption_shows_what_was_measured_and_the_same_command_goes_on(
 ) -> None:
     dataset(tmp_path, 8)
     with OpenAIServer(simulated(delay=0.1)) as server:
-        words = ["eval", "dataset=tasks.jsonl", "out=out", *provider(server), CORE]
+        words = ["eval", "dataset=tasks.jsonl", "out=out", *server.overrides, CORE]
         command = [sys.executable, "-m", "aeon", *words, "batch.parallel=2"]
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         until = time.monotonic() + 60
@@ -326,7 +319,7 @@ def test_a_killed_measurement_goes_on_without_asking_again_what_was_answered(
     dataset(tmp_path, 6)
     parallel = 4
     with OpenAIServer(simulated(delay=0.05)) as server:
-        words = ["eval", "dataset=tasks.jsonl", "out=out", *provider(server), CORE]
+        words = ["eval", "dataset=tasks.jsonl", "out=out", *server.overrides, CORE]
         words += ['arms.full=["mode=adaptive"]', "repeat=2", f"batch.parallel={parallel}"]
         command = [sys.executable, "-m", "aeon", *words, "execution.max_parallel=1"]
         for _ in range(4):
@@ -365,7 +358,7 @@ def test_a_killed_measurement_with_equal_tokens_goes_on_without_asking_again(
 ) -> None:
     dataset(tmp_path, 6)
     parallel = 2
-    words = ["eval", "dataset=tasks.jsonl", "out=out", *provider(server), SINGLE]
+    words = ["eval", "dataset=tasks.jsonl", "out=out", *server.overrides, SINGLE]
     words += ['arms.full=["mode=adaptive"]', "equal=tokens", f"batch.parallel={parallel}"]
     command = [sys.executable, "-m", "aeon", *words, "execution.max_parallel=1"]
     # 36 calls in the first round, 30 more in the second.
@@ -380,7 +373,7 @@ def test_a_killed_measurement_with_equal_tokens_goes_on_without_asking_again(
 def test_shards_measure_their_own_rows_and_are_merged(tmp_path: Path, server: OpenAIServer) -> None:
     dataset(tmp_path, 5)
     for number, rows in ((1, ["r0", "r2", "r4"]), (2, ["r1", "r3"])):
-        words = [*provider(server), SINGLE, CORE, f"shard={number}/2", f"out=part{number}"]
+        words = [*server.overrides, SINGLE, CORE, f"shard={number}/2", f"out=part{number}"]
         assert main(["eval", "dataset=tasks.jsonl", *words]) == 0
         evaluation = json.loads((tmp_path / f"part{number}" / "eval.json").read_text())
         assert [row["id"] for row in evaluation["rows"]] == rows

@@ -39,18 +39,13 @@ def server() -> Iterator[OpenAIServer]:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def dataset(here: Path) -> None:
     rows = ({"id": f"r{n}", "task": f"say the number {n}"} for n in range(20))
-    Path("tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def words(server: OpenAIServer) -> list[str]:
-    return ["provider=openai", f"provider.base_url={server.url}", "provider.model=m"]
+    (here / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def run(server: OpenAIServer, *more: str) -> int:
-    given = ["eval", "dataset=tasks.jsonl", "out=out", "judge=true", *words(server), *ARMS]
+    given = ["eval", "dataset=tasks.jsonl", "out=out", "judge=true", *server.overrides, *ARMS]
     return main([*given, *more])
 
 
@@ -62,7 +57,7 @@ def calibrate(server: OpenAIServer) -> None:
     ]
     Path("labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
     more = ["repeat=1", "passes=1", "max_false=0.4"]
-    assert main(["calibrate", "labels.jsonl", *words(server), *more]) == 0
+    assert main(["calibrate", "labels.jsonl", *server.overrides, *more]) == 0
 
 
 def read_evaluation() -> dict[str, Any]:
