@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aeon.batch.half_price import remove_journal
 from aeon.batch.runner import GroupControl, group_endpoints
-from aeon.cli.commands.evaluation.judging import Judge, open_judge
+from aeon.cli.commands.evaluation.judging import open_judge
 from aeon.cli.job.arguments import read_composition, refuse_keys
 from aeon.cli.job.prepare import keep_private
 from aeon.cli.terminal.status import BELOW, DONE, INTERRUPTED, NOT_MEASURED
@@ -39,7 +39,6 @@ from aeon.evaluation.calibration.option import (
     write_option,
 )
 from aeon.evaluation.calibration.sentences import describe_need, write_report
-from aeon.evaluation.judging import GivenAnswers, forecast_judgements
 from aeon.observability.artefacts import replace_file, write_json
 from aeon.report.words import command_of, relative_to_here
 
@@ -89,7 +88,8 @@ def calibrate(words: Namespace) -> int:
         ) as judge,
     ):
         _make_folder(place.folder)
-        _judge(words, judge, list_judged_rows(path, labels, words.repeat), labels)
+        _announce_need(words, labels)
+        judge.judge(str(words.labels), list_judged_rows(path, labels, words.repeat))
         lines = judge.read_lines()
         task = CalibrationTask(
             path.name,
@@ -138,15 +138,11 @@ def _make_folder(folder: Path) -> None:
         raise ConfigError(problem, hint="Name a folder for the calibration.") from None
 
 
-def _judge(words: Namespace, judge: Judge, rows: GivenAnswers, labels: Sequence[Label]) -> None:
-    """Have the judge asked for the judgements that there are not."""
+def _announce_need(words: Namespace, labels: Sequence[Label]) -> None:
+    """Say where there are too few good answers for any promise, before anything is paid."""
     good = sum(label.good for label in labels)
     if need := describe_need(good, words.max_false, words.passes):
         say(need)
-    forecast = lambda running: forecast_judgements(  # noqa: E731
-        judge.aeon, rows.answers, running.count()
-    )
-    judge.judge(str(words.labels), rows, forecast)
 
 
 def _show(report: CalibrationReport | None, place: _CalibrationPlace) -> None:

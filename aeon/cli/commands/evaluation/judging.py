@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from aeon.app.aeon import Aeon
 from aeon.app.calibration import find_changes
-from aeon.batch.batch import Batch
 from aeon.batch.dataset import Dataset
 from aeon.batch.endpoints import SharedEndpoints
 from aeon.batch.forecast import Forecast
@@ -52,7 +51,7 @@ class Judge:
     control: GroupControl
     place: Path
 
-    def judge(self, given: str, rows: GivenAnswers, forecast: Callable[[Batch], Forecast]) -> None:
+    def judge(self, given: str, rows: GivenAnswers) -> None:
         """Have those judged that are not; `given` names where they come from."""
         source = GivenRows(given, self.place, (1, 1))
         runner = open_runner(self.aeon, self.composition, rows, self.endpoints, self.place)
@@ -62,7 +61,8 @@ class Judge:
         opened = open_batch(source, runner, rows, self.control, batch, is_done=is_judged)
         with closing(opened) as running:
             calls = lambda: self.endpoints.meter.spent.calls  # noqa: E731
-            run_attended(running, settings, forecast(running), calls, lambda *_: None)
+            forecast = forecast_judgements(self.aeon, rows.answers, running.count())
+            run_attended(running, settings, forecast, calls, lambda *_: None)
 
     def read_lines(self) -> dict[str, Line]:
         """The lines of the answers that were judged, by their ids."""
@@ -137,12 +137,8 @@ class ArmJudge:
             )
             for number, line in enumerate(answered, start=1)
         ]
-        if not answers:
-            return
-        forecast = lambda running: forecast_judgements(  # noqa: E731
-            self.judge.aeon, answers, running.count()
-        )
-        self.judge.judge(given, GivenAnswers.of(self.judge.place, answers), forecast)
+        if answers:
+            self.judge.judge(given, GivenAnswers.of(self.judge.place, answers))
 
     def correct(self, measurement: Measurement) -> Measurement:
         """The measurement with its rates corrected by the calibration, or with why they are not."""
