@@ -86,10 +86,10 @@ def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
     return lambda text: see(Piece(site, call, text))
 
 
-def tell_waiting(request: LLMRequest, seconds: float) -> None:
-    """Say that a request waits for its turn."""
+def tell_waiting(request: LLMRequest, seconds: float, text: str = "") -> None:
+    """Say that a request waits for its turn, or for what `text` says."""
     if (watcher := WATCHER.get()) is not None:
-        watcher.see(Waiting(request.site, request.call, seconds))
+        watcher.see(Waiting(request.site, request.call, seconds, text))
 
 
 def wants_stream() -> bool:

@@ -19,7 +19,7 @@ from aeon.llm.openai.client import ends_at, response_of
 from aeon.llm.openai.connection import ConnectionClosed
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import CALL_HEADERS, RUN
-from aeon.llm.watching import WATCHER, Waiting
+from aeon.llm.watching import tell_waiting
 
 _UNDER_WAY = ("queued", "in_progress")
 _FIRST_WAIT_SECONDS = 0.2
@@ -49,7 +49,8 @@ def wait_for_response(
     document = _read(created)
     wait = _FIRST_WAIT_SECONDS
     while document.get("status") in _UNDER_WAY:
-        _tell_status(request, document["status"])
+        status = document["status"].replace("_", " ")
+        tell_waiting(request, 0.0, f"in the background: {status}")
         try:
             _wait_for_turn(request, wait, deadline, is_closed)
             current = _retrieve(sdk, document["id"], deadline)
@@ -61,13 +62,6 @@ def wait_for_response(
         document = _read(current)
         wait = min(_MOST_WAIT_SECONDS, wait * _WAIT_FACTOR)
     return current
-
-
-def _tell_status(request: LLMRequest, status: str) -> None:
-    watcher = WATCHER.get()
-    if watcher is not None:
-        text = f"in the background: {status.replace('_', ' ')}"
-        watcher.see(Waiting(request.site, request.call, 0.0, text))
 
 
 def _wait_for_turn(
