@@ -224,10 +224,13 @@ def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[An
 def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
     _refuse_more_than_one_call(settings, registry)
     _refuse_too_many_samples(settings)
+    step_tools = settings.execution.step_tools
+    if settings.plan_file is None and not step_tools:
+        return None
     of_run = tools.build_run_registry(registry, InMemory(), settings=settings.tools)
     # A replay calls no tool, and the tools of a server that is down have unknown names.
     if settings.store.mode != "replay" and not registry.servers_down:
-        tools.require_step_tools(settings.execution.step_tools, of_run)
+        tools.require_step_tools(step_tools, of_run)
     if settings.plan_file is None:
         return None
     workflow = load_workflow(
