@@ -157,10 +157,9 @@ def _skips_judge(settings: Settings) -> bool:
 def _leave_seconds(limits: LimitSettings, parent: Parent | None) -> LimitSettings:
     """The limits without the seconds that a run had taken when it began to wait for a person, which
     is no new start."""
-    seconds = parent.count_seconds_before_waiting() if parent else 0.0
-    if limits.max_seconds is None or not seconds:
+    if limits.max_seconds is None or parent is None:
         return limits
-    left = max(limits.max_seconds - seconds, _NO_TIME)
+    left = max(limits.max_seconds - parent.count_seconds_before_waiting(), _NO_TIME)
     return limits.model_copy(update={"max_seconds": left})
 
 
