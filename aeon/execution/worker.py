@@ -427,9 +427,8 @@ class StepWorker:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
-        if not any(isinstance(found, Reference) for found in references(arguments)):
-            return resolve_arguments(arguments, self._inputs, {})
-        outputs = collect_outputs(results, read_output)
+        named = {found.name for found in references(arguments) if isinstance(found, Reference)}
+        outputs = collect_outputs(results, read_output, named) if named else {}
         return resolve_arguments(arguments, self._inputs, outputs)
 
 

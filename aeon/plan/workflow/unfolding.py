@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,15 +146,23 @@ def find_items_name(text: str) -> Named:
 
 
 def collect_outputs(
-    results: Mapping[str, StepResult], read: Callable[[StepResult], Any]
+    results: Mapping[str, StepResult],
+    read: Callable[[StepResult], Any],
+    named: Set[str] | None = None,
 ) -> dict[str, Any]:
     """The values of the outputs that there are, by step id; those of the instances of a step also as
-    a list, null where one has none."""
-    outputs = {name: read(result) for name, result in results.items() if result.error is None}
+    a list, null where one has none. With `named`, only what these steps have is read."""
+    outputs: dict[str, Any] = {}
     groups: dict[str, dict[int, Any]] = {}
-    for name in results:
-        if match := _INSTANCE.fullmatch(name):
-            groups.setdefault(match[1], {})[int(match[2])] = outputs.get(name)
+    for name, result in results.items():
+        match = _INSTANCE.fullmatch(name)
+        group = match[1] if match else name
+        if named is not None and named.isdisjoint((name, group)):
+            continue
+        if result.error is None:
+            outputs[name] = read(result)
+        if match:
+            groups.setdefault(group, {})[int(match[2])] = outputs.get(name)
     lists = {
         name: [found.get(number) for number in range(max(found) + 1)]
         for name, found in groups.items()

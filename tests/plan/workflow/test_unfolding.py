@@ -141,6 +141,20 @@ def test_the_outputs_of_instances_are_a_list_too() -> None:
     }
 
 
+def test_only_the_outputs_that_are_named_are_read() -> None:
+    ids = ("a", "b[0]", "b[1]", "c[0]", "c[1]")
+    results = {name: StepResult(step_id=name, step_output=name) for name in ids}
+    read = []
+
+    def read_output(result: StepResult) -> str | None:
+        read.append(result.step_id)
+        return result.step_output
+
+    outputs = collect_outputs(results, read_output, {"b", "c[1]"})
+    assert read == ["b[0]", "b[1]", "c[1]"]
+    assert (outputs["b"], outputs["c[1]"]) == (["b[0]", "b[1]"], "c[1]")
+
+
 # Repetitions
 
 
