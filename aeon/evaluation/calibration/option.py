@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -18,7 +16,7 @@ from aeon.observability.artefacts import as_artefact_error, replace_file
 from aeon.report.words import one_line
 
 OPTION = Path("convergence") / "calibrated.yaml"
-_OWN = ("calibration", "margin", "when", "criteria_file", *SCORE_CODES)
+_OWN = {"calibration", "margin", "when", "criteria_file", *SCORE_CODES}
 
 
 def require_replaceable(path: Path) -> None:
@@ -55,20 +53,11 @@ def write_option(path: Path, report: CalibrationReport, settings: ConvergenceSet
         # What was labelled are whole answers.
         "when": "plan_done",
         "criteria_file": None,
-        **_list_own(settings),
+        **settings.model_dump(mode="json", exclude_defaults=True, exclude=_OWN),
         "calibration": _make_calibration(report, promised).model_dump(mode="json"),
     }
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
     replace_file(path, (head + text).encode())
-
-
-def _list_own(settings: ConvergenceSettings) -> Mapping[str, Any]:
-    """What of `convergence` is configured beside its thresholds."""
-    usual = ConvergenceSettings().model_dump(mode="json")
-    given = settings.model_dump(mode="json", exclude_defaults=True)
-    return {
-        name: value for name, value in given.items() if name not in _OWN and usual[name] != value
-    }
 
 
 def _make_calibration(report: CalibrationReport, promised: ThresholdReport) -> Calibration:
