@@ -4,6 +4,7 @@ may be wrong, over several looks. Pure functions of the standard library."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -136,18 +137,14 @@ def _log_ways(of: int, count: int) -> float:
 def count_needed(wrong: int, max_false: float, passes: int, risk: float) -> int:
     """How many answers must pass, of which so many are wrong, for `max_false` to be promised."""
     tolerated = tolerate_in_one_look(max_false, passes)
-    low = wrong
-    high = 2 * (wrong + 1)
-    while bound_share(wrong, high, risk) > tolerated:
-        low = high
-        high *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if bound_share(wrong, middle, risk) > tolerated:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def is_enough(of: int) -> bool:
+        return bound_share(wrong, of, risk) <= tolerated
+
+    most = 2 * (wrong + 1)
+    while not is_enough(most):
+        most *= 2
+    return bisect_left(range(most), True, lo=wrong, key=is_enough)
 
 
 def tells_apart(judged: Sequence[LabelledScore], threshold: float) -> bool:
