@@ -102,34 +102,32 @@ def _settle(
     results: Mapping[str, Any],
     inputs: Mapping[str, Any],
 ) -> PlanStep:
-    def look_up(named: Named) -> Any:
-        if named.kind == "input":
-            return follow_path(named.name, _find(inputs, named), named.path, named.text)
-        return find_output(named, steps, results)
-
     try:
-        is_due = holds(step.when or "true", look_up)
+        is_due = holds(step.when or "true", lambda named: find_value(named, steps, results, inputs))
     except PlanError as error:
         return fail_step(step, error.message)
     return step if is_due else step.model_copy(update={"status": "skipped"})
 
 
-def find_output(named: Named, steps: Mapping[str, PlanStep], results: Mapping[str, Any]) -> Any:
-    """The output that a condition names: null of a skipped step, of one without items an empty
-    list. Raises PlanError where there is none."""
-    found = _follow_replacements(steps, named.name)
-    step = steps.get(found)
+def find_value(
+    named: Named,
+    steps: Mapping[str, PlanStep],
+    results: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+) -> Any:
+    """The input or the output that a condition names: null of a skipped step, of one without items
+    an empty list. Raises PlanError where there is none."""
+    if named.kind == "input":
+        if named.name not in inputs:
+            raise PlanError(f"`{named.text}`: no such input")
+        return follow_path(named.name, inputs[named.name], named.path, named.text)
+    name = _follow_replacements(steps, named.name)
+    step = steps.get(name)
     if step is not None and step.status == "skipped":
         return [] if step.for_each else None
-    value = _find(results, named._replace(name=found))
-    return follow_path(found, value, named.path, named.text)
-
-
-def _find(values: Mapping[str, Any], named: Named) -> Any:
-    if named.name not in values:
-        what = "no such input" if named.kind == "input" else f"step `{named.name}` has no output"
-        raise PlanError(f"`{named.text}`: {what}")
-    return values[named.name]
+    if name not in results:
+        raise PlanError(f"`{named.text}`: step `{name}` has no output")
+    return follow_path(name, results[name], named.path, named.text)
 
 
 def _follow_replacements(steps: Mapping[str, PlanStep], name: str) -> str:

@@ -17,12 +17,12 @@ from aeon.plan.transitions import fail_step, with_error
 from aeon.plan.workflow.conditions import (
     Named,
     find_named,
-    find_output,
+    find_value,
     has_ended,
     holds,
     settle_conditions,
 )
-from aeon.plan.workflow.references import fill_item, follow_path, resolve_text
+from aeon.plan.workflow.references import fill_item, resolve_text
 
 _INSTANCE = re.compile(r"(?s)(.+)\[(\d+)\]")
 
@@ -48,11 +48,7 @@ class Settlement:
             plan = unfolded
 
     def _look_up(self, steps: Mapping[str, PlanStep], named: Named) -> Any:
-        if named.kind == "step":
-            return find_output(named, steps, self.results)
-        if named.name not in self.inputs:
-            raise PlanError(f"`{named.text}`: no such input")
-        return follow_path(named.name, self.inputs[named.name], named.path, named.text)
+        return find_value(named, steps, self.results, self.inputs)
 
     # Lists
 
