@@ -7,7 +7,7 @@ import math
 
 from aeon.domain.assessment import Calibration
 from aeon.domain.values import Value
-from aeon.evaluation.statistics import LEVEL, Interval, normal_quantile
+from aeon.evaluation.statistics import CRITICAL, Interval
 
 
 class CorrectedRate(Value):
@@ -32,7 +32,7 @@ def correct_rate(judged: float, trials: float, calibration: Calibration) -> Corr
 
 
 def _interval(judged: float, trials: float, calibration: Calibration) -> Interval | None:
-    z = normal_quantile(1 - LEVEL / 2)
+    z = CRITICAL
     of_judged = trials + z * z
     p = (trials * judged + z * z / 2) / of_judged
     q0 = _shrink(calibration.specificity, calibration.bad)

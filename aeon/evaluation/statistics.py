@@ -13,6 +13,8 @@ LEVEL = 0.05
 """How often a test may find a difference where there is none."""
 _POWER = 0.8
 _NORMAL = NormalDist()
+CRITICAL = _NORMAL.inv_cdf(1 - LEVEL / 2)
+"""How many standard errors an interval reaches to each side, for many rows."""
 _SEED = 19
 _MOST_DRAWS = 2_000_000
 _MOST_RESAMPLES = 2_000
@@ -28,19 +30,13 @@ class Interval(NamedTuple):
 
 def wilson_interval(share: float, of: float) -> Interval:
     """Wilson's interval of a share that was seen in `of` independent trials."""
-    z = _NORMAL.inv_cdf(1 - LEVEL / 2)
-    weight = z * z / of
+    weight = CRITICAL**2 / of
     centre = (share + weight / 2) / (1 + weight)
-    spread = z * math.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
+    spread = CRITICAL * math.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
     # Exact at both ends, where the two are equal but for their last bits.
     low = centre - spread if share > 0 else 0.0
     high = centre + spread if share < 1 else 1.0
     return Interval(low, high)
-
-
-def normal_quantile(share: float) -> float:
-    """A quantile of the normal distribution."""
-    return _NORMAL.inv_cdf(share)
 
 
 def rate_interval(passed: Sequence[int], repeat: int) -> Interval:
@@ -61,7 +57,7 @@ def count_trials(passed: Sequence[int], repeat: int) -> float:
     if between == 0:
         return rows  # nothing tells how much the answers to one row differ
     # How much they differ is itself an estimate, which Student's distribution allows for.
-    uncertain = _NORMAL.inv_cdf(1 - LEVEL / 2) / student_quantile(1 - LEVEL / 2, rows - 1)
+    uncertain = CRITICAL / student_quantile(1 - LEVEL / 2, rows - 1)
     independent = rate * (1 - rate) / between * rows * uncertain**2
     return min(rows * repeat, max(rows, independent))
 
@@ -141,7 +137,6 @@ def rows_to_decide(improved: int, degraded: int, rows: int) -> int | None:
     difference = abs(improved - degraded) / rows
     if difference == 0:
         return None
-    certain = _NORMAL.inv_cdf(1 - LEVEL / 2)
     powerful = _NORMAL.inv_cdf(_POWER)
-    spread = certain * math.sqrt(changed) + powerful * math.sqrt(changed - difference**2)
+    spread = CRITICAL * math.sqrt(changed) + powerful * math.sqrt(changed - difference**2)
     return math.ceil((spread / difference) ** 2)
