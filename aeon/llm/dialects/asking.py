@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError
-from aeon.domain.request import LLMResponse
+from aeon.domain.request import LLMResponse, Usage
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.downgrade import (
     RefusedTrial,
@@ -28,6 +28,25 @@ class AttemptResult:
     response: LLMResponse | None = None
     failure: LLMError | None = None
     refusal: Refusal | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """What the attempt has used."""
+        ended = self.response or self.failure
+        return Usage() if ended is None else ended.usage
+
+    def add_usage_of(self, other: AttemptResult) -> AttemptResult:
+        """The result with what another attempt at the same request has used too."""
+        usage = self.usage + other.usage
+        ends = (self.response, self.failure, other.response, other.failure)
+        is_reported = all(end.usage_reported for end in ends if end is not None)
+        if self.response is not None:
+            response = replace(self.response, usage=usage, usage_reported=is_reported)
+            return replace(self, response=response)
+        if self.failure is not None:
+            self.failure.usage = usage
+            self.failure.usage_reported = is_reported
+        return self
 
     @property
     def is_answer(self) -> bool:

@@ -29,25 +29,25 @@ def prove_functions(
     some hold the model to the schema from its first word. Where the first answers call nothing, the
     request is made once more with the calls asked for in the answer; if it calls then, it is asked
     so from then on. The usage of both is added up."""
-    first = outcome.response
     form = wire.functions(dialect)
-    if form is None or first is None or wire.settings.batch:
+    if form is None or outcome.response is None or wire.settings.batch:
         return outcome, dialect
-    if _has_calls(first):
+    if not server.doubts_functions:
+        return outcome, dialect
+    if _has_calls(outcome.response):
         server.calls_functions = True
         return outcome, dialect
-    if form.conversation.is_over or not server.doubts_functions:
+    if form.conversation.is_over:
         return outcome, dialect
     asked_in_answer = replace(dialect, without=dialect.without | {FUNCTIONS})
     again = attempt(asked_in_answer)
     if again.response is None:
-        return outcome, dialect
+        return outcome.add_usage_of(again), dialect
     if _has_calls(again.response):
         server.believe(FUNCTIONS, _IGNORES, without=server.beliefs.dialect.without | {FUNCTIONS})
     else:
         server.note_no_calls()
-    both = replace(again.response, usage=first.usage + again.response.usage)
-    return replace(again, response=both), asked_in_answer
+    return again.add_usage_of(outcome), asked_in_answer
 
 
 def _has_calls(response: LLMResponse) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from aeon.domain.errors import ContextFull, LLMError, Truncated
-from aeon.domain.request import Usage
 from aeon.llm.dialects.asking import AttemptResult
 from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.server import Server
@@ -33,20 +32,20 @@ def learn_limit_name(
     the name, nothing is learned.
     """
     limit = wire.limit(dialect)
-    usage = _usage_of(outcome)
-    if _is_name_known(wire) or limit is None or usage is None:
+    if _is_name_known(wire) or limit is None or not _has_text(outcome):
         return outcome, dialect
+    written = outcome.usage.output_tokens
     name = wire.token_parameter(dialect)
-    if usage.output_tokens > limit + _UNCOUNTED_TOKENS:
+    if written > limit + _UNCOUNTED_TOKENS:
         if not dialect.renamed:
             server.rename_limit(f"ignores {name}: the limit is sent by its other name from now on")
         return outcome, dialect
-    is_cut_early = 0 < usage.output_tokens < _FAR_BELOW * limit
+    is_cut_early = 0 < written < _FAR_BELOW * limit
     if not is_cut_early or not _may_be_limit(outcome.failure) or wire.settings.batch:
         return outcome, dialect
     if not server.may_try_other_limit_name():
         return outcome, dialect
-    return _ask_by_other_name(outcome, usage, dialect, name, server, attempt)
+    return _ask_by_other_name(outcome, dialect, name, server, attempt)
 
 
 def _is_name_known(wire: Wire) -> bool:
@@ -59,7 +58,6 @@ def _may_be_limit(failure: LLMError | None) -> bool:
 
 def _ask_by_other_name(
     first: AttemptResult,
-    spent: Usage,
     dialect: Dialect,
     name: str,
     server: Server,
@@ -67,22 +65,14 @@ def _ask_by_other_name(
 ) -> tuple[AttemptResult, Dialect]:
     renamed = replace(dialect, renamed=not dialect.renamed)
     again = attempt(renamed)
-    usage = _usage_of(again)
-    if usage is None:
-        return first, dialect
-    if usage.output_tokens > spent.output_tokens:
+    if not _has_text(again):
+        return first.add_usage_of(again), dialect
+    if again.usage.output_tokens > first.usage.output_tokens:
         message = f"cuts answers off below {name}: the limit is sent by its other name from now on"
         server.rename_limit(message)
-    both = spent + usage
-    if again.response is not None:
-        return replace(again, response=replace(again.response, usage=both)), renamed
-    if again.failure is not None:
-        again.failure.usage = both
-    return again, renamed
+    return again.add_usage_of(first), renamed
 
 
-def _usage_of(outcome: AttemptResult) -> Usage | None:
-    """The usage of an answer, whole or cut off; None where there is no answer."""
-    if outcome.response is not None:
-        return outcome.response.usage
-    return outcome.failure.usage if isinstance(outcome.failure, Truncated) else None
+def _has_text(outcome: AttemptResult) -> bool:
+    """Whether there is an answer, whole or cut off."""
+    return outcome.response is not None or isinstance(outcome.failure, Truncated)

@@ -221,8 +221,18 @@ def test_steps_side_by_side_all_find_it_out(openai_server: OpenAIServer, connect
     assert outputs == ["found"] * 6
 
 
-def test_the_usage_of_finding_out_is_counted(openai_server: OpenAIServer, connect: Connect) -> None:
-    openai_server.script["step"] = [clear("at once"), {"tool_calls": [], "answer": clear("so too")}]
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"tool_calls": [], "answer": clear("so too")},
+        Completion('{"tool_calls": [', finish_reason="length"),
+    ],
+    ids=["answered", "cut off"],
+)
+def test_the_usage_of_finding_out_is_counted(
+    again: Answer, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["step"] = [clear("at once"), again]
     seen: list[Any] = []
     adapter = connect()
     complete = adapter.complete
