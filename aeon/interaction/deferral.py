@@ -42,13 +42,13 @@ class Deferral:
         self._earlier = tuple(Desk(path) for path in earlier.values())
         self._deadline_seconds = deadline_seconds
         self._lock = threading.Lock()
-        self._posted: list[OpenQuestion] = []
+        self._posted: dict[str, OpenQuestion] = {}
 
     @property
     def posted(self) -> tuple[OpenQuestion, ...]:
         """What this run waits for."""
         with self._lock:
-            return tuple(sorted(self._posted, key=lambda question: question.id))
+            return tuple(self._posted[name] for name in sorted(self._posted))
 
     def ask(self, question: FollowUpQuestion) -> str | None:
         """The answer to a question of the planner; None where its assumption holds."""
@@ -91,43 +91,36 @@ class Deferral:
             answer = desk.list_answers().get(name)
             if answer is not None and self._may_use(desk, answer, kind):
                 return answer
+        asked = [
+            (desk, question)
+            for desk in earlier
+            for question in desk.list_questions()
+            if question.id == name
+        ]
+        first = min((question.asked_at for _, question in asked), default=datetime.now(UTC))
+        seconds = self._deadline_seconds
         question = OpenQuestion(
             id=name,
             kind=kind,
             text=text,
             assumption=assumption,
             step_id=step_id,
-            **self._find_times(name, earlier),
+            asked_at=first,
+            deadline=None if seconds is None else first + timedelta(seconds=seconds),
         )
-        return self._settle_or_post(question, earlier)
+        if is_overdue(question):
+            # Where it was asked, so that an answer given there just now counts, and a later one does not.
+            desk = asked[0][0] if asked else self._desk
+            return desk.settle_overdue(question)
+        with self._lock:
+            self._desk.post(question)
+            self._posted[name] = question
+        raise PersonAwaited(f"{name} waits for a person")
 
     def _may_use(self, desk: Desk, answer: PersonAnswer, kind: str) -> bool:
         """Whether an answer counts for this run: an approval is for one call."""
         is_approved = kind == "approval" and answer.answer == "yes"
         return not is_approved or desk.use(answer.id, self._run_id, self._before)
-
-    def _settle_or_post(self, question: OpenQuestion, earlier: Sequence[Desk]) -> PersonAnswer:
-        if is_overdue(question):
-            # Where it was asked, so that an answer given there just now counts, and a later one does not.
-            asked = [desk for desk in earlier if _has_question(desk, question.id)]
-            return (asked or [self._desk])[0].settle_overdue(question)
-        with self._lock:
-            self._desk.post(question)
-            self._posted.append(question)
-        raise PersonAwaited(f"{question.id} waits for a person")
-
-    def _find_times(self, name: str, earlier: Sequence[Desk]) -> dict[str, datetime | None]:
-        """When a question was first asked, by whichever run, and until when it can be answered."""
-        asked = [
-            question.asked_at
-            for desk in earlier
-            for question in desk.list_questions()
-            if question.id == name
-        ]
-        first = min(asked, default=datetime.now(UTC))
-        seconds = self._deadline_seconds
-        deadline = None if seconds is None else first + timedelta(seconds=seconds)
-        return {"asked_at": first, "deadline": deadline}
 
 
 def describe_step(step: PlanStep) -> Iterator[str]:
@@ -141,10 +134,6 @@ def describe_step(step: PlanStep) -> Iterator[str]:
         yield f"Why it is left to you: {why}"
     if step.step_output:
         yield f"What there is of it so far:\n{step.step_output}"
-
-
-def _has_question(desk: Desk, name: str) -> bool:
-    return any(question.id == name for question in desk.list_questions())
 
 
 def _make_id(kind: str, key: Mapping[str, Any]) -> str:
