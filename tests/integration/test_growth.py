@@ -49,6 +49,13 @@ def growing(make: Make, work: Work) -> float:
     return growth(make, read)
 
 
+def test_a_reader_that_takes_a_square_is_found() -> None:
+    def compare_all(given: range) -> int:
+        return sum(1 for one in given for other in given if one == other)
+
+    assert growing(range, compare_all) > MOST
+
+
 def keys(size: int) -> str:
     return ",".join(f'"k{number}":1' for number in range(size))
 
