@@ -1,9 +1,7 @@
-from collections.abc import Callable
-
 from aeon.domain.plan import PlanStep
 from aeon.plan.structural import StructuralFinding, check_steps
 from tests.plan.builders import blocked, done, step
-from tests.support.timing import growth
+from tests.support.growth import MOST, growth
 
 
 def found(findings: tuple[StructuralFinding, ...]) -> list[tuple[str, str | None]]:
@@ -143,15 +141,13 @@ def test_everything_that_is_wrong_is_found_at_once_in_the_same_order_every_time(
 
 
 def test_checking_takes_time_in_proportion_to_the_steps() -> None:
-    def checking(size: int) -> Callable[[], None]:
-        steps = [
+    def make_steps(size: int) -> list[PlanStep]:
+        return [
             step("s0"),
             *(step(f"s{i}", f"s{i - 1}", parent_step_id=f"s{i - 1}") for i in range(1, size)),
         ]
 
-        def check() -> None:
-            assert len(check_steps(steps)) == size - 6
+    def check(steps: list[PlanStep]) -> None:
+        assert len(check_steps(steps)) == len(steps) - 6
 
-        return check
-
-    assert growth(checking, 500, 5000) < 40
+    assert growth(make_steps, check) <= MOST

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
+from tests.support.timing import SOON
 
 PLAN = """
 goal: Two sentences.
@@ -126,7 +127,7 @@ def test_control_c_abandons_the_step_that_is_written(endless_model: Path, tmp_pa
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert running.returncode == 130
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < SOON
     assert json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))[
         "termination_reason"
     ]
@@ -150,7 +151,7 @@ def test_a_second_control_c_ends_at_once_in_the_middle_of_a_call(
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert running.returncode == 130
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON
 
 
 def wait_for_call(running: subprocess.Popen[str]) -> None:
