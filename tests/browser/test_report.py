@@ -19,7 +19,9 @@ from aeon.domain.assessment import (
     CriterionResult,
 )
 from aeon.evaluation.calibration.labels import read_labels
+from aeon.report.page.build import write_report
 from tests.browser.conftest import Opened, Run
+from tests.report.diagnosis.planted import RUNS, play
 
 Show = Callable[..., Opened]
 MOST_BYTES = 500_000
@@ -107,6 +109,17 @@ def test_the_answer_of_each_pass_is_there_as_what_changed(recorded: Path, opened
     assert "lines unchanged" in answer.inner_text()
     assert page.locator("#answer-4 summary").inner_text().endswith("the answer")
     assert page.locator("h2", has_text="Answer of pass 4").count() == 1
+
+
+def test_passes_in_a_row_with_one_answer_are_one_box_to_which_each_link_leads(
+    tmp_path: Path, opened: Show
+) -> None:
+    noisy = play(tmp_path / "noisy", RUNS["a noisy judge"])
+    page = opened(write_report(noisy), "#answer-2").page
+    (box,) = page.locator(".answer-of").all()
+    assert box.get_attribute("open") is not None
+    assert box.locator("summary").inner_text().startswith("Passes 1 and 2 the same text in each")
+    assert box.locator("pre").is_visible()
 
 
 def test_each_pass_has_its_plan_and_what_was_changed(recorded: Path, opened: Show) -> None:

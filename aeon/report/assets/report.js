@@ -266,9 +266,10 @@ function openTarget() {
   const pass = /^pass-(\d+)$/.exec(id);
   if (pass && articles.has(Number(pass[1]))) showPass(Number(pass[1]));
   const target = byId(id);
-  if (target && target.matches("details")) {
-    target.hidden = false;
-    target.open = true;
+  const holder = target && target.closest("details");
+  if (holder) {
+    holder.hidden = false;
+    holder.open = true;
   }
   if (target) target.scrollIntoView();
 }

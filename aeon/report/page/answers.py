@@ -3,9 +3,11 @@ was better."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
+from operator import attrgetter
 
 from markupsafe import Markup
 
@@ -19,16 +21,22 @@ from aeon.report.words import round_down, shorten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerView:
-    """The answer of a pass. `since` is the earlier pass that it is compared with, `same_as` the
-    earlier pass with the same text; `added` and `removed` count words."""
+    """The answer of `passes` in a row, which have one text; `number` is the first of them. `since`
+    is the earlier pass that it is compared with, `same_as` the earlier pass with the same text;
+    `added` and `removed` count words."""
 
-    number: int
+    passes: tuple[int, ...]
     is_final: bool
     text: Markup
     since: int | None = None
     same_as: int | None = None
     added: int = 0
     removed: int = 0
+
+    @property
+    def number(self) -> int:
+        """The first of its passes."""
+        return self.passes[0]
 
 
 def find_final_pass(result: RunResult) -> int | None:
@@ -41,30 +49,34 @@ def find_final_pass(result: RunResult) -> int | None:
 
 
 def view_answers(result: RunResult) -> list[AnswerView]:
-    """The answer of each pass that has one: the first whole, each later one compared with the one
-    before. None in core mode, where a pass is a step."""
+    """Each answer once for the passes in a row that have it: the first whole, each later one
+    compared with the one before. None in core mode, where a pass is a step."""
     if result.configuration["mode"]["kind"] in UNJUDGED_MODES:
         return []
     final = find_final_pass(result)
     views: list[AnswerView] = []
     seen: dict[str, int] = {}
     before: tuple[int, str] | None = None
-    for one in result.history.passes:
-        if not one.answer.strip():
-            continue
-        number = one.pass_number
-        is_final = one.pass_number == final
-        if one.answer in seen:
-            same = seen[one.answer]
-            views.append(AnswerView(number=number, is_final=is_final, text=Markup(), same_as=same))
+    for text, passes in _group_answers(result):
+        is_final = final in passes
+        if text in seen:
+            same = seen[text]
+            views.append(AnswerView(passes=passes, is_final=is_final, text=Markup(), same_as=same))
         elif before is None:
-            whole = Markup(escape(shorten(one.answer, LONGEST)))
-            views.append(AnswerView(number=number, is_final=is_final, text=whole))
+            whole = Markup(escape(shorten(text, LONGEST)))
+            views.append(AnswerView(passes=passes, is_final=is_final, text=whole))
         else:
-            views.append(_compare(number, one.answer, before, is_final=is_final))
-        seen.setdefault(one.answer, number)
-        before = number, one.answer
+            views.append(_compare(passes, text, before, is_final=is_final))
+        seen.setdefault(text, passes[0])
+        before = passes[-1], text
     return views
+
+
+def _group_answers(result: RunResult) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The answers in their order, each with the passes in a row that have it."""
+    answered = (one for one in result.history.passes if one.answer.strip())
+    for text, group in groupby(answered, key=attrgetter("answer")):
+        yield text, tuple(one.pass_number for one in group)
 
 
 def view_first_and_last(result: RunResult) -> tuple[Markup, Markup] | None:
@@ -80,12 +92,14 @@ def view_first_and_last(result: RunResult) -> tuple[Markup, Markup] | None:
     return _mark(before), _mark(after)
 
 
-def _compare(number: int, text: str, before: tuple[int, str], *, is_final: bool) -> AnswerView:
+def _compare(
+    passes: tuple[int, ...], text: str, before: tuple[int, str], *, is_final: bool
+) -> AnswerView:
     since, earlier = before
     parts = list(compare_texts(earlier, text))
     removed, added = count_changed_words(parts)
     return AnswerView(
-        number=number,
+        passes=passes,
         is_final=is_final,
         text=_mark(parts),
         since=since,

@@ -15,6 +15,7 @@ from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
 from aeon.report.bought import describe_bought
+from aeon.report.diagnosis.finding import name_passes
 from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
 from aeon.report.ending import REPORT, describe_samples, headline, is_replay, scores, tone
 from aeon.report.given import list_changed_settings
@@ -55,6 +56,7 @@ _HELPERS = {
     "sign_of": sign_of,
     "shorten": shorten,
     "count_noun": count_noun,
+    "name_passes": name_passes,
     "describe_samples": describe_samples,
     "took": format_took,
 }

@@ -30,6 +30,18 @@ def test_the_first_answer_is_whole_and_later_ones_are_what_changed() -> None:
     assert (third.same_as, third.text, third.is_final) == (1, "", True)
 
 
+def test_passes_in_a_row_with_one_answer_are_one() -> None:
+    texts = [" ", "A", "A", "A", "B", "A", "A"]
+    passes = [a_pass(number, answer=text) for number, text in enumerate(texts)]
+    views = view_answers(a_run(*passes, answer="A").result)
+    shown = [(one.passes, one.since, one.same_as, one.is_final) for one in views]
+    assert shown == [
+        ((1, 2, 3), None, None, False),
+        ((4,), 3, None, False),
+        ((5, 6), None, 1, True),
+    ]
+
+
 def test_lines_far_from_a_change_are_left_out() -> None:
     before = "".join(f"line {number}\n" for number in range(20))
     after = before.replace("line 10\n", "line ten\n")

@@ -24,6 +24,7 @@ from aeon.report.diagnosis.finding import Evidence
 from aeon.report.page.build import draw_report
 from tests.report.diagnosis.builders import a_call, a_pass, a_run, an_issue, assessed
 
+BLANK = a_pass(0, answer=" ")
 LOW, HIGH = assessed(0.7), assessed(0.8)
 LEFT = Advisory(kind="manual_intervention", message="Settle it.", pass_number=1)
 CITED, UNCITED = assessed(0.7, criteria={"cited": True}), assessed(0.7, criteria={"cited": False})
@@ -56,8 +57,12 @@ CASES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
         lambda: a_run(a_pass(1, UNCITED), a_pass(2, CITED)),
     ),
     "the same text as pass 1": (
-        lambda: a_run(a_pass(1, answer="A"), a_pass(2, answer="A")),
-        lambda: a_run(a_pass(1, answer="A"), a_pass(2, answer="B")),
+        lambda: a_run(a_pass(1, answer="A"), a_pass(2, answer="B"), a_pass(3, answer="A")),
+        lambda: a_run(a_pass(1, answer="A"), a_pass(2, answer="A"), a_pass(3, answer="B")),
+    ),
+    "Passes 1 and 2 the same text in each": (
+        lambda: a_run(BLANK, a_pass(1, answer="A"), a_pass(2, answer="A")),
+        lambda: a_run(BLANK, a_pass(1, answer="A"), a_pass(2, answer="B")),
     ),
     "Nothing: no repair, no refusal, no blocked step, no pass without gain.": (
         lambda: a_run(a_pass(1, assessed()), reason="converged"),
