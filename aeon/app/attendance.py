@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from aeon.domain.events import Subscriber
-from aeon.interaction.deferral import Deferral
+from aeon.interaction.deferral import Deferral, EarlierAnswers
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.watching import Watcher
@@ -42,4 +42,13 @@ class Attendance:
             ask=self.ask or deferral.ask,
             approve=self.approve or deferral.approve,
             do_step=self.do_step or deferral.do_step,
+        )
+
+    def take_answers(self, given: EarlierAnswers) -> Attendance:
+        """The same, where nobody is asked what was answered to an earlier run."""
+        return replace(
+            self,
+            ask=self.ask and given.before_asking(self.ask),
+            approve=self.approve and given.before_approving(self.approve),
+            do_step=self.do_step and given.before_doing(self.do_step),
         )

@@ -31,7 +31,7 @@ from aeon.domain.plan import OpenQuestion, Plan
 from aeon.domain.result import BaselineReport, RunResult, Timings
 from aeon.execution.event_stream import EventStream
 from aeon.files.text import IN_RUN
-from aeon.interaction.deferral import Deferral
+from aeon.interaction.deferral import Deferral, EarlierAnswers
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
@@ -115,7 +115,7 @@ class Run(Identity):
         started = datetime.now(UTC)
         began = perf_counter()
         deferral = self._make_deferral(place)
-        attendance = attendance.defer_to(deferral) if deferral else attendance
+        attendance = self._let_answer(attendance, deferral)
         with self._under_way(attendance, place) as (kernel, session):
             outcome = kernel.run(self.work.task, self.work.context, self.run_id)
             seconds = (
@@ -152,9 +152,18 @@ class Run(Identity):
                 hint='From Python: run(..., directory="outputs/mine").',
             )
         parent = self.shared.parent
-        earlier = parent.by_id() if parent else {}
-        seconds = settings.interaction.deadline_seconds
-        return Deferral(place.directory or folder, self.run_id, earlier, seconds)
+        earlier = parent.directories if parent else ()
+        return Deferral(folder, earlier, settings.interaction.deadline_seconds)
+
+    def _let_answer(self, attendance: Attendance, deferral: Deferral | None) -> Attendance:
+        """The attendance of this run: what was answered to an earlier one is asked nobody, what
+        nobody is asked now is deferred."""
+        if deferral:
+            attendance = attendance.defer_to(deferral)
+        parent = self.shared.parent
+        if parent:
+            attendance = attendance.take_answers(EarlierAnswers(self.run_id, parent.by_id()))
+        return attendance
 
     def _with_baseline(
         self, result: RunResult, attendance: Attendance, directory: Path | None
@@ -212,7 +221,7 @@ class Run(Identity):
         and StoreFailed."""
         cut_short = ""
         deferral = self._make_deferral(place)
-        attendance = attendance.defer_to(deferral) if deferral else attendance
+        attendance = self._let_answer(attendance, deferral)
         with self._under_way(attendance, place) as (kernel, _):
             try:
                 kernel.plan(self.work.task, self.work.context)

@@ -7,9 +7,9 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from aeon.domain.errors import PersonAwaited
@@ -18,28 +18,87 @@ from aeon.domain.request import current_site
 from aeon.files.fences import without_codes
 from aeon.interaction.desk import Desk, is_overdue
 from aeon.interaction.models import PersonAnswer
-from aeon.tools.registry import ApprovalRequest
+from aeon.store.session import Ask, DoStep
+from aeon.tools.registry import ApprovalRequest, Approve
 
 _ID_CHARACTERS = 8
 
 
-class Deferral:
-    """Questions that the run of an id defers in its `folder`; `earlier` are the folders of the runs
-    that it goes on with, by their ids, nearest first. A question without an answer is open for
-    `deadline_seconds` from when it was first asked, for ever without them. Each method raises
-    PersonAwaited where there is no answer yet; thread-safe."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What a person is asked, whatever asks it; `name` is the id of the question, `repeated` says
+    that a tool call may have been carried out already."""
 
-    def __init__(
-        self,
-        folder: Path,
-        run_id: str,
-        earlier: Mapping[str, Path] = MappingProxyType({}),
-        deadline_seconds: float | None = None,
-    ) -> None:
-        self._desk = Desk(folder)
+    kind: Literal["question", "approval", "step"]
+    name: str
+    text: str
+    step_id: str | None
+    assumption: str | None = None
+    repeated: bool = False
+
+
+class EarlierAnswers:
+    """What persons have answered to the runs that the run of an id goes on with; `earlier` are
+    their folders, by their ids, nearest first. Whoever asks is asked only for the rest."""
+
+    def __init__(self, run_id: str, earlier: Mapping[str, Path]) -> None:
         self._run_id = run_id
         self._before = tuple(earlier)
-        self._earlier = tuple(Desk(path) for path in earlier.values())
+        self._desks = tuple(Desk(path) for path in earlier.values())
+
+    def before_asking(self, ask: Ask) -> Ask:
+        """`ask`, called for the questions of the planner that nobody has answered."""
+
+        def ask_the_rest(question: FollowUpQuestion) -> str | None:
+            given = self._find(_describe_question(question))
+            return given.answer if given else ask(question)
+
+        return ask_the_rest
+
+    def before_approving(self, approve: Approve) -> Approve:
+        """`approve`, called for the tool calls that nobody has allowed or refused."""
+
+        def approve_the_rest(request: ApprovalRequest) -> bool:
+            given = self._find(_describe_approval(request))
+            return given.answer == "yes" if given else approve(request)
+
+        return approve_the_rest
+
+    def before_doing(self, do_step: DoStep) -> DoStep:
+        """`do_step`, called for the steps that nobody has done."""
+
+        def do_the_rest(step: PlanStep) -> str | None:
+            given = self._find(_describe_own_step(step))
+            return given.answer if given else do_step(step)
+
+        return do_the_rest
+
+    def _find(self, asked: _Request) -> PersonAnswer | None:
+        # Who allowed a call has not allowed the next: what may have been carried out is asked anew.
+        desks = self._desks[:1] if asked.repeated else self._desks
+        for desk in desks:
+            answer = desk.list_answers().get(asked.name)
+            if answer is not None and self._may_use(desk, answer, asked.kind):
+                return answer
+        return None
+
+    def _may_use(self, desk: Desk, answer: PersonAnswer, kind: str) -> bool:
+        """Whether an answer counts for this run: an approval is for one call."""
+        is_approved = kind == "approval" and answer.answer == "yes"
+        return not is_approved or desk.use(answer.id, self._run_id, self._before)
+
+
+class Deferral:
+    """Questions that a run defers in its `folder`; `earlier` are the folders of the runs that it
+    goes on with, nearest first. A question without an answer is open for `deadline_seconds` from
+    when it was first asked, for ever without them. Each method raises PersonAwaited where there is
+    no answer yet; thread-safe."""
+
+    def __init__(
+        self, folder: Path, earlier: Sequence[Path] = (), deadline_seconds: float | None = None
+    ) -> None:
+        self._desk = Desk(folder)
+        self._earlier = tuple(Desk(path) for path in earlier)
         self._deadline_seconds = deadline_seconds
         self._lock = threading.Lock()
         self._posted: dict[str, OpenQuestion] = {}
@@ -52,75 +111,81 @@ class Deferral:
 
     def ask(self, question: FollowUpQuestion) -> str | None:
         """The answer to a question of the planner; None where its assumption holds."""
-        key = question.model_dump(mode="json", exclude={"answer"})
-        return self._find_answer(
-            "question", key, question.question, question.step_id, question.assumption
-        ).answer
+        return self._post(_describe_question(question)).answer
 
     def approve(self, request: ApprovalRequest) -> bool:
         """Whether a tool may be called."""
-        step_id = request.step.step_id if request.step else None
-        key = {
-            "tool": request.tool.name,
-            "arguments": dict(request.arguments),
-            "repeated": request.repeated,
-        }
-        text = "\n".join((*request.describe(), "May it be called?"))
-        # Who allowed a call has not allowed the next: what may have been carried out is asked anew.
-        desks = self._earlier[:1] if request.repeated else self._earlier
-        return self._find_answer("approval", key, text, step_id, "no", desks).answer == "yes"
+        return self._post(_describe_approval(request)).answer == "yes"
 
     def do_step(self, step: PlanStep) -> str | None:
         """The output of a step that a person does; None where nobody did it in time."""
-        key = {"description": step.description, "context": step.incoming_context}
-        text = "\n\n".join(describe_step(step))
-        return self._find_answer("step", key, text, step.step_id, None).answer
+        return self._post(_describe_own_step(step)).answer
 
-    def _find_answer(
-        self,
-        kind: Literal["question", "approval", "step"],
-        key: Mapping[str, Any],
-        text: str,
-        step_id: str | None,
-        assumption: str | None,
-        desks: Sequence[Desk] | None = None,
-    ) -> PersonAnswer:
-        name = _make_id(kind, key)
-        earlier = self._earlier if desks is None else desks
-        for desk in earlier:
-            answer = desk.list_answers().get(name)
-            if answer is not None and self._may_use(desk, answer, kind):
-                return answer
-        asked = [
+    def _post(self, asked: _Request) -> PersonAnswer:
+        """Leave a question to a person, unless its deadline has passed."""
+        desks = self._earlier[:1] if asked.repeated else self._earlier
+        before = [
             (desk, question)
-            for desk in earlier
+            for desk in desks
             for question in desk.list_questions()
-            if question.id == name
+            if question.id == asked.name
         ]
-        first = min((question.asked_at for _, question in asked), default=datetime.now(UTC))
+        first = min((question.asked_at for _, question in before), default=datetime.now(UTC))
         seconds = self._deadline_seconds
         question = OpenQuestion(
-            id=name,
-            kind=kind,
-            text=text,
-            assumption=assumption,
-            step_id=step_id,
+            id=asked.name,
+            kind=asked.kind,
+            text=asked.text,
+            assumption=asked.assumption,
+            step_id=asked.step_id,
             asked_at=first,
             deadline=None if seconds is None else first + timedelta(seconds=seconds),
         )
         if is_overdue(question):
             # Where it was asked, so that an answer given there just now counts, and a later one does not.
-            desk = asked[0][0] if asked else self._desk
+            desk = before[0][0] if before else self._desk
             return desk.settle_overdue(question)
         with self._lock:
             self._desk.post(question)
-            self._posted[name] = question
-        raise PersonAwaited(f"{name} waits for a person")
+            self._posted[asked.name] = question
+        raise PersonAwaited(f"{asked.name} waits for a person")
 
-    def _may_use(self, desk: Desk, answer: PersonAnswer, kind: str) -> bool:
-        """Whether an answer counts for this run: an approval is for one call."""
-        is_approved = kind == "approval" and answer.answer == "yes"
-        return not is_approved or desk.use(answer.id, self._run_id, self._before)
+
+def _describe_question(question: FollowUpQuestion) -> _Request:
+    key = question.model_dump(mode="json", exclude={"answer"})
+    return _Request(
+        kind="question",
+        name=_make_id("question", key),
+        text=question.question,
+        step_id=question.step_id,
+        assumption=question.assumption,
+    )
+
+
+def _describe_approval(request: ApprovalRequest) -> _Request:
+    key = {
+        "tool": request.tool.name,
+        "arguments": dict(request.arguments),
+        "repeated": request.repeated,
+    }
+    return _Request(
+        kind="approval",
+        name=_make_id("approval", key),
+        text="\n".join((*request.describe(), "May it be called?")),
+        step_id=request.step.step_id if request.step else None,
+        assumption="no",
+        repeated=request.repeated,
+    )
+
+
+def _describe_own_step(step: PlanStep) -> _Request:
+    key = {"description": step.description, "context": step.incoming_context}
+    return _Request(
+        kind="step",
+        name=_make_id("step", key),
+        text="\n\n".join(describe_step(step)),
+        step_id=step.step_id,
+    )
 
 
 def describe_step(step: PlanStep) -> Iterator[str]:

@@ -13,8 +13,9 @@ import pytest
 from aeon import Aeon, RunResult
 from aeon.config.own_runs import UntrustedRun
 from aeon.domain.errors import ConfigError
+from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.interaction.desk import Desk
-from aeon.tools.registry import Tool
+from aeon.tools.registry import ApprovalRequest, Tool
 from tests.support.scripted_model import (
     ScriptedModel,
     assessment,
@@ -519,3 +520,57 @@ def test_where_nobody_is_asked_what_is_left_is_worked_with_at_once(tmp_path: Pat
     with Aeon.from_config([*LIMIT], environ={}, adapter=model) as aeon:
         aeon.run("make tea")
     assert "step:last" in model.calls
+
+
+# Runs that were deferred, and go on with a person at hand
+
+
+def test_a_person_at_hand_is_not_asked_what_was_answered_before(run: Any, tmp_path: Path) -> None:
+    run("one", asking())
+    waiting = Desk(tmp_path / "one")
+    waiting.settle({waiting.list_open()[0].id: "Bergen"})
+    asked: list[str] = []
+
+    def ask(question: FollowUpQuestion) -> str:
+        asked.append(question.question)
+        return "1999"
+
+    result = run("two", asking(), "resume=one", "interaction=ask", ask=ask)
+    assert [each.answer for each in result.follow_up_questions] == ["Bergen", "1999"]
+    assert asked == ["Which year?"]
+
+
+def test_a_call_that_was_allowed_or_refused_before_is_put_to_nobody(
+    run: Any, tmp_path: Path
+) -> None:
+    calls: list[Any] = []
+    tools = [counting(calls)]
+    other = {**POURING, "id": "q", "arguments": {"text": "milk"}}
+    run("one", ScriptedModel(), plan_file(tmp_path, POURING, other), "mode=core", tools=tools)
+    answer(tmp_path / "one", "yes")
+    run("two", ScriptedModel(), "resume=one", tools=tools)
+    answer(tmp_path / "two", "no")
+    asked: list[ApprovalRequest] = []
+
+    def approve(request: ApprovalRequest) -> bool:
+        asked.append(request)
+        return True
+
+    run("three", ScriptedModel(), "resume=two", "interaction=ask", tools=tools, approve=approve)
+    assert (calls, asked) == ([{"text": "tea"}], [])
+
+
+def test_a_step_that_a_person_has_done_before_is_put_to_nobody(run: Any, tmp_path: Path) -> None:
+    given = plan_file(tmp_path, PERSONS, AFTER)
+    run("one", ScriptedModel(), given, "convergence.when=plan_done")
+    answer(tmp_path / "one", "It is 4 by 5 m.")
+    asked: list[PlanStep] = []
+
+    def do_step(step: PlanStep) -> str:
+        asked.append(step)
+        return "It is huge."
+
+    model = ScriptedModel()
+    run("two", model, "resume=one", "interaction=ask", do_step=do_step)
+    assert "It is 4 by 5 m." in model.prompts("step")[0]
+    assert asked == []
