@@ -25,7 +25,7 @@ _ID_CHARACTERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
+class _ToAnswer:
     """What a person is asked, whatever asks it; `name` is the id of the question, `repeated` says
     that a tool call may have been carried out already."""
 
@@ -73,7 +73,7 @@ class EarlierAnswers:
 
         return do_the_rest
 
-    def _find(self, asked: _Request) -> PersonAnswer | None:
+    def _find(self, asked: _ToAnswer) -> PersonAnswer | None:
         # Who allowed a call has not allowed the next: what may have been carried out is asked anew.
         desks = self._desks[:1] if asked.repeated else self._desks
         for desk in desks:
@@ -121,7 +121,7 @@ class Deferral:
         """The output of a step that a person does; None where nobody did it in time."""
         return self._post(_describe_own_step(step)).answer
 
-    def _post(self, asked: _Request) -> PersonAnswer:
+    def _post(self, asked: _ToAnswer) -> PersonAnswer:
         """Leave a question to a person, unless its deadline has passed."""
         desks = self._earlier[:1] if asked.repeated else self._earlier
         before = [
@@ -151,9 +151,9 @@ class Deferral:
         raise PersonAwaited(f"{asked.name} waits for a person")
 
 
-def _describe_question(question: FollowUpQuestion) -> _Request:
+def _describe_question(question: FollowUpQuestion) -> _ToAnswer:
     key = question.model_dump(mode="json", exclude={"answer"})
-    return _Request(
+    return _ToAnswer(
         kind="question",
         name=_make_id("question", key),
         text=question.question,
@@ -162,13 +162,13 @@ def _describe_question(question: FollowUpQuestion) -> _Request:
     )
 
 
-def _describe_approval(request: ApprovalRequest) -> _Request:
+def _describe_approval(request: ApprovalRequest) -> _ToAnswer:
     key = {
         "tool": request.tool.name,
         "arguments": dict(request.arguments),
         "repeated": request.repeated,
     }
-    return _Request(
+    return _ToAnswer(
         kind="approval",
         name=_make_id("approval", key),
         text="\n".join((*request.describe(), "May it be called?")),
@@ -178,9 +178,9 @@ def _describe_approval(request: ApprovalRequest) -> _Request:
     )
 
 
-def _describe_own_step(step: PlanStep) -> _Request:
+def _describe_own_step(step: PlanStep) -> _ToAnswer:
     key = {"description": step.description, "context": step.incoming_context}
-    return _Request(
+    return _ToAnswer(
         kind="step",
         name=_make_id("step", key),
         text="\n\n".join(describe_step(step)),
