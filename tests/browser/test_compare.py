@@ -137,7 +137,8 @@ def test_three_swept_parameters_and_a_cause_fit_a_wide_window(tmp_path: Path, op
                 "refinement.max_attempts_per_fragment": number,
                 "convergence.completeness": number,
             },
-            cause="completeness 0.68 (threshold 0.95); 2 steps not carried out",
+            cause="incomplete; inconsistent; 2 steps not carried out",
+            checks="2 of 3",
         )
         for number in range(4)
     )
@@ -147,6 +148,36 @@ def test_three_swept_parameters_and_a_cause_fit_a_wide_window(tmp_path: Path, op
     holder = page.get_by_role("region", name="The runs, a row each")
     assert holder.evaluate("each => each.scrollWidth - each.clientWidth") == 0
     assert "Thresholds: completeness 0.95" in page.locator("#runs").inner_text()
+
+
+BROKEN_WORDS = """cells => cells.flatMap((cell) => {
+  const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+  while (texts.nextNode()) {
+    for (const found of texts.currentNode.data.matchAll(/\\w+/g)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, found.index);
+      range.setEnd(texts.currentNode, found.index + found[0].length);
+      if (range.getClientRects().length > 1) broken.push(found[0]);
+    }
+  }
+  return broken;
+})"""
+"""The words in cells that stand on two lines."""
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_no_word_of_a_cause_is_broken_on_a_narrow_screen(
+    several: Path, tmp_path: Path, opened: Show, count: int
+) -> None:
+    runs = [
+        replace(run, error="", cause="incomplete; incoherent; inconsistent; 2 steps left")
+        for run in compare_runs([several.parent]).runs[:count]
+    ]
+    comparison = Comparison(tuple(runs), ())
+    page = opened(write_comparison(comparison, tmp_path, find_divergence(comparison)), width=390)
+    cells = page.page.locator("td[dir=auto]", has_text="inconsistent")
+    assert cells.count() == count
+    assert cells.evaluate_all(BROKEN_WORDS) == []
 
 
 @pytest.mark.parametrize("count", [2, 4])

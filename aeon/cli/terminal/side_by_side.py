@@ -63,6 +63,7 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
     yield _text("")
     yield _text(f"{sentences.describe_ends(runs)}. Scores: {', '.join(SCORES)}.")
     notes = (
+        sentences.name_thresholds(runs),
         sentences.describe_best(runs),
         sentences.describe_fallbacks(runs),
         sentences.describe_saved(runs),
@@ -132,7 +133,8 @@ def _causes(runs: Sequence[ComparedRun]) -> Iterator[RenderableType]:
 
 
 def _cause(run: ComparedRun) -> str:
-    return one_line(" ".join(filter(None, (run.cause or run.error, run.hint))), 2 * _LONGEST)
+    parts = ((run.cause or run.error).rstrip("."), run.hint)
+    return one_line(". ".join(filter(None, parts)), 2 * _LONGEST)
 
 
 def _effects(comparison: Comparison) -> Iterator[RenderableType]:
@@ -149,6 +151,7 @@ def _pair(comparison: Comparison, divergence: Divergence) -> Iterator[Renderable
     first, second = comparison.runs
     yield _text(f"{sentences.describe_two(comparison)}\n")
     yield _compare_figures(comparison)
+    yield from map(_text, filter(None, [sentences.name_thresholds(comparison.runs)]))
     yield from _causes(comparison.runs)
     yield _text(f"\n{sentences.describe_divergence(divergence)}")
     if divergence.fields:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from aeon.config.settings import Settings
-from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.checks import CheckOutcome, count_passed
 from aeon.domain.history import GOOD_ENDS
 from aeon.domain.values import flatten
@@ -28,7 +27,7 @@ from aeon.files.text import load_json, read_linked_file
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result
-from aeon.report.words import count_noun, round_down
+from aeon.report.words import count_noun
 
 FIGURES = {
     "completeness": "scores.completeness_score",
@@ -51,7 +50,6 @@ _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
 _FAILED = 1  # the status of a job that could not leave one
 _SWEEP = "multirun.yaml"
 _JOB = re.compile(r"(\d+)-[^/]*=[^/]*$")  # after its number, a job's values
-_SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
 _APART = {
     "task",
     "task_file",
@@ -205,30 +203,23 @@ def _count_checks(checks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _causes(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
-    """What an end lacked: the error, what was below its threshold or not met, steps, tools, servers
-    and reviews."""
+    """What an end lacked: the error, what the last assessment missed, steps, tools, servers and
+    reviews."""
     if run.error:
         yield run.error
     elif run.ended == "waiting":
         yield f"waits for {count_noun(len(result.get('waits_for') or ()), 'answer')}"
     elif run.ended not in GOOD_ENDS:
-        yield from _list_missed(run, result)
+        yield from _list_missed(result)
     left = Counter((result.get("steps_left") or {}).values())
     for state, number in left.items():
         yield f"{count_noun(number, 'step')} {'not carried out' if state == 'pending' else state}"
     yield from dict.fromkeys(str(one["message"]) for one in result.get("degraded") or ())
 
 
-def _list_missed(run: ComparedRun, result: Mapping[str, Any]) -> Iterable[str]:
-    """What the last assessment missed, scores with their thresholds."""
-    for code in result.get("reason_codes") or ():
-        name = _SCORE_OF.get(code, "")
-        score = run.figures.get(name)
-        threshold = run.thresholds.get(name)
-        if score is None or threshold is None:
-            yield str(code).replace("_", " ")
-        else:
-            yield f"{name} {round_down(score):.2f} (threshold {threshold:.2f})"
+def _list_missed(result: Mapping[str, Any]) -> Iterable[str]:
+    """What the last assessment missed, without the scores: they have columns of their own."""
+    return (str(code).replace("_", " ") for code in result.get("reason_codes") or ())
 
 
 def _read_without_result(directory: Path, name: str) -> ComparedRun:

@@ -157,11 +157,13 @@ def describe_saved(runs: Sequence[ComparedRun]) -> str:
 
 def name_thresholds(runs: Sequence[ComparedRun]) -> str:
     """The thresholds that are the same in every run; the others are among the parameters."""
-    found = {name: {run.thresholds.get(name) for run in runs} for name in SCORES}
-    same = {name: values.pop() for name, values in found.items() if len(values) == 1}
-    return ", ".join(
-        f"{name} {format_figure(name, value)}" for name, value in same.items() if value is not None
-    )
+    first = runs[0].thresholds if runs else {}
+    same = [
+        f"{name} {format_figure(name, value)}"
+        for name, value in first.items()
+        if all(run.thresholds.get(name) == value for run in runs)
+    ]
+    return f"Thresholds: {', '.join(same)}." if same else ""
 
 
 def describe_effect(effect: Effect) -> str:

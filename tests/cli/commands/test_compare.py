@@ -3,11 +3,14 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
+from aeon.cli.terminal.side_by_side import draw_comparison
+from aeon.report.compare.rows import Comparison, plan_job
 from tests.cli.conftest import RunAeon
 
 pytestmark = pytest.mark.slow  # each has a multirun of its own
@@ -131,3 +134,9 @@ def test_a_run_that_was_cut_off_is_held_against_another_by_its_composed_configur
     whole = json.loads(aeon("compare", "sweep/0", "sweep/1", "output=json").out)
     assert [run["ended"] for run in whole["runs"]] == ["converged", "cut off"]
     assert whole["parameters"] == ["provider.seed"]
+
+
+def test_a_cause_and_its_hint_are_two_sentences() -> None:
+    failed = replace(plan_job("1", {}), ended="failed", cause="Busy; 1 step failed", hint="Wait.")
+    table = draw_comparison(Comparison((failed, plan_job("2", {})), ()))
+    assert "1: Busy; 1 step failed. Wait." in table.splitlines()

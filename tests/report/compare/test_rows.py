@@ -93,6 +93,14 @@ def test_a_failed_run_has_its_error(runs: Path) -> None:
     assert run.figures["completeness"] is None
 
 
+def test_a_cause_names_what_was_missed_without_the_scores_beside_it(runs: Path) -> None:
+    (run,) = compare_runs([runs / "d"]).runs
+    assert run.figures["completeness"] is not None
+    assert run.cause.startswith("incomplete; incoherent; inconsistent; ")
+    assert "step" in run.cause
+    assert "0." not in run.cause
+
+
 def test_a_run_that_was_cut_off_says_so_with_the_figures_of_its_journal(
     runs: Path, tmp_path: Path
 ) -> None:
