@@ -131,8 +131,9 @@ class Results:
     """Where the lines of a batch go: its file, or without a `path` what `put` does with each, False
     when nobody reads it. `done` is 1 at the number of each row that need not be run again, as
     `is_done` says of its line; `summary` is what all lines come to. With `changed="again"` rows
-    that ask for something else than they did are run again. Raises ConfigError for a file of
-    another configuration, of other rows, one that is no batch's, and one that another process
+    that ask for something else than they did are run again. With `keeps_others` lines of rows that
+    the dataset has not stay in the file, where they are refused else. Raises ConfigError for a file
+    of another configuration, of other rows, one that is no batch's, and one that another process
     writes."""
 
     def __init__(
@@ -143,9 +144,13 @@ class Results:
         changed: str,
         put: Callable[[str], bool],
         is_done: Callable[[Line], bool] = is_final,
+        *,
+        keeps_others: bool = False,
     ) -> None:
         self.path = path
         self.is_done = is_done
+        self._keeps_others = keeps_others
+        self._others = frozenset[bytes]()
         self._put = put
         self._file: JsonLines | None = None
         self.done = bytearray(dataset.count + 1)
@@ -164,7 +169,7 @@ class Results:
             if line["configuration"] != configuration:
                 keys = find_differing_keys(configuration, line["configuration"])
                 parts = one_line(", ".join(keys), 300) or "what differs is not known"
-                hint = "Name another file with out=, or give the configuration it was begun with."
+                hint = "Give another place with out=, or give the configuration it was begun with."
                 raise ConfigError(
                     f"out={path}: its rows were made with another configuration: {parts}", hint=hint
                 )
@@ -185,7 +190,8 @@ class Results:
                 "of the dataset, ask for something else now",
                 hint="Name another file with out=, or let them be run again with batch.changed=again.",
             )
-        if taken:
+        self._others = frozenset(taken)
+        if taken and not self._keeps_others:
             hint = "Give the dataset it was begun with, to which rows may be added; or name another file with out=."
             raise ConfigError(
                 f"out={path}: it has {count_noun(len(taken), 'row')} that the dataset has not",
@@ -202,10 +208,14 @@ class Results:
             beside.unlink(missing_ok=True)
             file = JsonLines(beside)
             for _, line in read_places(path):
-                number = numbers.get(digest(line["id"]))
-                if number is not None and self.is_done(line):
+                name = digest(line["id"])
+                if not self.is_done(line):
+                    continue
+                if name in numbers:
                     self.summary.add(line)
-                    file.write({**line, "row": number, "of": of})
+                    file.write({**line, "row": numbers[name], "of": of})
+                elif name in self._others:
+                    file.write(line)
             beside.replace(target)
         except (ArtefactError, OSError) as error:
             beside.unlink(missing_ok=True)

@@ -122,12 +122,22 @@ def open_batch(
     settings: BatchSettings,
     *,
     keeps_runs: bool = False,
+    keeps_others: bool = False,
     is_done: Callable[[Line], bool] = is_final,
 ) -> Batch:
     """The rows on their way through the backend that is configured; `is_done` says of a line
-    whether its row need not be run again. Raises ConfigError."""
+    whether its row need not be run again, `keeps_others` that those of other rows stay. Raises
+    ConfigError."""
     _check_interaction(runner.aeon.settings, given.out)
-    results = Results(given.out, runner.configuration, dataset, settings.changed, put, is_done)
+    results = Results(
+        given.out,
+        runner.configuration,
+        dataset,
+        settings.changed,
+        put,
+        is_done,
+        keeps_others=keeps_others,
+    )
     _check_shard(given.shard, results)
     warn(*runner.running.warnings)
     if not keeps_runs:

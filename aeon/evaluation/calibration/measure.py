@@ -50,7 +50,7 @@ def read_judgements(
     judged = []
     missing = 0
     for label in labels:
-        names = [name_judgement(label, number) for number in range(1, repeat + 1)]
+        names = _name_judgements(label, repeat)
         found = [lines[name] for name in names if name in lines and is_judged(lines[name])]
         missing += repeat - len(found)
         if len(found) == repeat:
@@ -58,10 +58,16 @@ def read_judgements(
     return judged, missing
 
 
+def _name_judgements(label: Label, repeat: int) -> list[str]:
+    return [name_judgement(label, number) for number in range(1, repeat + 1)]
+
+
 def measure_judge(
     asked: CalibrationTask, labels: Sequence[Label], lines: Mapping[str, Line]
 ) -> CalibrationReport | None:
     """What the judgements tell; None where those of no good answer, or of no bad one, are there."""
+    names = {name for label in labels for name in _name_judgements(label, asked.repeat)}
+    lines = {name: line for name, line in lines.items() if name in names}
     judged, missing = read_judgements(labels, asked.repeat, lines)
     good = sum(one.good for one in judged)
     if good in (0, len(judged)):

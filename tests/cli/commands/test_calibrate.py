@@ -223,6 +223,35 @@ def test_a_label_that_is_corrected_is_not_judged_again(
     assert (read_report(tmp_path)["good"], read_report(tmp_path)["bad"]) == (4, 2)
 
 
+def test_labels_may_be_taken_away_and_judgements_of_them_are_kept(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_labels(tmp_path)
+    assert run(server, "max_false=0.3", "passes=1", "repeat=2") == 0
+    write_labels(tmp_path, bad=7)
+    capfd.readouterr()
+    assert run(server, *ENOUGH) == 0
+    assert "14 good and 7 bad, each judged once" in capfd.readouterr().out
+    write_labels(tmp_path)
+    assert run(server, "max_false=0.3", "passes=1", "repeat=2") == 0
+    assert len(server.requests) == 44
+
+
+def test_models_that_judged_none_of_the_labels_are_not_those_of_the_calibration(
+    tmp_path: Path, server: OpenAIServer
+) -> None:
+    write_labels(tmp_path, bad=9)
+    last = "wrong 8"
+    server.script["convergence"] = lambda received: replace(
+        judge(received), model="older-1" if last in received.user else "scripted-1"
+    )
+    assert run(server, *ENOUGH) == 0
+    assert read_report(tmp_path)["models"] == ["older-1", "scripted-1"]
+    write_labels(tmp_path, bad=8)
+    assert run(server, *ENOUGH) == 0
+    assert read_report(tmp_path)["models"] == ["scripted-1"]
+
+
 def test_a_judgement_that_could_not_be_had_ends_with_5_and_promises_nothing(
     tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
 ) -> None:

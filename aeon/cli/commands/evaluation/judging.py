@@ -52,13 +52,16 @@ class Judge:
     place: Path
 
     def judge(self, given: str, rows: GivenAnswers) -> None:
-        """Have those judged that are not; `given` names where they come from."""
+        """Have those judged that are not; `given` names where they come from. Judgements of others
+        stay, since they were paid for."""
         source = GivenRows(given, self.place, (1, 1))
         runner = open_runner(self.aeon, self.composition, rows, self.endpoints, self.place)
         settings = self.aeon.settings
         # An answer that has changed is another answer.
         batch = settings.batch.model_copy(update={"changed": "again"})
-        opened = open_batch(source, runner, rows, self.control, batch, is_done=is_judged)
+        opened = open_batch(
+            source, runner, rows, self.control, batch, keeps_others=True, is_done=is_judged
+        )
         with closing(opened) as running:
             calls = lambda: self.endpoints.meter.spent.calls  # noqa: E731
             forecast = forecast_judgements(self.aeon, rows.answers, running.count())
