@@ -326,19 +326,28 @@ def _extremes(values: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], t
 
 
 def _quote_judge(evidence: Evidence, one: _Difference) -> str:
-    numbers = (one.first[0], one.last[0])
-    lines = [_describe_changes(evidence, *numbers)]
-    words = {number: _words_on(evidence.assessments[number], one.name) for number in numbers}
-    for number, text in words.items():
-        if any(words.values()):
-            lines.append(f"Pass {number}: {shorten(text, WORDS) or 'no reason.'}")
-    return "\n".join(lines)
+    first, last = (
+        (number, _words_on(evidence.assessments[number], one.name))
+        for number in (one.first[0], one.last[0])
+    )
+    changes = _describe_changes(evidence, first[0], last[0])
+    if first[1] == last[1]:
+        both = f"In both passes: {shorten(first[1], WORDS)}"
+        return f"{changes}\n{both}" if first[1] else changes
+    words = [
+        f"Pass {number}: {shorten(text, WORDS) or 'no reason.'}" for number, text in (first, last)
+    ]
+    return "\n".join((changes, *words))
 
 
 def _words_on(assessed: ConvergenceAssessment, name: str) -> str:
-    """The judge's words for a score or on a criterion."""
+    """The judge's words for a score or on a criterion, each sentence once."""
     reasons = [one.reason for one in assessed.criteria if one.name == name]
-    return " ".join(reasons or (*assessed.detected_issues, assessed.explanation)).strip()
+    if reasons:
+        return " ".join(reasons).strip()
+    explanation = assessed.explanation
+    issues = [issue for issue in assessed.detected_issues if issue.strip() not in explanation]
+    return " ".join((*dict.fromkeys(issues), explanation)).strip()
 
 
 def _describe_changes(evidence: Evidence, first: int, last: int) -> str:

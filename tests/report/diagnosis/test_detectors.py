@@ -721,7 +721,25 @@ def test_what_changed_in_the_plan_stands_beside_two_judgements_of_one_answer() -
     (changed,) = find(a_run(*passes))
     assert changed.evidence.startswith("Changed between: the hand-off of `facts`, the step `more`.")
     (same,) = find(a_run(a_pass(1, REACHED, answer="A"), a_pass(2, LOW, answer="A")))
-    assert same.evidence.startswith("No step of the plan changed between.\nPass 1: As it stands.")
+    assert same.evidence == "No step of the plan changed between.\nIn both passes: As it stands."
+
+
+@pytest.mark.parametrize(
+    ("issues", "explanation", "words"),
+    [
+        (("No price.",), "No price. Else it is whole.", "No price. Else it is whole."),
+        (("No price.", "No price."), "It is thin.", "No price. It is thin."),
+        ((), "It is thin.", "It is thin."),
+        ((), " ", "no reason."),
+    ],
+)
+def test_no_sentence_of_a_judge_is_quoted_twice(
+    issues: tuple[str, ...], explanation: str, words: str
+) -> None:
+    find = next(each.find for each in DETECTORS if each.name == "noise")
+    said = LOW.model_copy(update={"detected_issues": issues, "explanation": explanation})
+    (found,) = find(a_run(a_pass(1, REACHED, answer="A"), a_pass(2, said, answer="A")))
+    assert found.evidence.splitlines()[1:] == ["Pass 1: As it stands.", f"Pass 2: {words}"]
 
 
 def test_a_repair_quotes_what_was_wrong() -> None:
