@@ -13,6 +13,7 @@ from aeon.report.diagnosis.finding import (
     WORDS,
     Evidence,
     Finding,
+    Rank,
     Remedy,
     as_percent,
     name_passes,
@@ -22,7 +23,7 @@ from aeon.report.given import name_defaults
 from aeon.report.items import Item, count_side_by_side
 from aeon.report.record import Call, Line
 from aeon.report.scores import NOTICEABLE, AssessedPass
-from aeon.report.spending import Spending
+from aeon.report.spending import RepairRate, Spending
 from aeon.report.words import count_noun, format_took, shorten
 
 _HALF = 0.5
@@ -273,29 +274,56 @@ def _ask_less(evidence: Evidence) -> Remedy:
     return Remedy("To ask less at once next time", overrides, anew=True)
 
 
+def find_broken_schemas(evidence: Evidence) -> Iterator[Finding]:
+    """Calls whose every answer broke its schema, some past repair, in a run that did not end
+    well."""
+    for name, rate in _often_broken(evidence):
+        if _is_always_broken(evidence, rate):
+            title = f"All {rate.answers} answers to `{name}` broke their schema"
+            title = f"{title}, {rate.unrecoverable} of them past repair"
+            yield _describe_repairs(evidence, name, title, "cause", 99)
+
+
 def find_repairs(evidence: Evidence) -> Iterator[Finding]:
-    """Calls whose answers often broke their schema."""
+    """Calls whose answers often broke their schema, and which are no cause."""
     requests = evidence.result.usage.total.requests
     repairs = evidence.result.usage.by_call.get("repair")
     share = repairs.requests / requests if repairs and requests else 0.0
     of_all = f"; {as_percent(share)} of all requests were repairs" if share else ""
+    for name, rate in _often_broken(evidence):
+        if not _is_always_broken(evidence, rate):
+            broken = rate.repaired + rate.unrecoverable
+            title = f"{broken} of {rate.answers} answers to `{name}` broke their schema{of_all}"
+            weight = 25 + 60 * max(share, rate.rate / 2)
+            yield _describe_repairs(evidence, name, title, "cost", weight)
+
+
+def _often_broken(evidence: Evidence) -> Iterator[tuple[str, RepairRate]]:
+    for name, rate in evidence.patterns.repairs_by_call.items():
+        if rate.repaired + rate.unrecoverable >= 2 and rate.rate >= _MOST_REPAIRS:
+            yield name, rate
+
+
+def _is_always_broken(evidence: Evidence, rate: RepairRate) -> bool:
+    is_broken = rate.repaired + rate.unrecoverable == rate.answers
+    return is_broken and bool(rate.unrecoverable) and not evidence.ended_well
+
+
+def _describe_repairs(
+    evidence: Evidence, name: str, title: str, rank: Rank, weight: float
+) -> Finding:
     roles = {call.call: call.role for call in reversed(evidence.record.calls)}
     errors = {one.call: one.errors for one in reversed(evidence.result.repairs)}
-    for name, rate in evidence.patterns.repairs_by_call.items():
-        broken = rate.repaired + rate.unrecoverable
-        if broken < 2 or rate.rate < _MOST_REPAIRS:
-            continue
-        model = f"roles.{roles.get(name, 'worker')}.model=NAME"
-        yield Finding(
-            title=f"{broken} of {rate.answers} answers to `{name}` broke their schema{of_all}",
-            rank="cost",
-            weight=25 + 60 * max(share, rate.rate / 2),
-            evidence=shorten("; ".join(errors.get(name, ())), WORDS),
-            advice="Try another model for it, or `provider.structured_output` "
-            "(`aeon docs providers`).",
-            anchor="calls",
-            remedies=(Remedy(f"To have another model answer {name}", (model,)),),
-        )
+    model = f"roles.{roles.get(name, 'worker')}.model=NAME"
+    return Finding(
+        title=title,
+        rank=rank,
+        weight=weight,
+        evidence=shorten("; ".join(errors.get(name, ())), WORDS),
+        advice="Try another model for it, or `provider.structured_output` (`aeon docs providers`).",
+        anchor="calls",
+        remedies=(Remedy(f"To have another model answer {name}", (model,)),),
+    )
 
 
 def find_slow_item(evidence: Evidence) -> Iterator[Finding]:

@@ -26,6 +26,8 @@ _OTHER_JUDGE = Remedy("To have another model judge what is there", ("roles.grade
 _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _LONGEST_TASK = 400
 _MOST = 3
+_WIDE = 0.1
+"""From here on the spread of scores for one text hides what a pass gains."""
 _CONTENTS = {
     "description": "description",
     "dependencies": "dependencies",
@@ -236,7 +238,7 @@ def find_noise(evidence: Evidence) -> Iterator[Finding]:
         one for group in _same_texts(evidence) for one in _differences_within(evidence, group)
     ]
     for one in sorted(differing, key=lambda each: each.spread, reverse=True)[:_MOST]:
-        decides = one.low < one.threshold <= one.high
+        decides = one.low < one.threshold <= one.high or round(one.spread, 6) >= _WIDE
         is_cause = decides and not evidence.ended_well
         what = "answer" if evidence.answers[one.last[0]] else "outputs of the steps"
         yield Finding(

@@ -35,9 +35,12 @@ class Detector:
     repeats_headline: bool = False
 
 
+_BROKEN = frozenset({"broken schema"})
 _GIVEN = frozenset({"failure", "blank input"})
+_LOST = _BROKEN | {"failure", "missing assessment"}
 _STEPS = _GIVEN | {"blocked step", "failed step", "missing tool"}
 _CAUSES = _STEPS | {
+    "broken schema",
     "missing assessment",
     "noise",
     "undone work",
@@ -50,19 +53,20 @@ _CAUSES = _STEPS | {
     "refused change",
 }
 DETECTORS: tuple[Detector, ...] = (
-    Detector("failure", work.find_failure),
+    Detector("broken schema", costs.find_broken_schemas),
+    Detector("failure", work.find_failure, _BROKEN),
     Detector("open question", work.find_open_questions),
     Detector("blank input", work.find_blank_inputs),
     Detector("blocked step", work.find_blocked_steps, _GIVEN),
-    Detector("failed step", work.find_failed_steps, _GIVEN),
+    Detector("failed step", work.find_failed_steps, _GIVEN | _BROKEN),
     Detector("missing tool", work.find_missing_tools),
     Detector("server down", work.find_servers_down, frozenset({"missing tool"})),
-    Detector("lost review", work.find_lost_reviews, frozenset({"failure", "missing assessment"})),
-    Detector("missing assessment", judging.find_missing_assessments, frozenset({"failure"})),
+    Detector("lost review", work.find_lost_reviews, _LOST),
+    Detector("missing assessment", judging.find_missing_assessments, _BROKEN | {"failure"}),
     Detector("noise", judging.find_noise),
-    Detector("undone work", work.find_undone_work),
+    Detector("undone work", work.find_undone_work, _BROKEN | {"noise"}),
     Detector("contradiction", judging.find_contradictions),
-    Detector("repeated issue", work.find_repeated_issues),
+    Detector("repeated issue", work.find_repeated_issues, _BROKEN),
     Detector("eaten budget", costs.find_eaten_budget, frozenset({"limit"})),
     Detector("failed check", judging.find_failed_checks, _STEPS),
     Detector("unmet criterion", judging.find_unmet_criteria, _STEPS),

@@ -75,7 +75,8 @@ def find_open_questions(evidence: Evidence) -> Iterator[Finding]:
 def _describe_error(evidence: Evidence, error: RunError) -> Finding:
     item = _find_failed_call(evidence, error)
     kind = getattr(errors, error.type, errors.AeonError)
-    title = "It failed"
+    is_invalid = issubclass(kind, errors.ValidationError)
+    title = "No answer that fits its schema" if is_invalid else "It failed"
     remedies: list[Remedy] = []
     if issubclass(kind, errors.ProviderError):
         title = "The provider failed"
@@ -92,7 +93,7 @@ def _describe_error(evidence: Evidence, error: RunError) -> Finding:
     return Finding(
         title=title,
         rank="cause",
-        weight=100,
+        weight=98 if is_invalid else 100,  # it follows from answers that break their schema
         evidence=f"{error.type}: {shorten(error.message, WORDS)}",
         advice=error.hint,
         anchor=item.key if item else "calls",

@@ -161,6 +161,23 @@ RUNS: dict[str, Planted] = {
         "The answer went back: in pass 3 it is the text of pass 1 again",
         ["limits.max_passes=3"],
     ),
+    "a judge that wavers below the threshold": Planted(
+        written("The guide.", "The better guide.", "The guide.")
+        | {"convergence": [judged(0.4), judged(0.5), judged(0.68)]},
+        "The judge contradicts itself: completeness went from 0.40 to 0.68 from pass 1 to pass 3, "
+        "for the same answer",
+        ["limits.max_passes=3"],
+    ),
+    "refinements that break their schema": Planted(
+        {
+            "refinement": {"text": "Sure, here it is!"},
+            "repair": {"text": "Sure."},
+            "semantic_validation": issue(),
+            "convergence": judged(0.7),
+        },
+        "All 2 answers to `refinement` broke their schema, 2 of them past repair",
+        ["limits.max_passes=3"],
+    ),
     "a repeated issue": Planted(
         {
             "semantic_validation": issue(),

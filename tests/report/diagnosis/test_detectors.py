@@ -549,7 +549,37 @@ CASES: dict[str, list[Case]] = {
         ),
         ("none", lambda: a_run(), []),
     ],
+    "broken schema": [
+        (
+            "always, and not repaired each time",
+            lambda: a_run(patterns={"repairs_by_call": {"refinement": _rate(3, 2, lost=1)}}),
+            ["All 3 answers to `refinement` broke their schema, 1 of them past repair"],
+        ),
+        (
+            "repaired each time",
+            lambda: a_run(patterns={"repairs_by_call": {"refinement": _rate(3, 3)}}),
+            [],
+        ),
+        (
+            "not always",
+            lambda: a_run(patterns={"repairs_by_call": {"refinement": _rate(4, 2, lost=1)}}),
+            [],
+        ),
+        (
+            "a run that ended well",
+            lambda: a_run(
+                reason="converged",
+                patterns={"repairs_by_call": {"refinement": _rate(3, 2, lost=1)}},
+            ),
+            [],
+        ),
+    ],
     "repairs": [
+        (
+            "always, which is a cause",
+            lambda: a_run(patterns={"repairs_by_call": {"refinement": _rate(3, 2, lost=1)}}),
+            [],
+        ),
         (
             "often",
             lambda: a_run(
@@ -682,8 +712,9 @@ def _ttl(used: int) -> TTLReport:
     return TTLReport(allocated=used, used=used, remaining=0)
 
 
-def _rate(answers: int, repaired: int) -> RepairRate:
-    return RepairRate(answers=answers, repaired=repaired, unrecoverable=0, rate=repaired / answers)
+def _rate(answers: int, repaired: int, lost: int = 0) -> RepairRate:
+    rate = (repaired + lost) / answers
+    return RepairRate(answers=answers, repaired=repaired, unrecoverable=lost, rate=rate)
 
 
 @pytest.mark.parametrize(
@@ -740,6 +771,15 @@ def test_no_sentence_of_a_judge_is_quoted_twice(
     said = LOW.model_copy(update={"detected_issues": issues, "explanation": explanation})
     (found,) = find(a_run(a_pass(1, REACHED, answer="A"), a_pass(2, said, answer="A")))
     assert found.evidence.splitlines()[1:] == ["Pass 1: As it stands.", f"Pass 2: {words}"]
+
+
+@pytest.mark.parametrize(
+    ("score", "rank"), [(0.68, "cause"), (0.5, "cause"), (0.49, "doubt"), (0.96, "cause")]
+)
+def test_a_judge_whose_scores_of_one_text_lie_far_apart_is_a_cause(score: float, rank: str) -> None:
+    find = next(each.find for each in DETECTORS if each.name == "noise")
+    passes = (a_pass(1, assessed(0.4), answer="A"), a_pass(2, assessed(score), answer="A"))
+    assert [found.rank for found in find(a_run(*passes))] == [rank]
 
 
 def test_a_repair_quotes_what_was_wrong() -> None:

@@ -30,6 +30,8 @@ COMMANDS = {
     "an endpoint with waits": ["provider.max_concurrency=1"],
     "a model that needs repairs": ["roles.worker.model=NAME"],
     "an answer undone": ["roles.planner.model=NAME"],
+    "a judge that wavers below the threshold": ["roles.grader.model=NAME"],
+    "refinements that break their schema": ["roles.planner.model=NAME"],
     "a repeated issue": ["roles.planner.model=NAME"],
     "a pass 0 that eats the budget": ["ttl.limit="],
     "contradicting outputs": [],
