@@ -101,7 +101,7 @@ def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[AttemptResult, Di
         asked = _ask_from_openings(opening, wire, server, attempt)
         if asked.outcome.is_answer:
             proved = asked.trial.conclude(opening)
-            server.takes_marks |= wire.has_marks
+            server.marked_roles |= wire.marked_roles
             server.note_answer(wire.digest, opening, proved, finds_form=wire.finds_form)
         else:
             server.note_failure(wire.digest, may_be_form=asked.outcome.may_be_form)
@@ -135,7 +135,7 @@ def _ask_from(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) ->
             outcome.refusal,
             wire,
             was_accepted=was_accepted,
-            takes_marks=server.takes_marks,
+            takes_marks=bool(server.marked_roles) and wire.marked_roles <= server.marked_roles,
         )
         downgrade = find_named_downgrade(refused)
         if downgrade is not None:

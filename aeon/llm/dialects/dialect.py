@@ -70,8 +70,8 @@ class Wire:
     """A request for an endpoint: what does not depend on the dialect, worked out once.
 
     `digest` identifies its schema. `changed` is what was fitted to the model, in words, by
-    parameter. `stream` asks for a stream where the settings leave it open. `has_marks` says whether
-    the body that was written last has marks for the cache.
+    parameter. `stream` asks for a stream where the settings leave it open. `marked_roles` are
+    the roles of messages that have marks for the cache in the body that was written last.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Wire:
         self.settings = settings
         self._stream = stream
         self.model = given.model or settings.model
-        self.has_marks = False
+        self.marked_roles = frozenset[str]()
         self._rule = find_rule(settings.models, self.model)
         self._marks = find_cache_marks(settings, self._rule)
         self._given, self.changed = fit_parameters(self._rule, given)
@@ -203,7 +203,7 @@ class Wire:
         if functions is not None:
             written += write_turns(functions)
         marks = self.marks(dialect)
-        self.has_marks = False
+        self.marked_roles = frozenset()
         if marks is None or request.call in _ASKED_ONCE:
             return written
         part_ends = [message.part_ends for message in messages]
@@ -214,7 +214,7 @@ class Wire:
         schema = _schema_digests(request.schema)[request.strict]
         kind = f"{dialect.form} {schema} {functions is not None}"
         places = prefixes.mark(written, part_ends, kind)
-        self.has_marks = bool(places)
+        self.marked_roles = frozenset(written[index]["role"] for index in places)
         for index, ends in places.items():
             written[index]["content"] = write_content(written[index]["content"], ends, marks)
         return written

@@ -46,7 +46,8 @@ class Trial:
 @dataclass(frozen=True, slots=True)
 class RefusedTrial:
     """A trial that a server refused. `was_accepted`: it has answered a request with this schema
-    before, in the form that was sent first; `takes_marks`: a prompt with marks for its cache."""
+    before, in the form that was sent first; `takes_marks`: one with marks for its cache in messages of
+    the same roles."""
 
     trial: Trial
     refusal: Refusal
@@ -139,7 +140,7 @@ def _leave_out_functions(refused: RefusedTrial) -> Trial | None:
 def _leave_out_marks(refused: RefusedTrial) -> Trial | None:
     # A server may refuse messages in parts, and know no word for marks.
     marks = refused.wire.marks(refused.dialect)
-    is_marked = marks is not None and (refused.wire.has_marks or marks == "openai")
+    is_marked = marks is not None and (bool(refused.wire.marked_roles) or marks == "openai")
     if not is_marked or refused.takes_marks or refused.refusal.is_about_format:
         return None
     return refused.trial.without_suspects(CACHE_MARKS)

@@ -44,8 +44,8 @@ class Server:
     """One model at one address; thread-safe.
 
     `accepted` are the schemas, by their digest, that were answered as they first went out;
-    `prefixes` what was marked for its cache, `takes_marks` whether a marked prompt was answered,
-    `calls_functions` whether an answer has called a function.
+    `prefixes` what was marked for its cache, `marked_roles` the roles of messages that were answered
+    with marks, `calls_functions` whether an answer has called a function.
     """
 
     def __init__(self, endpoint: str, model: str) -> None:
@@ -54,7 +54,7 @@ class Server:
         self.accepted: set[str] = set()
         self.beliefs = Beliefs()
         self.prefixes = MarkedPrefixes()
-        self.takes_marks = False
+        self.marked_roles = frozenset[str]()
         self._doubts: dict[str, int] = {}
         self._lock = threading.RLock()
         self._first = threading.Lock()

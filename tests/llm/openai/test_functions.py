@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.request import LLMAdapter
+from aeon.domain.request import LLMAdapter, Message
 from aeon.execution.outcome import Worked
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.worker import Situation, StepWorker
@@ -20,8 +20,9 @@ from aeon.llm.settings import OpenAIProvider
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.llm.openai.conftest import Connect
 from tests.support import openai_server as support
-from tests.support.caching_server import read_prompt
-from tests.support.openai_server import Answer, Completion, OpenAIServer, Received, error
+from tests.support.caching_server import CachingServer, read_prompt
+from tests.support.openai_server import Answer, Completion, Failure, OpenAIServer, Received, error
+from tests.support.requests import request
 from tests.support.responses_server import ResponsesServer
 from tests.support.scripted_model import clear
 from tests.tools.builders import a_tool
@@ -373,3 +374,34 @@ def test_each_round_reads_what_the_one_before_wrote_to_the_cache(
         assert later[: marks[-1]] == earlier[: marks[-1]]
         assert marks[-1] in read
         assert len(earlier) - marks[-1] == 0
+
+
+def test_a_server_that_takes_results_in_one_piece_alone_is_sent_no_marks_any_more() -> None:
+    def refuse(body: Mapping[str, Any]) -> Failure | None:
+        in_parts = [
+            {
+                "loc": ["body", "messages", number, "content"],
+                "msg": "Input should be a valid string",
+            }
+            for number, message in enumerate(body["messages"])
+            if message["role"] == "tool" and isinstance(message["content"], list)
+        ]
+        return Failure(422, body={"detail": in_parts}) if in_parts else None  # type: ignore[dict-item]
+
+    script = {
+        "judge": {"answer": "x"},
+        "step": [function_calls("tea"), function_calls("pot"), clear("done")],
+    }
+    tool = a_tool(lambda given: f"{given['word']}: {LONG_RESULT}", name="look_up", inputs=WORD)
+    with CachingServer(script, refuse=refuse) as server:
+        settings = OpenAIProvider(base_url=server.url, model="m", prompt_cache="openai")
+        adapter = OpenAIAdapter(settings, "k")
+        assert adapter.complete(
+            request("judge", messages=(Message("system", LONG_RESULT * 2), Message("user", "Why?")))
+        ).text
+        worked = work(adapter, tool)
+        findings = [str(finding) for finding in adapter.findings()]
+        adapter.close()
+    assert worked.step.step_output == "done"
+    assert len(server.refused) == 1
+    assert any("takes no prompt_cache" in finding for finding in findings)
