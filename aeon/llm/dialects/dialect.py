@@ -176,6 +176,11 @@ class Wire:
         except PydanticSerializationError:
             return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
+    def identify(self, dialect: Dialect) -> bytes:
+        """The body without what depends on the run and on earlier requests: its marks for the
+        cache. Raises UnicodeEncodeError as `body` does."""
+        return self.body(replace(dialect, without=dialect.without | {CACHE_MARKS}))
+
     def _to_responses(
         self, chat: Mapping[str, Any], dialect: Dialect, kept: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:

@@ -24,11 +24,13 @@ from aeon.domain.errors import (
     StopRequested,
 )
 from aeon.domain.request import LLMResponse, Message, Parameters
+from aeon.llm.dialects.server import forget_servers
 from aeon.llm.openai.batches import round as batches_round
 from aeon.llm.openai.batches import rounds as batches_rounds
 from aeon.llm.openai.batches.adapter import BatchAdapter
 from aeon.llm.openai.batches.api import Result
 from aeon.llm.openai.batches.journal import BatchJournal
+from aeon.llm.protocols import OfRun
 from aeon.llm.settings import OpenAIProvider
 from tests.support.batch_server import BatchServer, Fate
 from tests.support.openai_server import Failure, Received, error
@@ -445,6 +447,24 @@ def test_answers_that_were_given_and_not_stored_are_given_once_more_after_a_kill
     assert len(server.calls) == calls
     assert ask_all(adapter, asked("a")) == ["a"]
     assert len(server.batches) == 2
+
+
+def test_marks_for_the_cache_are_no_part_of_what_was_sent_before(
+    server: BatchServer, connect: Connect
+) -> None:
+    same = "What all calls of a run begin with. " * 200
+    texts = [f"{same}{n}" for n in range(6)]
+    ends = tuple(range(len(same) // 2, len(same) + 1, len(same) // 10))
+    asks = [request("step", messages=(Message("user", text, ends),)) for text in texts]
+    adapter = connect(model="gpt-5.6", prompt_cache="openai")
+    for ask in asks:
+        assert OfRun(adapter.of_run(lambda: False), "one").complete(ask).text
+    assert "prompt_cache_breakpoint" in json.dumps(server.requests[0])
+    of_the_dead(connect, adapter)
+    forget_servers()
+    for ask in asks:
+        assert OfRun(adapter.of_run(lambda: False), "two").complete(ask).text
+    assert len(server.batches) == 6
 
 
 def test_what_is_stored_is_kept_no_longer(server: BatchServer, connect: Connect) -> None:

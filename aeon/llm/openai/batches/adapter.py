@@ -76,9 +76,11 @@ class BatchAdapter(OpenAIAdapter):
         if self._member is None:
             return super()._attempt(wire, dialect, server, closings)
         try:
-            ask = Ask(wire.body(dialect, server.prefixes), self._member, _teller(wire.request))
+            identity = wire.identify(dialect)
+            body = wire.body(dialect, server.prefixes)
         except UnicodeEncodeError as error:
             return AttemptResult(failure=self._failure_of(error, 0))
+        ask = Ask(body, self._member, _teller(wire.request), identity)
         name, response = self._rounds.ask(ask)
         vars(self._given).setdefault("ids", []).append(name)
         return self._read(response, wire)

@@ -53,16 +53,18 @@ class RoundMember:
 
 @dataclass(eq=False)
 class Ask:
-    """A request that is waited for. `answer` becomes its id and the response; `tell` is called with
-    the state of the wait."""
+    """A request that is waited for. `identity` is what it has in common with the same request of an
+    earlier process; without one its `body` is. `answer` becomes its id and the response; `tell` is
+    called with the state of the wait."""
 
     body: bytes
     member: RoundMember
     tell: Callable[[str], None]
+    identity: bytes | None = None
     answer: Future[tuple[str, Response]] = field(default_factory=Future)
 
     def __post_init__(self) -> None:
-        self.digest = sha256(self.body).hexdigest()
+        self.digest = sha256(self.identity or self.body).hexdigest()
         self.model = str(json.loads(self.body).get("model"))
         self.size = len(self.body) + 200  # with what stands around it in a file
 
