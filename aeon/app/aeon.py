@@ -284,14 +284,15 @@ class Aeon:
         kind = settings.interaction.kind
         if kind == "defer" and settings.store.mode == "off":
             raise ConfigError(
-                "interaction=defer: store.mode=off stores no answers, so that the run could not go on",
+                "interaction=defer: store.mode=off stores "
+                "no answers, so that the run could not go on",
                 hint="Leave store.mode away.",
             )
         mine = [step.step_id for step in plan.steps if step.is_for_person] if plan else []
         if mine and kind == "none" and not has_person:
             raise ConfigError(
-                f"plan_file={settings.plan_file}: step {mine[0]} is left to a person (agent: person), "
-                "and interaction=none asks nobody",
+                f"plan_file={settings.plan_file}: step {mine[0]} is left to "
+                "a person (agent: person), and interaction=none asks nobody",
                 hint="interaction=ask asks at the terminal; interaction=defer ends the run until "
                 "`aeon answer` has its output.",
             )
@@ -339,7 +340,8 @@ class Aeon:
         if missing := [f"inputs.{name}" for name in needed if name not in names]:
             raise ConfigError(
                 f"plan_file={self.settings.plan_file}: it needs {', '.join(missing)}",
-                hint=f'Give {missing[0]}="..." or {missing[0].replace("inputs", "input_files", 1)}=path.',
+                hint=f'Give {missing[0]}="..." or '
+                f"{missing[0].replace('inputs', 'input_files', 1)}=path.",
             )
 
     def render(self, call: str, task: str, inputs: Mapping[str, str] | None = None) -> Rendered:

@@ -63,7 +63,10 @@ def find_deviations(
     if settings.margin > 0:
         yield "convergence.margin takes the median of several judgements, and one was calibrated"
     if looks > calibration.passes:
-        yield f"it could have converged in {looks} passes, and the promise is for {calibration.passes}"
+        yield (
+            f"it could have converged in {looks} passes, "
+            f"and the promise is for {calibration.passes}"
+        )
 
 
 def find_changes(

@@ -136,8 +136,10 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
         )
     if now in ("off", "replay"):
         raise ConfigError(
-            f"{named} store.mode={now}: a resumed run stores its answers and calls what is not answered yet",
-            hint=f"Leave store.mode away. From its answers alone it runs with store.mode=replay store.path={path}",
+            f"{named} store.mode={now}: a resumed run stores "
+            "its answers and calls what is not answered yet",
+            hint="Leave store.mode away. From its answers alone "
+            f"it runs with store.mode=replay store.path={path}",
         )
 
 
@@ -183,8 +185,8 @@ def _list_changed_components(job: Job, parent: Parent) -> Iterator[str]:
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
             yield (
-                f"components.{name} is {now.get(name, _PACKAGED)}, and was {before.get(name, _PACKAGED)} "
-                f"in {parent.path}: what that changes is asked again"
+                f"components.{name} is {now.get(name, _PACKAGED)}, and was "
+                f"{before.get(name, _PACKAGED)} in {parent.path}: what that changes is asked again"
             )
 
 
@@ -196,7 +198,10 @@ def _list_changed_keys(job: Job, parent: Parent, recorded: RecordedSettings) -> 
         and job.chosen.provider.kind != recorded.settings["provider"]["kind"]
     ):
         for key in find_left_out(parent.origin, job.composition.overrides):
-            yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
+            yield (
+                f"{key} was said of another provider than "
+                f"today's: it is not taken over from {parent.path}"
+            )
     for key in recorded.unknown:
         yield f"{key}, recorded in {parent.path}, is no setting of this version: it is left out"
     for key in find_new(job.chosen, recorded.settings, recorded.missing):
@@ -212,6 +217,6 @@ def list_held_back(job: Job) -> Iterator[str]:
         return
     for key in find_held_back(job.origin, job.composition):
         yield (
-            f"the recording was made with {key}, which is not taken from a cassette: "
-            "give it again to use it, if you trust it; without it requests may differ from those recorded"
+            f"the recording was made with {key}, which is not taken from a cassette: give it "
+            "again to use it, if you trust it; without it requests may differ from those recorded"
         )

@@ -186,17 +186,20 @@ def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> No
         return
     if settings.plan_file is not None:
         raise ConfigError(
-            f"mode=single asks for the answer in one call, and plan_file={settings.plan_file} is a plan",
+            "mode=single asks for the answer in one call, "
+            f"and plan_file={settings.plan_file} is a plan",
             hint="Leave plan_file out, or take mode=core or mode=adaptive.",
         )
     if settings.answer.baseline:
         raise ConfigError(
-            "answer.baseline=true compares a run with one direct call, and mode=single is that call",
+            "answer.baseline=true compares a run with "
+            "one direct call, and mode=single is that call",
             hint="Leave it out, or take another mode.",
         )
     if names := registry.names():
         raise ConfigError(
-            f"mode=single asks for the answer in one call, without tools, and there are tools: {', '.join(names[:8])}",
+            "mode=single asks for the answer in one call, without "
+            f"tools, and there are tools: {', '.join(names[:8])}",
             hint="Leave the tools out (tools=none), or take another mode.",
         )
 
@@ -208,8 +211,9 @@ def _refuse_too_many_samples(settings: Settings) -> None:
     budget = settings.ttl.base
     if settings.mode.kind in UNJUDGED_MODES and needed > budget:
         raise ConfigError(
-            f"execution.samples={settings.execution.samples} execution.select={settings.execution.select} "
-            f"takes {needed} LLM cycles, and ttl.base={budget} is the whole budget in mode={settings.mode.kind}",
+            f"execution.samples={settings.execution.samples} "
+            f"execution.select={settings.execution.select} takes {needed} LLM cycles, and "
+            f"ttl.base={budget} is the whole budget in mode={settings.mode.kind}",
             hint=f"Set ttl.base={needed}, or ask for fewer samples.",
         )
 

@@ -212,7 +212,8 @@ class Run(Identity):
             write_report(directory, result)
         except Exception as error:  # the run is over: whatever fails here has not failed it
             warn(
-                f"report.html: {type(error).__name__}: {error}; `aeon inspect {directory}` tries it again"
+                f"report.html: {type(error).__name__}: {error}; "
+                f"`aeon inspect {directory}` tries it again"
             )
 
     def plan(self, attendance: Attendance, place: RunPlace) -> Planned:

@@ -186,13 +186,17 @@ class Results:
                 differing.append(row.line)
         if differing and changed == "refuse":
             raise ConfigError(
-                f"out={path}: {count_noun(len(differing), 'row')} that it has done, the first in line {differing[0]} "
-                "of the dataset, ask for something else now",
-                hint="Name another file with out=, or let them be run again with batch.changed=again.",
+                f"out={path}: {count_noun(len(differing), 'row')} that it has done, the "
+                f"first in line {differing[0]} of the dataset, ask for something else now",
+                hint="Name another file with out=, or let them "
+                "be run again with batch.changed=again.",
             )
         self._others = frozenset(taken)
         if taken and not self._keeps_others:
-            hint = "Give the dataset it was begun with, to which rows may be added; or name another file with out=."
+            hint = (
+                "Give the dataset it was begun with, to which "
+                "rows may be added; or name another file with out=."
+            )
             raise ConfigError(
                 f"out={path}: it has {count_noun(len(taken), 'row')} that the dataset has not",
                 hint=hint,

@@ -17,7 +17,8 @@ _NULL: Schema = {"type": "null"}
 _DEFAULTS: Schema = {
     "type": "array",
     "items": {"type": ["string", "object"]},
-    "description": "Hydra's defaults list: what this file is based on, and where its own keys stand (_self_).",
+    "description": "Hydra's defaults list: what this file is based "
+    "on, and where its own keys stand (_self_).",
 }
 _HYDRA: Schema = {"type": "object", "description": "Hydra's own settings."}
 _WORDS = {"boolean": "true or false", "string": "text", "object": "mapping", "array": "list"}

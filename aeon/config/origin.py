@@ -169,8 +169,9 @@ def parse(values: Any, where: str) -> Origin:
         if any(one["loc"] == ("format",) and one["input"] == EARLIER for one in error.errors()):
             raise ConfigError(
                 f"{where}: it is of the format {EARLIER}, which has no settings to go on with",
-                hint="Start the run again with what it was given (`task` and `overrides` in run.json) and "
-                "store.mode=cache store.path=COPY, a copy of its store.sqlite: its answers are used, at no cost.",
+                hint="Start the run again with what it was given (`task` and "
+                "`overrides` in run.json) and store.mode=cache store.path=COPY, a "
+                "copy of its store.sqlite: its answers are used, at no cost.",
             ) from None
         hint = "Another version of Aeon may have written it: `versions` in it says which."
         raise ConfigError(f"{where}: {first_mistake(error)}", hint=hint) from None

@@ -45,8 +45,8 @@ def warn_of_unsealed_runs(store_mode: str) -> Iterator[str]:
     ask."""
     if store_mode in ("record", "cache") and _key(create=True) is None:
         yield (
-            f"{state_folder() or 'the folder of your state'} cannot be used: resume will ask whether this run is yours "
-            f"({STATE} names a folder of your own)"
+            f"{state_folder() or 'the folder of your state'} cannot be used: resume "
+            f"will ask whether this run is yours ({STATE} names a folder of your own)"
         )
 
 

@@ -115,7 +115,10 @@ def describe_project(project: Project) -> str:
     """What the project sets, on a line."""
     parts = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
     parts += [f"{key}={_show_value(value)}" for key, value in project.overrides.items()]
-    return f"Project {project.path}: {', '.join(parts) or 'nothing is set'} (--no-project leaves it out)"
+    return (
+        f"Project {project.path}: {', '.join(parts) or 'nothing is set'} "
+        "(--no-project leaves it out)"
+    )
 
 
 def _show_value(value: object) -> str:

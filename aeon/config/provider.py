@@ -37,8 +37,10 @@ def resolve_provider(
     calls_models = settings.store.mode != "replay"
     if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
         raise ConfigError(
-            f"provider={provider.kind}: env=prod calls a real model and never falls back to the simulated provider",
-            hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
+            f"provider={provider.kind}: env=prod calls a real "
+            "model and never falls back to the simulated provider",
+            hint="Use provider=openai or another that calls "
+            "a model, or env=dev for trying things out.",
         )
     if isinstance(provider, AutoProvider | OpenAIProvider) and calls_models:
         _refuse_withheld_addresses(provider, environ)
@@ -113,8 +115,8 @@ def _refuse_withheld_addresses(
             raise ConfigError(
                 f"{name} of {environ.file}, which you have not trusted, would have {sent} sent to "
                 f"{show_address(address)!a}; nothing was sent",
-                hint=f"`aeon trust {environ.file.parent}` shows the file and asks; or give the address "
-                f"yourself: {name}=URL in the environment, or provider.base_url=URL.",
+                hint=f"`aeon trust {environ.file.parent}` shows the file and asks; or give the "
+                f"address yourself: {name}=URL in the environment, or provider.base_url=URL.",
             )
 
 
@@ -185,7 +187,10 @@ def check_endpoint(
         return f"provider.fallbacks=[{{provider: {endpoint.name}, {key}: {value}}}]"  # a name alone has no keys
 
     if not endpoint.model:
-        hint = f"{give('model', 'NAME')}; NAME is what the server calls it. All keys: `aeon docs configuration`."
+        hint = (
+            f"{give('model', 'NAME')}; NAME is what the server "
+            "calls it. All keys: `aeon docs configuration`."
+        )
         raise ConfigError(
             f"{place}.model: no model is named, and {endpoint.name} has no usual one", hint=hint
         )
@@ -200,8 +205,9 @@ def check_endpoint(
             trusting = "Your .env has it: `aeon trust` lets it take effect. " if in_file else ""
             raise ConfigError(
                 f"{place}.{key}={name}: the environment has no {name}",
-                hint=f"{trusting}Set {name} in the environment or in a .env file; for a server that needs no key, "
-                f"{give('require_key', 'false')}; to try Aeon without a model, env=dev provider=simulated.",
+                hint=f"{trusting}Set {name} in the environment or in a .env file; "
+                f"for a server that needs no key, {give('require_key', 'false')}; "
+                "to try Aeon without a model, env=dev provider=simulated.",
             )
 
 

@@ -62,8 +62,8 @@ def require_trust(content: Content) -> None:
     problem = "it has changed since you trusted it" if changed else "you have not trusted it yet"
     error = UntrustedFolder(
         f"{content.named}: {problem}, so nothing of it takes effect",
-        hint=f"`aeon trust {content.folder}` shows all of it and asks you; --no-project leaves it out; "
-        f"where nobody can be asked: {VARIABLE}={content.digest}",
+        hint=f"`aeon trust {content.folder}` shows all of it and asks you; --no-project "
+        f"leaves it out; where nobody can be asked: {VARIABLE}={content.digest}",
     )
     error.content = content
     raise error

@@ -127,7 +127,8 @@ def _check(name: str, overrides: Sequence[str]) -> None:
         if "=" not in text and not text.startswith("~"):
             raise ConfigError(
                 f"arms.{name}: {text}: this is no override (key=value or group=option)",
-                hint='An arm is a list of quoted texts: \'arms.eight=["mode=single","execution.samples=8"]\'',
+                hint="An arm is a list of quoted texts: "
+                '\'arms.eight=["mode=single","execution.samples=8"]\'',
             )
         reason = _NOT_OF_ARMS.get(key.partition(".")[0])
         if reason is not None:

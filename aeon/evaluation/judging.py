@@ -142,8 +142,8 @@ def forecast_judgements(aeon: Aeon, answers: Sequence[Row], judgements: int) -> 
     cost = price_book(settings.provider).cost(Usage(input_tokens=tokens), asked=model)
     money = "no price is known" if cost is None else f"cost at least {judgements * cost:.4f}"
     words = (
-        f"{count_noun(judgements, 'judgement')} to go: a call each, {judgements * tokens:,} tokens of "
-        f"prompts; {'no model is called' if aeon.synthetic else money}."
+        f"{count_noun(judgements, 'judgement')} to go: a call each, {judgements * tokens:,} "
+        f"tokens of prompts; {'no model is called' if aeon.synthetic else money}."
     )
     return Forecast(judgements, None if cost is None else judgements * cost, words)
 

@@ -21,7 +21,10 @@ MAX_CHARACTERS = 2_000_000
 
 _TAG = "tag:yaml.org,2002:"
 _TOO_MANY = f"more than {MAX_VALUES} values, once aliases and merge keys are followed: write less"
-_HINT = 'Check the indentation, quotes and brackets near this line. Indent with blanks, quote a star: "*".'
+_HINT = (
+    "Check the indentation, quotes and brackets near "
+    'this line. Indent with blanks, quote a star: "*".'
+)
 _CORE = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),

@@ -206,8 +206,8 @@ class ApprovalRequest:
         lines.append(f"Side effects: {effects}")
         if self.repeated:
             lines.append(
-                "It may have been carried out already: it was being called when the earlier run was "
-                "cut off."
+                "It may have been carried out already: it was "
+                "being called when the earlier run was cut off."
             )
         arguments = json.dumps(dict(self.arguments), ensure_ascii=False)
         return [*lines, f"Arguments: {arguments}"]

@@ -112,7 +112,10 @@ def _ask(
     check.usage = answered.response.usage if answered.response.usage_reported else None
     if answered.errors:
         check.problem = f"the answer is not valid by its schema: {answered.errors[0]}"
-        check.hint = "Every such answer costs a repair. Try another model, or another provider.structured_output."
+        check.hint = (
+            "Every such answer costs a repair. Try another "
+            "model, or another provider.structured_output."
+        )
     return False
 
 

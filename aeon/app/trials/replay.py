@@ -65,7 +65,10 @@ def _find_divergence(result: RunResult, recorded: int) -> str:
     used = result.parent.saved.model_calls if result.parent else 0
     if used < recorded:
         left = recorded - used
-        return f"it ended earlier ({result.termination_reason}): {left} of {recorded} answers were not asked for"
+        return (
+            f"it ended earlier ({result.termination_reason}): "
+            f"{left} of {recorded} answers were not asked for"
+        )
     return ""
 
 

@@ -70,8 +70,8 @@ TASKS = (
     Task("Calculate the sum of 5 and 10. Write it in digits.", _has_the_sum),
     Task("Name three rivers in Europe and the sea that each of them flows into."),
     Task(
-        "Write a packing list of at most ten things for a weekend in the mountains, one thing a line, each line "
-        "beginning with a dash.",
+        "Write a packing list of at most ten things for a weekend in the "
+        "mountains, one thing a line, each line beginning with a dash.",
         _has_a_short_list,
     ),
     Task(
@@ -80,7 +80,8 @@ TASKS = (
         _is_the_json,
     ),
     Task(
-        "Turn this into a table in Markdown with the columns item and amount: bread 2, milk 1, apples 6.",
+        "Turn this into a table in Markdown with the "
+        "columns item and amount: bread 2, milk 1, apples 6.",
         _has_the_table,
     ),
 )
@@ -92,7 +93,10 @@ _LETTERS = {
     "EVALUATE": "E",
     "REFINE": "R",
 }
-LEGEND = "phases: P profile, L plan, X execute, E evaluate, R refine (r: nothing called for it), | a new pass"
+LEGEND = (
+    "phases: P profile, L plan, X execute, E evaluate, "
+    "R refine (r: nothing called for it), | a new pass"
+)
 # A budget may end a run within a pass; REFINE is not reached by the pass that converges.
 _ORDER: Mapping[Mode, re.Pattern[str]] = {
     "adaptive": re.compile(r"P\|L(E([Rr]((\|XE[Rr]P?)*(\|X(E([Rr]P?)?)?)?)?)?)?"),

@@ -14,7 +14,10 @@ from aeon.domain.errors import ConfigError
 _KEY = "batch.ray.address"
 _CONNECT_SECONDS = 5.0
 _CHECK_SECONDS = 15.0
-_HINT = "The batch is started on a node of the cluster, with its versions of Ray and Python: `ray status` shows it."
+_HINT = (
+    "The batch is started on a node of the cluster, with "
+    "its versions of Ray and Python: `ray status` shows it."
+)
 _ALONE: dict[str, Any] = {
     "include_dashboard": False,
     "object_store_memory": 100_000_000,  # bytes; rows and lines are small

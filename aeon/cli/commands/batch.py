@@ -208,7 +208,10 @@ def _results_file(text: str) -> Path | None:
     out = Path(text).expanduser()
     if out.suffix.lower() not in ("", ".jsonl", ".ndjson"):
         lines = out.with_suffix(".jsonl")
-        hint = f"Give out={lines}; then `aeon batch merge out={out.with_suffix('.csv')} {lines}` makes a table of it."
+        hint = (
+            f"Give out={lines}; then `aeon batch merge "
+            f"out={out.with_suffix('.csv')} {lines}` makes a table of it."
+        )
         raise ConfigError(f"out={text}: results are written as JSON Lines, line by line", hint=hint)
     if Path("/dev") in out.absolute().parents or (out.exists() and not out.is_file()):
         raise ConfigError(f"out={text}: is no regular file", hint="out=- is standard output.")

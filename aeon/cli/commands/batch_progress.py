@@ -146,9 +146,15 @@ def _is_affordable(
         f"the batch will cost {about} {cost or 0:.4f}: more than batch.confirm_above_cost={most:g}"
     )
     if cost is None:
-        told = "no price tells what the batch will cost; provider.prices={MODEL: {input: 0.25, output: 2}} gives one"
+        told = (
+            "no price tells what the batch will cost; "
+            "provider.prices={MODEL: {input: 0.25, output: 2}} gives one"
+        )
     if not at_terminal():
-        hint = "Run it at a terminal to be asked, or raise batch.confirm_above_cost; null is no question."
+        hint = (
+            "Run it at a terminal to be asked, or raise "
+            "batch.confirm_above_cost; null is no question."
+        )
         raise ConfigError(told, hint=hint)
     with suppress(StopRequested), display.pause():
         if confirm(f"{told[0].upper()}{told[1:]}. Go on?", lambda: control.stop_requested):
@@ -249,7 +255,8 @@ class _Progress:
         if self._problems <= _MOST_PROBLEMS:
             self.group.view.say(
                 one_line(
-                    f"row {line['row']} ({line['id']}), {line['ended']}: {line['error']['message']}",
+                    f"row {line['row']} ({line['id']}), "
+                    f"{line['ended']}: {line['error']['message']}",
                     400,
                 )
             )

@@ -118,7 +118,8 @@ def check_replays(given: Namespace) -> int:
         replace_file(given.junit, write_junit(checked), "junit=FILE names the file.")
     apart = sum(not one.holds for one in checked)
     say(
-        f"{count_noun(len(checked), 'recording')}: {apart or 'none'} {'goes' if apart == 1 else 'go'} another way."
+        f"{count_noun(len(checked), 'recording')}: {apart or 'none'} "
+        f"{'goes' if apart == 1 else 'go'} another way."
     )
     if unreadable:
         raise ConfigError("\n".join(unreadable), hint="The other recordings were checked.")
@@ -153,8 +154,8 @@ def _require_known_backend(run: Path, backend: OwnObject) -> None:
     it."""
     if not is_packaged(backend) and not is_own_run(_folder_of(run)):
         raise ConfigError(
-            f"{run}: its store is of the kind {one_line(backend.factory)}, which would be imported, "
-            "and it is not known as a run of yours",
+            f"{run}: its store is of the kind {one_line(backend.factory)}, "
+            "which would be imported, and it is not known as a run of yours",
             hint="Export it where it was made.",
         )
 

@@ -96,7 +96,8 @@ def _check(
     calls = facts["expected_llm_calls"]
     lines += [
         f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}",
-        f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core",
+        f"Calls to the model: about {calls['adaptive']} "
+        f"with mode=adaptive, {calls['core']} with mode=core",
         f"Tools: {', '.join(facts['tools']) or 'none'}",
         f"Inputs: {', '.join(_describe_inputs(workflow)) or 'none'}\n",
         draw(plan, ascii_only=is_ascii),

@@ -90,7 +90,8 @@ def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
     written = {path.relative_to(directory).as_posix(): data for path, data in contents.items()}
     if others := sorted(content.files.keys() - written.keys()):
         say(
-            f"{others[0]} was there before: `aeon trust {directory}` shows what takes effect, and asks."
+            f"{others[0]} was there before: `aeon trust "
+            f"{directory}` shows what takes effect, and asks."
         )
         return
     try:

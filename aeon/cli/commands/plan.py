@@ -68,7 +68,8 @@ class _Request:
             else []
         )
         header += [
-            "A plan made by `aeon plan`. Change it as you like; `aeon docs workflows` explains the format. Run it:",
+            "A plan made by `aeon plan`. Change it as you like; "
+            "`aeon docs workflows` explains the format. Run it:",
             f"  {self.command(path or Path(PLAN))}",
         ]
         header += [f"Cut short: {made.cut_short}."] if made.cut_short else []

@@ -87,7 +87,10 @@ def _name_check(check: RoleCheck) -> str:
 def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
     provider = settings.provider
     if isinstance(provider, SimulatedProvider):
-        return "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
+        return (
+            "Provider: simulated. No model is called, whatever "
+            "stands below: this checks the program itself."
+        )
     if isinstance(provider, CustomProvider):
         return f"Provider: {provider.kind}, {provider.adapter}"
     address = getattr(provider, "base_url", None)
@@ -179,12 +182,15 @@ def _describe_all(done: Sequence[Verified]) -> str:
     valid = answers - sum(run.repaired for run in done)
     missing = len(TASKS) * len(MODES) - len(done)
     text = (
-        f"{sum(run.works for run in done)} of {count_noun(len(done), 'run')} kept the order and came to an end"
-        f" (converged or not); {valid} of {count_noun(answers, 'answer')} valid at once;"
-        f" {_describe_usage(done)}.{_describe_answers(done)}"
+        f"{sum(run.works for run in done)} of {count_noun(len(done), 'run')} kept the "
+        f"order and came to an end (converged or not); {valid} of {count_noun(answers, 'answer')} "
+        f"valid at once; {_describe_usage(done)}.{_describe_answers(done)}"
     )
     if missing:
-        text += f"\n{count_noun(missing, 'run')} not made: nothing is known to be left of limits.max_cost."
+        text += (
+            f"\n{count_noun(missing, 'run')} not made: "
+            "nothing is known to be left of limits.max_cost."
+        )
     return text
 
 

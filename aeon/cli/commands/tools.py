@@ -40,7 +40,10 @@ def tools(given: Namespace) -> int:
         ]
         put(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
-        none = "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others."
+        none = (
+            "There are no tools. tools=builtin has some; "
+            "`aeon docs tools` explains how to add others."
+        )
         texts = "\n".join(describe_tool(tool, approval) for tool, approval in offered)
         put(fit_rows(texts or none, 4))
     return DONE
@@ -49,7 +52,10 @@ def tools(given: Namespace) -> int:
 def describe_tool(tool: Tool, approval: str) -> str:
     """The text for a tool: description, conditions, schemas, examples; a server's words are not
     trusted."""
-    conditions = f"side effects: {'yes' if tool.side_effects else 'no'}, pure: {'yes' if tool.pure else 'no'}"
+    conditions = (
+        f"side effects: {'yes' if tool.side_effects else 'no'}, "
+        f"pure: {'yes' if tool.pure else 'no'}"
+    )
     conditions += f", approval: {approval}" if approval != "always" else ""
     values = [("input ", tool.input_schema), ("output", tool.output_schema)]
     values += [("for example", example) for example in tool.examples]

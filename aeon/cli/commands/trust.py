@@ -46,7 +46,8 @@ def trust(given: Namespace) -> int:
         if not at_terminal():
             raise ConfigError(
                 f"{content.named}: there is no terminal to ask at whether you trust it",
-                hint=f"{VARIABLE}={content.digest} in the environment says yes to just what is shown here.",
+                hint=f"{VARIABLE}={content.digest} in the environment "
+                "says yes to just what is shown here.",
             )
         if not ask_for_trust(content):
             say("Not trusted: nothing of it takes effect.")

@@ -44,7 +44,10 @@ def card(result: RunResult, directory: Path) -> str:
     console = Console(file=file, force_terminal=True, width=terminal.width, highlight=False)
     sign, style = _SIGNS[ending.tone(result)]
     clock = format_clock(timedelta(seconds=result.timings.total_seconds))
-    title = f"{sign} {ending.headline(result).rstrip('.')}{'' if ending.is_replay(result) else f'  {clock}'}"
+    title = (
+        f"{sign} "
+        f"{ending.headline(result).rstrip('.')}{'' if ending.is_replay(result) else f'  {clock}'}"
+    )
     console.print(Rule(style=style), Text(title, f"bold {style}"), _facts(result))
     paths = {
         "answer": relative_to_here(directory / ANSWER) if result.answer else None,

@@ -167,7 +167,10 @@ def _require_same_jobs(given: Composition, swept: Sequence[Sequence[str]]) -> No
     """Raise ConfigError when the jobs of a multirun that goes on would be others than they were."""
     if given.jobs and [list(overrides) for overrides, _ in given.jobs] != swept:
         problem = f"{given.jobs[0][1].named}: its jobs would be others than they were"
-        hint = "An option that it sweeps over was added or removed: undo that, or start another multirun."
+        hint = (
+            "An option that it sweeps over was added or "
+            "removed: undo that, or start another multirun."
+        )
         raise ConfigError(problem, hint=hint)
 
 

@@ -116,7 +116,10 @@ def _list_jobs(
 def _hold_to_allowed(overrides: Iterable[str]) -> None:
     for text in overrides:
         if not key_of(text).startswith(_ALLOWED):
-            hint = "Only sweep.*, progress and output may be given anew; for other jobs, start a multirun of their own."
+            hint = (
+                "Only sweep.*, progress and output may be given "
+                "anew; for other jobs, start a multirun of their own."
+            )
             raise ConfigError(f"{text}: a multirun goes on as it was configured", hint=hint)
 
 

@@ -20,8 +20,8 @@ _PACKAGED = {"config_dir": "conf", "prompts.dir": "prompts", "schemas.dir": "sch
 def ask_for_trust(content: Content) -> bool:
     """Whether the person at the terminal trusts what they are shown."""
     return confirm(
-        f"\nWhat is shown above takes effect for every run in {content.folder}: it may start programs, "
-        "choose where your tasks and keys are sent, and write files. Do you trust it?"
+        f"\nWhat is shown above takes effect for every run in {content.folder}: it may start "
+        "programs, choose where your tasks and keys are sent, and write files. Do you trust it?"
     )
 
 

@@ -170,7 +170,10 @@ def _end_of_step(event: e.StepFinished, view: RunView) -> list[str]:
 def _of_judgements(event: e.Event, view: RunView) -> list[str]:
     match event:
         case e.ProfileInferred(profile=profile, depth=depth):
-            size = f"depth {profile.reasoning_depth} of 5, {profile.output_breadth}, {depth.reasoning_mode} reasoning"
+            size = (
+                f"depth {profile.reasoning_depth} of 5, "
+                f"{profile.output_breadth}, {depth.reasoning_mode} reasoning"
+            )
             found = "the default one, the task could not be profiled" if event.fallback else size
             return [f"profile  {found}  TTL {depth.allocated_ttl}"]
         case e.ProfileUpdated(transition=change):

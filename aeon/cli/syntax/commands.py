@@ -276,7 +276,8 @@ def declare_batch(parser: CommandParser) -> None:
     """
     parser.add(
         "dataset=FILE",
-        ".jsonl (an object a line), .csv or .tsv with a header, .parquet; - is JSON Lines from standard input",
+        ".jsonl (an object a line), .csv or .tsv with a "
+        "header, .parquet; - is JSON Lines from standard input",
     )
     parser.add(
         "out=FILE",
@@ -329,7 +330,8 @@ def declare_eval(parser: CommandParser) -> None:
     """
     parser.add(
         "dataset=FILE",
-        "the rows, as for `aeon batch`, with a column target (or expected_output); - is standard input",
+        "the rows, as for `aeon batch`, with a column "
+        "target (or expected_output); - is standard input",
     )
     parser.add("out=DIR", "the folder of the measurement", type=Path)
     parser.add("[repeat=K]", "how often each arm answers each row", type=_read_count, default=1)

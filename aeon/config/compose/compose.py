@@ -28,7 +28,10 @@ from aeon.domain.errors import ConfigError
 
 mask_environment_values()
 _OF_ALL_ENDPOINTS = ("fallbacks", "patience_seconds")
-_FALLBACK = "A fallback is a provider of a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
+_FALLBACK = (
+    "A fallback is a provider of a model: a name, as in "
+    "[groq], or [{provider: ollama, model: llama3.1}]."
+)
 
 
 def compose(of: Composition, *, with_hydra: bool = False) -> Composed:

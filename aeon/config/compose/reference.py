@@ -96,7 +96,8 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
 
     meant = find_meant(folder, "conf", is_usable)
     raise ConfigError(
-        f"--config-dir {config_dir}: it holds no configuration ({config_name}.yaml, or GROUP/OPTION.yaml)",
+        f"--config-dir {config_dir}: it holds no configuration "
+        f"({config_name}.yaml, or GROUP/OPTION.yaml)",
         hint=f"Did you mean --config-dir {meant}?" if meant else copy_hint,
     )
 

@@ -93,14 +93,15 @@ def require_both_kinds(labels: Sequence[Label], path: Path) -> None:
         raise ConfigError(f"{path}: there are no labels", hint=_HINT)
     if good == len(labels):
         raise ConfigError(
-            f"{path}: all {good} answers are labelled good, so that nothing tells how often the judge "
-            "lets a bad one pass",
-            hint="Add answers that are bad: those of earlier passes, of a weaker model, or spoiled.",
+            f"{path}: all {good} answers are labelled good, so that "
+            "nothing tells how often the judge lets a bad one pass",
+            hint="Add answers that are bad: those of earlier "
+            "passes, of a weaker model, or spoiled.",
         )
     if good == 0:
         raise ConfigError(
-            f"{path}: all {len(labels)} answers are labelled bad, so that nothing tells whether the "
-            "judge lets a good one pass",
+            f"{path}: all {len(labels)} answers are labelled bad, so "
+            "that nothing tells whether the judge lets a good one pass",
             hint="Add answers that are good.",
         )
 

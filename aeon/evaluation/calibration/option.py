@@ -43,8 +43,9 @@ def write_option(path: Path, report: CalibrationReport, settings: ConvergenceSet
     with as_artefact_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     head = (
-        f"# Written by `aeon calibrate {one_line(report.labels)}`: {describe_promise(report)}\n"
-        "# Run it again when the judge, its prompts or what counts as good change; a run reports where they have.\n\n"
+        f"# Written by `aeon calibrate {one_line(report.labels)}`: "
+        f"{describe_promise(report)}\n# Run it again when the judge, its prompts "
+        "or what counts as good change; a run reports where they have.\n\n"
     )
     values = {
         "defaults": ["default", "_self_"],

@@ -67,10 +67,10 @@ def explain_no_promise(tried: Sequence[Tried], max_false: float, passes: int, mi
     needed = count_needed(best.wrong, max_false, passes, _LEAST_RISK)
     found = "none of them wrong" if best.wrong == 0 else f"{best.wrong:,} of them wrong"
     sentence = (
-        f"At its best threshold, {best.threshold:g}, the judge lets {count_noun(best.passed, 'answer')} "
-        f"pass, {found}: of the runs called converged up to {format_share(best.at_most)} may be wrong. "
-        f"max_false={max_false:g} over {count_noun(passes, 'pass')} takes {needed:,} that pass "
-        f"with no more wrong."
+        f"At its best threshold, {best.threshold:g}, the judge lets "
+        f"{count_noun(best.passed, 'answer')} pass, {found}: of the runs called converged up to "
+        f"{format_share(best.at_most)} may be wrong. max_false={max_false:g} over "
+        f"{count_noun(passes, 'pass')} takes {needed:,} that pass with no more wrong."
     )
     return f"{sentence} {_describe_less(best.wrong, best.passed, max_false, passes)}".rstrip()
 

@@ -20,7 +20,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"len": len}
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Not, ast.USub, ast.And, ast.Or)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
 _PARTS = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Constant, ast.List, ast.Load)
-_ALLOWED = "comparisons, and, or, not, in, + - * / %, len(...), true, false, null, texts, numbers and lists"
+_ALLOWED = (
+    "comparisons, and, or, not, in, + - * / %, len(...), "
+    "true, false, null, texts, numbers and lists"
+)
 _NAMES = "`inputs.NAME` or `steps.ID.output`, with a path: `steps.ID.output.KEY`, `inputs.NAME[0]`"
 
 

@@ -49,13 +49,14 @@ class WorkflowStep(Value):
     )
     tools: tuple[str, ...] | None = Field(
         default=None,
-        description="With `agent: llm`: the tools that the model may call while it does the step, by "
-        "name or pattern (`db_*`); `[]` for none. Left out, `execution.step_tools` decides.",
+        description="With `agent: llm`: the tools that the model may call "
+        "while it does the step, by name or pattern (`db_*`); "
+        "`[]` for none. Left out, `execution.step_tools` decides.",
     )
     output_schema: dict[str, JsonValue] | None = Field(
         default=None,
-        description="A JSON Schema, of which the model's output is JSON: `${steps.ID.output}` is then "
-        "its value, not a text.",
+        description="A JSON Schema, of which the model's output is JSON: "
+        "`${steps.ID.output}` is then its value, not a text.",
     )
     when: str | None = Field(
         default=None,
@@ -66,8 +67,9 @@ class WorkflowStep(Value):
     for_each: str | None = Field(
         default=None,
         min_length=1,
-        description="A list: `inputs.NAME` or `steps.ID.output`, with a path. The step is carried out "
-        "for each of its items, side by side, as `ID[0]`, `ID[1]` and so on.",
+        description="A list: `inputs.NAME` or `steps.ID.output`, with "
+        "a path. The step is carried out for each of its "
+        "items, side by side, as `ID[0]`, `ID[1]` and so on.",
     )
     item_name: str | None = Field(
         default=None,

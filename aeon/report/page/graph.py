@@ -54,8 +54,9 @@ def draw_plan(
     width = max(width, 1)
     height = max(height, 1)
     return Markup(
-        f'<svg class="plan" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="group" '
-        f'aria-label="Plan of {len(steps)} steps"><path class="edges" d="{edges}"/>\n{nodes}</svg>'
+        f'<svg class="plan" width="{width}" height="{height}" viewBox="0 '
+        f'0 {width} {height}" role="group" aria-label="Plan of {len(steps)} '
+        f'steps"><path class="edges" d="{edges}"/>\n{nodes}</svg>'
     )
 
 

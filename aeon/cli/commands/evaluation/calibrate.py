@@ -161,12 +161,14 @@ def _write(report: CalibrationReport, place: _CalibrationPlace, settings: Settin
     if place.option.is_relative_to(place.folder):
         conf = relative_to_here(place.folder / "conf")
         say(
-            f'Written: {shown}. Use it: {command_of(("--config-dir", str(conf), "convergence=calibrated"))} task="..."'
+            f"Written: {shown}. Use it: "
+            f'{command_of(("--config-dir", str(conf), "convergence=calibrated"))} task="..."'
         )
         return DONE
     say(f'Written: {shown}. Use it: {command_of(("convergence=calibrated",))} task="..."')
     if place.project is not None and not trust_again(place.project, place.option):
         say(
-            f"`aeon trust {place.project.folder}` shows what has changed, and asks, before the next run."
+            f"`aeon trust {place.project.folder}` shows what "
+            "has changed, and asks, before the next run."
         )
     return DONE

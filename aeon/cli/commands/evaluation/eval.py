@@ -354,7 +354,8 @@ def _find_judged(words: Namespace, opened: Sequence[tuple[Arm, Aeon]]) -> str:
     synthetic = [arm.name for arm, aeon in opened if aeon.synthetic]
     if synthetic and words.allow_simulated != "true":
         raise ConfigError(
-            f"provider=simulated: of {', '.join(synthetic)} no model is called, so that nothing is measured",
+            f"provider=simulated: of {', '.join(synthetic)} "
+            "no model is called, so that nothing is measured",
             hint="Choose a provider; allow_simulated=true is for trying this out.",
         )
     return words.arm or names[-1]
@@ -367,8 +368,8 @@ def _require_measure(dataset: Dataset, arms: Sequence[Aeon]) -> None:
         return
     raise ConfigError(
         f"dataset={dataset.path}: no row has a target or checks, so that nothing is measured",
-        hint="A row's column target (or expected_output) is the answer that is expected; checks, in "
-        "a column or as convergence.checks.NAME=..., look at the answer.",
+        hint="A row's column target (or expected_output) is the answer that is expected; "
+        "checks, in a column or as convergence.checks.NAME=..., look at the answer.",
     )
 
 

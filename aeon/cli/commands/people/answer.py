@@ -43,8 +43,8 @@ def answer(given: Namespace) -> int:
 def _warn_of_others(desk: Desk) -> None:
     if not desk.has_own_answers():
         warn(
-            f"{relative_to_here(desk.folder)}: these answers are not known as yours: the run goes on "
-            "with them with trust=true"
+            f"{relative_to_here(desk.folder)}: these answers are not "
+            "known as yours: the run goes on with them with trust=true"
         )
 
 
