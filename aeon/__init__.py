@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# Nothing is imported here: `python -m` looks in the working directory first, until `__main__` has taken it away.
+# Nothing is imported here: `python -m` looks in the working directory first, until `__main__` has
+# taken it away.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

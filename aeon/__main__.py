@@ -6,8 +6,9 @@ import os
 import sys
 
 if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
-    # `python -m` puts the working directory first: a stranger's modules would take the place of libraries. A person's
-    # own, which their configuration names, are found there all the same (`aeon.files.reference`).
+    # `python -m` puts the working directory first: a stranger's modules would take the place of
+    # libraries. A person's own, which their configuration names, are found there all the same
+    # (`aeon.files.reference`).
     _program = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     if sys.path[0] != _program:
         del sys.path[0]
@@ -37,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(arguments)
     finally:
         _set_handlers(_leave)
-        # After a Ctrl-C within a text that is executed, as dataclasses are, Python would end itself by SIGINT, though
-        # it was handled: until another text is executed.
+        # After a Ctrl-C within a text that is executed, as dataclasses are, Python would end itself
+        # by SIGINT, though it was handled: until another text is executed.
         exec("")
 
 

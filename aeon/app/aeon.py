@@ -250,10 +250,10 @@ class Aeon:
         answer: str | None = None,
     ) -> Run:
         """What `run` runs, before it has begun: to claim its directory first; for the `row` of a
-        dataset with the `checks` of that row, if it has any. `has_person`: somebody does the steps of
-        a person, whatever the settings say. An `answer` that is given is all that the run has: it is
-        judged. Raises TaskTextError, and ConfigError for a check that cannot be run, and for what is
-        left to a person where nobody can be asked."""
+        dataset with the `checks` of that row, if it has any. `has_person`: somebody does the steps
+        of a person, whatever the settings say. An `answer` that is given is all that the run has:
+        it is judged. Raises TaskTextError, and ConfigError for a check that cannot be run, and for
+        what is left to a person where nobody can be asked."""
         job = self.job
         task = job.task if task is None else task
         inputs = job.inputs if inputs is None else inputs
@@ -316,7 +316,8 @@ class Aeon:
             raise ConfigError(f"{named}: {failed.errors[-1]}", hint="Look at the inputs.")
 
     def _read_inputs(self, texts: Mapping[str, str]) -> Mapping[str, Any]:
-        """The values of the inputs. Raises ConfigError for one that is not as the plan file says."""
+        """The values of the inputs. Raises ConfigError for one that is not as the plan file
+        says."""
         if self.workflow is None:
             return texts
         try:

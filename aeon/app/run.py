@@ -139,8 +139,8 @@ class Run(Identity):
         return result
 
     def _make_deferral(self, place: RunPlace) -> Deferral | None:
-        """What this run leaves to a person who answers later, if it does. Raises ConfigError without
-        a directory for the questions."""
+        """What this run leaves to a person who answers later, if it does. Raises ConfigError
+        without a directory for the questions."""
         settings = self._settings
         if settings.interaction.kind != "defer":
             return None

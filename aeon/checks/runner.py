@@ -43,7 +43,8 @@ class _Subject(NamedTuple):
 @dataclass
 class RunChecks:
     """The checks `of` one run, in whose `session` what they find is stored; `row` is the row of a
-    dataset that it is run for. `waits_for_answer`: an answer that is still to come is not looked at."""
+    dataset that it is run for. `waits_for_answer`: an answer that is still to come is not looked
+    at."""
 
     of: CheckSet
     task: str

@@ -218,7 +218,8 @@ def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
         return None
     origin = parse_of_cassette(values, f"store.path={path}: its origin")
     taken, held = take_from_others(origin.settings, read_usual())
-    # Whoever made it, no file of this machine is read and no address called because a cassette names it.
+    # Whoever made it, no file of this machine is read and no address called because a cassette
+    # names it.
     apart = {
         "provider": origin.provider.model_copy(update={"base_url": None}),
         "settings": taken,

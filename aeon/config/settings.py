@@ -55,9 +55,9 @@ class ProgressSettings(Value):
 
 
 class InteractionSettings(Value):
-    """`interaction`: whether a person is asked: `none` goes on with the assumptions made, `ask` asks
-    at the terminal, `defer` ends the run until `aeon answer` has the answers. A deferred question
-    is open for `deadline_seconds`; None: for ever."""
+    """`interaction`: whether a person is asked: `none` goes on with the assumptions made, `ask`
+    asks at the terminal, `defer` ends the run until `aeon answer` has the answers. A deferred
+    question is open for `deadline_seconds`; None: for ever."""
 
     kind: Literal["none", "ask", "defer"] = "none"
     deadline_seconds: float | None = Field(default=None, gt=0)

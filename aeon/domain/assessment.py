@@ -114,12 +114,13 @@ def is_own_code(code: str) -> bool:
 
 class Calibration(Value):
     """What `aeon calibrate` found of a judge, on answers that a person labelled: the `models` that
-    judged, the SHA-256 of what they were asked by (`hashes`: of templates, schema, criteria, parameters), and how
-    many labels were `good` and `bad`, each judged `repeat` times. At `threshold`, for all three
-    scores, `sensitivity` of the judgements of good answers and `specificity` of those of bad ones
-    were right; of the runs called converged within so many `passes` at most the share `at_most` is
-    wrong, which is within `max_false`. `spread` is the standard deviation of each score between
-    judgements of one answer, empty where each was judged once."""
+    judged, the SHA-256 of what they were asked by (`hashes`: of templates, schema, criteria,
+    parameters), and how many labels were `good` and `bad`, each judged `repeat` times. At
+    `threshold`, for all three scores, `sensitivity` of the judgements of good answers and
+    `specificity` of those of bad ones were right; of the runs called converged within so many
+    `passes` at most the share `at_most` is wrong, which is within `max_false`. `spread` is the
+    standard deviation of each score between judgements of one answer, empty where each was judged
+    once."""
 
     threshold: float = Field(ge=0, le=1)
     max_false: float = Field(gt=0, lt=1)

@@ -20,8 +20,8 @@ EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 
 
 class ForEach(Value):
-    """`for_each` of a plan file: the list that `items` names has a step for each of its items, which
-    the step's texts call `name`."""
+    """`for_each` of a plan file: the list that `items` names has a step for each of its items,
+    which the step's texts call `name`."""
 
     items: str
     name: str

@@ -119,7 +119,8 @@ def at_site(site: CallSite) -> Iterator[None]:
 
 
 class Budget(Protocol):
-    """What a part of a run may spend: the kernel's TTL, one cycle a call unless it says how many."""
+    """What a part of a run may spend: the kernel's TTL, one cycle a call unless it says how
+    many."""
 
     def affordable(self, cycles: int = 1) -> bool:
         """Whether so many cycles are left."""

@@ -1,5 +1,5 @@
-"""Judged pass rates, corrected by what is known of the judge's errors. Pure functions of the standard
-library."""
+"""Judged pass rates, corrected by what is known of the judge's errors. Pure functions of the
+standard library."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from aeon.evaluation.statistics import CRITICAL, Interval
 
 
 class CorrectedRate(Value):
-    """The share of answers that are good, by the share that a judge lets pass and by how often it is
-    right."""
+    """The share of answers that are good, by the share that a judge lets pass and by how often it
+    is right."""
 
     share: float
     interval: Interval

@@ -36,8 +36,8 @@ JUDGED_ALONE = (
     "convergence.coherence=0",
     "convergence.consistency=0",
 )
-"""How an answer that is given is judged: once, whatever its scores are. The thresholds are 0, so that
-what holds it back besides its scores can be told from them."""
+"""How an answer that is given is judged: once, whatever its scores are. The thresholds are 0, so
+that what holds it back besides its scores can be told from them."""
 _CHARACTERS_OF_A_TOKEN = 4
 
 

@@ -120,8 +120,8 @@ class BaselineComparison(Value):
 class Measurement(Value):
     """A measurement: arms on the rows of a dataset, each row answered `repeat` times by each arm.
     `judged` is the arm that `threshold` and the baseline are about, which is compared with the
-    others. `equality` says how far `equal=tokens` was reached, `judging` how a judge that graded the
-    answers was corrected, or why not."""
+    others. `equality` says how far `equal=tokens` was reached, `judging` how a judge that graded
+    the answers was corrected, or why not."""
 
     format: Literal["aeon.eval/1"] = "aeon.eval/1"
     dataset: str

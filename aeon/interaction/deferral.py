@@ -142,7 +142,8 @@ class Deferral:
             deadline=None if seconds is None else first + timedelta(seconds=seconds),
         )
         if is_overdue(question):
-            # Where it was asked, so that an answer given there just now counts, and a later one does not.
+            # Where it was asked, so that an answer given there just now counts, and a later one
+            # does not.
             desk = before[0][0] if before else self._desk
             return desk.settle_overdue(question)
         with self._lock:

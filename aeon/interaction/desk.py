@@ -110,8 +110,9 @@ class Desk:
         return settlement
 
     def use(self, name: str, run_id: str, before: Collection[str]) -> bool:
-        """Whether an approval may be used by a run, which goes on with the runs `before`: not where
-        another one has used it. From now on it is that run's. Raises ConfigError and ArtefactError."""
+        """Whether an approval may be used by a run, which goes on with the runs `before`: not
+        where another one has used it. From now on it is that run's. Raises ConfigError and
+        ArtefactError."""
         with self._alone():
             settled = self.list_answers()
             used_by = settled[name].used_by

@@ -17,7 +17,8 @@ from aeon.llm.roles import Effort
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
 ApiName = Literal["chat", "responses"]
 CacheMarks = Literal["openai", "anthropic"]
-"""How a request marks what a provider is to cache: `prompt_cache_breakpoint`, or `cache_control`."""
+"""How a request marks what a provider is to cache: `prompt_cache_breakpoint`, or
+`cache_control`."""
 
 
 class RetrySettings(Value):

@@ -243,8 +243,8 @@ class Draft:
         parent: str | None = None,
         stands_for: PlanStep | None = None,
     ) -> None:
-        """Insert a new step. What stands for a person's step may use the tools that it might, and is
-        carried out under its condition."""
+        """Insert a new step. What stands for a person's step may use the tools that it might, and
+        is carried out under its condition."""
         own = stands_for or new
         step = PlanStep(
             step_id=new.step_id,

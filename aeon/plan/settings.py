@@ -15,8 +15,8 @@ class RefinementSettings(Value):
     `reject_severity`: an issue of it at a changed step, or at a dependent, refuses the change.
     `binding_severity`: an issue of it must be answered, by a change or by a reason (FR-086).
     `accept`: with `not_worse` an answer that a blind comparison finds worse than the one before it
-    is set back. `review`: every change is reviewed before it is applied, or those alone that touch an
-    executed step."""
+    is set back. `review`: every change is reviewed before it is applied, or those alone that touch
+    an executed step."""
 
     when: Literal["triggered", "always"] = "triggered"
     max_attempts_per_fragment: int = Field(default=3, ge=1)

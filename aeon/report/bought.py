@@ -27,8 +27,8 @@ def find_bought(
     total: TokenUsage,
 ) -> PassesBought | None:
     """The first whole answer of a run and the one that it gives, each with what it had cost by the
-    end of its evaluation (`usage_up_to` a pass). `judged` is the pass whose judgement is that of the
-    answer. None where passes made no whole answer."""
+    end of its evaluation (`usage_up_to` a pass). `judged` is the pass whose judgement is that of
+    the answer. None where passes made no whole answer."""
     whole = [one for one in history.passes if one.answer_complete and one.answer.strip()]
     given = _find_given(whole, answer, judged)
     if not given:

@@ -307,9 +307,9 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
 
 
 def open_points(result: RunResult) -> Points:
-    """What a run leaves open, as names and texts: what it waits for, what it did without, scores below their
-    threshold, unmet criteria, issues, steps that lack something, and the questions that only a
-    person can answer; at most 8 of each kind."""
+    """What a run leaves open, as names and texts: what it waits for, what it did without, scores
+    below their threshold, unmet criteria, issues, steps that lack something, and the questions that
+    only a person can answer; at most 8 of each kind."""
     waits: Points = [(one.kind, f"{one.id}: {one.text}") for one in result.waits_for]
     kinds = [
         waits,

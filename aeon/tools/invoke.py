@@ -72,8 +72,9 @@ class ToolInvoker:
         )
 
     def invoke(self, name: str, arguments: object) -> ToolResult:
-        """Call a tool within its time limit; `error` and `error_kind` say what went wrong. Nothing
-        is raised but what asking for approval raises to end the run: PersonAwaited, ArtefactError."""
+        """Call a tool within its time limit; `error` and `error_kind` say what went wrong.
+        Nothing is raised but what asking for approval raises to end the run: PersonAwaited,
+        ArtefactError."""
         started = time.monotonic()
         entry = self._registry.entry(name)
         own_limit = entry.tool.max_output_characters if entry else None

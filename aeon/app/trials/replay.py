@@ -1,4 +1,5 @@
-"""Recordings run against today's prompts, schemas, code and configuration: does each decide as it did?"""
+"""Recordings run against today's prompts, schemas, code and configuration: does each decide as it
+did?"""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ _OF_FILES = {"system message": "system", "user message": "user", "schema": "sche
 
 @dataclass(frozen=True, slots=True)
 class CheckedRecording:
-    """A recording that was run again. `divergence` says where it first went another way, empty where
-    it did not, and `causes` what of today may have led there."""
+    """A recording that was run again. `divergence` says where it first went another way, empty
+    where it did not, and `causes` what of today may have led there."""
 
     path: Path
     seconds: float

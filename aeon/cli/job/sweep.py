@@ -191,9 +191,10 @@ def _check(
 def sweep_job(
     trusted: Sequence[Pinned], recorded: RecordedSettings | None, objective: str | None, values: Any
 ) -> Any:
-    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it with
-    these `values`, and write its exit status; what the person has `trusted` is what it was there
-    too. Does not raise, so that every job gets its turn; only an interruption ends the multirun."""
+    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it
+    with these `values`, and write its exit status; what the person has `trusted` is what it was
+    there too. Does not raise, so that every job gets its turn; only an interruption ends the
+    multirun."""
     for pinned in trusted:
         pin(pinned)
     job = SweptJob.in_process(values, recorded)

@@ -86,7 +86,8 @@ def compose_again(today: Composition) -> Composition:
 
 
 def _require_trusted_folders(recorded: RecordedMultirun) -> None:
-    """Raise ConfigError when a folder that a project gave to the jobs is not trusted as it is today."""
+    """Raise ConfigError when a folder that a project gave to the jobs is not trusted as it is
+    today."""
     groups = [job.settings.get(group) for job in recorded.jobs for group in ("prompts", "schemas")]
     folders = dict.fromkeys([recorded.config_dir, *(part["dir"] for part in groups if part)])
     for folder in filter(None, folders):

@@ -358,15 +358,15 @@ def declare_calibrate(parser: CommandParser) -> None:
     """Measure the judge on answers that you labelled, and choose a threshold.
 
     A line of LABELS is {"task": "...", "answer": "...", "good": true}; the buttons on the page of a
-    run write such lines. The judge is asked about each answer, K times. How often it is right stands
-    on standard output; where the labels are enough for it, a threshold is written as
+    run write such lines. The judge is asked about each answer, K times. How often it is right
+    stands on standard output; where the labels are enough for it, a threshold is written as
     convergence=calibrated, with which of the runs called converged at most the share max_false is
     wrong. `aeon docs calibrate` says what that rests on.
 
       aeon calibrate labels.jsonl max_false=0.2 roles.grader.model=NAME
 
-    Answers are judged as rows of `aeon batch` are run, whose keys it reads, and the same command goes
-    on after an interruption.
+    Answers are judged as rows of `aeon batch` are run, whose keys it reads, and the same command
+    goes on after an interruption.
 
     Exit status: 0 a threshold is promised and written, 4 none is, 5 a judgement could not be had, 2
     usage, or more than may be spent without a question, 130 interrupted.

@@ -14,5 +14,6 @@ _register: Any = OmegaConf.register_resolver if _is_new else OmegaConf.register_
 
 
 def register_resolver(name: str, resolve: Callable[..., Any]) -> None:
-    """Have `${name:...}` in a configuration give what `resolve` returns, whatever it gave before."""
+    """Have `${name:...}` in a configuration give what `resolve` returns, whatever it gave
+    before."""
     _register(name, resolve, replace=True)

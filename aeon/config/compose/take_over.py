@@ -38,7 +38,8 @@ def take_over(
         lines = [one.input_line or "" for one in overrides if one not in choices]
         changed = _find_differing(_plain(compose_without(lines)), today)
     replaced = {one.key_or_group for one in choices}
-    # What an option changes in other groups counts by the key, but for another provider: it is another server.
+    # What an option changes in other groups counts by the key, but for another provider: it is
+    # another server.
     replaced |= {_PROVIDER} if changed & _WHICH_PROVIDER else set()
     merged = _escape(recorded.settings)
     if _PROVIDER in replaced and recorded.is_provider(today[_PROVIDER]):

@@ -1,4 +1,5 @@
-"""Answers that a person labelled good or bad: reading them, and the rows in which each is judged."""
+"""Answers that a person labelled good or bad: reading them, and the rows in which each is
+judged."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ from aeon.evaluation.statistics import Interval, bootstrap_mean, rate_interval, 
 
 
 class CalibrationTask(NamedTuple):
-    """What a calibration was asked for, and of which judge: the file of the `labels`, how often each
-    was judged, the share that may be wrong and over how many passes, the digests of what the judge
-    is asked by, and the `thresholds` that are configured."""
+    """What a calibration was asked for, and of which judge: the file of the `labels`, how often
+    each was judged, the share that may be wrong and over how many passes, the digests of what the
+    judge is asked by, and the `thresholds` that are configured."""
 
     labels: str
     repeat: int

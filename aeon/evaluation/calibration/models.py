@@ -1,4 +1,5 @@
-"""The values of a calibration: judgements of labelled answers, and what `calibration.json` holds."""
+"""The values of a calibration: judgements of labelled answers, and what `calibration.json`
+holds."""
 
 from __future__ import annotations
 

@@ -148,8 +148,8 @@ def count_needed(wrong: int, max_false: float, passes: int, risk: float) -> int:
 
 
 def tells_apart(judged: Sequence[LabelledScore], threshold: float) -> bool:
-    """Whether the judge lets good answers pass more often than bad ones, by Fisher's exact one-sided
-    test: a judge at chance promises nothing, however few of the labels are bad."""
+    """Whether the judge lets good answers pass more often than bad ones, by Fisher's exact
+    one-sided test: a judge at chance promises nothing, however few of the labels are bad."""
     good = sum(one.good for one in judged)
     passed = [one for one in judged if one.passes(threshold)]
     right = sum(one.good for one in passed)

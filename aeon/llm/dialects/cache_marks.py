@@ -1,4 +1,5 @@
-"""Which places of a prompt are marked for the provider's cache, and how a marked prompt is written."""
+"""Which places of a prompt are marked for the provider's cache, and how a marked prompt is
+written."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from aeon.llm.settings import CacheMarks
 MOST_MARKS = 4
 """Marks that one request may have, at OpenAI and at Anthropic."""
 LEAST_BYTES = 3 * 1024
-"""Neither caches less than 1,024 tokens, each of which is 3 bytes at least in most texts. A mark that
-stands too early costs nothing."""
+"""Neither caches less than 1,024 tokens, each of which is 3 bytes at least in most texts. A mark
+that stands too early costs nothing."""
 _MOST_REMEMBERED = 10_000
 _FIELDS: Mapping[CacheMarks, Mapping[str, Any]] = {
     "openai": {"prompt_cache_breakpoint": {"mode": "explicit"}},

@@ -1,4 +1,5 @@
-"""A chat request as one to the Responses API, and the names in its refusals as those of chat. Pure."""
+"""A chat request as one to the Responses API, and the names in its refusals as those of chat.
+Pure."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def describe_client(client: OpenAI, provider: ProviderSettings) -> OpenAIProvide
 
 
 class OwnClient:
-    """Sends requests through a person's client by `chat.completions.create` or `responses.create`, which is what
-    instruments look at.
+    """Sends requests through a person's client by `chat.completions.create` or `responses.create`,
+    which is what instruments look at.
 
     Its addresses, authentication and connections are its own. It is retried by `provider.retry`
     alone.

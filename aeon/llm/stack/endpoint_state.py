@@ -104,7 +104,8 @@ class EndpointState:
     def cool_down(self, error: ProviderError, times: int, most: float) -> float | None:
         """A call has used up its attempts, for the `times`-th time, and waits: let the endpoint
         cool down, for `most` seconds or what it asks for. Returns the seconds after which the call
-        may be sent again; None where the endpoint answers others, and this call has not waited for it."""
+        may be sent again; None where the endpoint answers others, and this call has not waited for
+        it."""
         with self._lock:
             now = self._clock()
             asked = error.retry_after or 0.0
@@ -117,8 +118,8 @@ class EndpointState:
             if self._answers_nobody(error, now) or asked > self._retry.max_wait_seconds:
                 self._begin_cooldown(seconds, error)
                 return seconds
-            # A busy endpoint answers others, and one that has just come up may have answered another
-            # before this call's last failure arrived: this call comes again later, and not
+            # A busy endpoint answers others, and one that has just come up may have answered
+            # another before this call's last failure arrived: this call comes again later, and not
             # together with those it met.
             comes_again = isinstance(error, RateLimited) or times > 1
             return seconds * random.uniform(0.5, 1.0) if comes_again else None

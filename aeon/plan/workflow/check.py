@@ -28,10 +28,9 @@ _UNNAMED = "\0"  # begins the id of a step that has none in the file
 
 
 class Checks(TypedDict, total=False):
-    """What a workflow file is checked against; what is left out, or None, is not checked. `texts` are
-    those of the inputs that are given.
-    `tool_names` may map each tool to its input schema. `unavailable` says why a configured tool is
-    not registered."""
+    """What a workflow file is checked against; what is left out, or None, is not checked. `texts`
+    are those of the inputs that are given. `tool_names` may map each tool to its input schema.
+    `unavailable` says why a configured tool is not registered."""
 
     tool_names: Collection[str] | None
     input_names: Collection[str] | None

@@ -1,5 +1,5 @@
-"""The inputs of a workflow file: each is declared by a few words, or by a JSON Schema with its type,
-its default and what it is."""
+"""The inputs of a workflow file: each is declared by a few words, or by a JSON Schema with its
+type, its default and what it is."""
 
 from __future__ import annotations
 

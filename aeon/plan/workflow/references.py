@@ -70,8 +70,8 @@ def change_texts(value: object, change: Callable[[Place, str], Any], place: Plac
 
 
 def references(value: object, item: str = "") -> Iterator[Reference | BadReference]:
-    """Find every reference, or the error in it, in the texts of a JSON value; those to the `item` of
-    a list aside."""
+    """Find every reference, or the error in it, in the texts of a JSON value; those to the `item`
+    of a list aside."""
     for _, text in find_texts(value):
         for match in _REFERENCE.finditer(text):
             if match[0] != "$${" and _find_item_path(match, item) is None:

@@ -146,8 +146,8 @@ def collect_outputs(
     read: Callable[[StepResult], Any],
     named: Set[str] | None = None,
 ) -> dict[str, Any]:
-    """The values of the outputs that there are, by step id; those of the instances of a step also as
-    a list, null where one has none. With `named`, only what these steps have is read."""
+    """The values of the outputs that there are, by step id; those of the instances of a step also
+    as a list, null where one has none. With `named`, only what these steps have is read."""
     outputs: dict[str, Any] = {}
     groups: dict[str, dict[int, Any]] = {}
     for name, result in results.items():

@@ -41,8 +41,8 @@ def draw_scores(
     name: str, assessed: Sequence[AssessedPass], threshold: float, floor: float
 ) -> Markup:
     """One score over the passes that have it, on a scale from `floor` to 1, with its threshold as a
-    line; the page's script moves that and marks the dots anew. A line joins only passes whose answer
-    was whole: before, a higher score shows that steps were finished, not a better answer."""
+    line; the page's script moves that and marks the dots anew. A line joins only passes whose
+    answer was whole: before, a higher score shows that steps were finished, not a better answer."""
     scores = {one.pass_number: one.scores[name] for one in assessed}
     numbers = sorted(scores)
 

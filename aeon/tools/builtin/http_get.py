@@ -122,7 +122,8 @@ def _read_page(response: httpx2.Response, deadline: float, max_bytes: int) -> Pa
 
 
 def _decode(body: bytes, encoding: str) -> str:
-    # Others that Python knows are no encodings of pages, and punycode takes the square of the length.
+    # Others that Python knows are no encodings of pages, and punycode takes the square of the
+    # length.
     known = encoding if _CHARSETS.fullmatch(encoding) else "utf-8"
     try:
         return body.decode(known, "replace")

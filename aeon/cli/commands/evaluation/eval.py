@@ -62,8 +62,8 @@ from aeon.report.words import relative_to_here
 ROWS = "rows.jsonl"
 SAMPLES = "samples.json"
 JUDGED = "judged.jsonl"
-"""The results of the rows, in the folder of a measurement, with `equal=tokens` the samples, and with
-`judge=true` the judgements."""
+"""The results of the rows, in the folder of a measurement, with `equal=tokens` the samples, and
+with `judge=true` the judgements."""
 _CONFIGURATION = "aeon.eval"
 
 

@@ -101,8 +101,8 @@ def open_judge(
 
 @dataclass(frozen=True, slots=True)
 class ArmJudge:
-    """Grades the answers of all arms of a measurement by one judge: that of the `settings`, at their
-    thresholds."""
+    """Grades the answers of all arms of a measurement by one judge: that of the `settings`, at
+    their thresholds."""
 
     judge: Judge
     settings: Settings

@@ -53,7 +53,8 @@ def _describe_answer(text: str | None) -> str:
 
 
 def _read_answers(words: Sequence[str]) -> dict[str, str]:
-    """The answers by their ids: of the words ID=TEXT, or of one file of JSON. Raises ConfigError."""
+    """The answers by their ids: of the words ID=TEXT, or of one file of JSON. Raises
+    ConfigError."""
     if len(words) == 1 and "=" not in words[0]:
         return _read_file(Path(words[0]).expanduser())
     answers: dict[str, str] = {}
