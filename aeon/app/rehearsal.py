@@ -165,8 +165,12 @@ def _rehearse(
 def _calls(
     parts: Packaged, with_tool: Packaged, shared: Process, plan: Plan, recorder: RequestRecorder
 ) -> Iterator[tuple[CallName, Callable[[], object]]]:
-    task, issues, answer, steps = plan.task, (_ISSUE,), plan.steps[-1], list(plan.steps)
-    outputs, criteria = current_outputs(plan.steps), shared.settings.convergence.criteria
+    task = plan.task
+    issues = (_ISSUE,)
+    steps = list(plan.steps)
+    answer = steps[-1]
+    outputs = current_outputs(steps)
+    criteria = shared.settings.convergence.criteria
     triggers = pass_triggers(plan, issues, _ASSESSMENT)
     changed = plan.steps[1].model_copy(
         update={"description": "Compare by cost", "status": "pending"}
@@ -180,10 +184,12 @@ def _calls(
     )
     delta = apply_actions(plan, [action])
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
-    depth, planner = parts.make_adaptive_depth(recorder), parts.make_planner(recorder)
+    depth = parts.make_adaptive_depth(recorder)
+    planner = parts.make_planner(recorder)
     validate = parts.make_validator(recorder).validate
     engine = parts.make_convergence(recorder)
-    worker, tooled = parts.make_executor(recorder).worker, with_tool.make_executor(recorder).worker
+    worker = parts.make_executor(recorder).worker
+    tooled = with_tool.make_executor(recorder).worker
     yield "task_profile", lambda: depth.infer_task_profile(task)
     yield "plan", lambda: planner.generate_plan(task)
     yield "semantic_validation", lambda: validate("plan", plan)
@@ -210,7 +216,8 @@ def _calls(
             plan, issues, triggers, ["gather"], ["other"], assessment=_ASSESSMENT
         ),
     )
-    schema, errors = shared.schemas.wire("step").schema, [FieldError("", "not JSON")]
+    schema = shared.schemas.wire("step").schema
+    errors = [FieldError("", "not JSON")]
     yield "repair", lambda: supervisor.repair_json("{", schema, errors=errors, call="step")
 
 

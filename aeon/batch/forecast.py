@@ -98,7 +98,9 @@ def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:
     for row in dataset.rows():
         if not row.problem:
             size = len(row.task) + sum(map(len, row.inputs.values()))
-            ends[size], total, count = row, total + size, count + 1
+            ends[size] = row
+            total += size
+            count += 1
             for between in sorted(ends)[1:-1]:
                 del ends[between]
     shortest = min(ends)

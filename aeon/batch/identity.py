@@ -26,7 +26,9 @@ _OF_PROVIDER = (
 )
 """How requests travel, which decides no answer. An address says who answers; only its port is none
 of it."""
-_WHOLE, _PART = 32, 6  # digits of the digest of all, then of each key's
+# Digits of the digest of all, and of each key's.
+_WHOLE = 32
+_PART = 6
 
 
 def identify(aeon: Aeon) -> str:

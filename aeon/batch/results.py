@@ -181,7 +181,8 @@ class Results:
             name = digest(row.id)
             given = taken.pop(name, None)
             if given is not None and given.hex() == row.given:
-                numbers[name], self.done[row.number] = row.number, 1
+                numbers[name] = row.number
+                self.done[row.number] = 1
             elif given is not None:
                 differing.append(row.line)
         if differing and changed == "refuse":

@@ -253,7 +253,8 @@ def _describe_cache(used: TokenUsage) -> str:
     """What of the input was read from the provider's cache, and written to it."""
     if not used.cached_tokens and not used.cache_write_tokens:
         return ""
-    read, written = used.cached_tokens, used.cache_write_tokens
+    read = used.cached_tokens
+    written = used.cache_write_tokens
     return f" ({read} read from the provider's cache, {written} written to it)"
 
 

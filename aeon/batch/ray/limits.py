@@ -20,10 +20,9 @@ from aeon.llm.stack.limits import LimitSettings, Meter
 from aeon.llm.stack.patience import Patience
 
 LEASE_SECONDS = 2.0
-_CALLS_AT_ONCE, _SHARE_OF_COST = (
-    16,
-    0.02,
-)  # the most that one worker is lent at a time, and loses when it dies
+# The most that one worker is lent at a time, and loses when it dies.
+_CALLS_AT_ONCE = 16
+_SHARE_OF_COST = 0.02
 
 
 class Limits:

@@ -26,8 +26,12 @@ from aeon.report.words import is_utf, to_ascii
 _SECONDS_BETWEEN = 1 / 8
 _HIDE_CURSOR = "\x1b[?25l"
 _SHOW_CURSOR = "\x1b[?25h"
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that know this show all between at once
-_CLEAR_LINE, _CLEAR_REST = "\x1b[2K", "\x1b[J"  # line by line, so that nothing flickers
+# Terminals that know these show all between them at once.
+_BEGIN = "\x1b[?2026h"
+_END = "\x1b[?2026l"
+# Line by line, so that nothing flickers.
+_CLEAR_LINE = "\x1b[2K"
+_CLEAR_REST = "\x1b[J"
 _CLOCK = re.compile(r"\d+(?::\d\d)+  ")
 _WORDS = {
     r"\b(?:complete|converged|no issues)\b": "green",
