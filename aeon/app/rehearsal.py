@@ -32,7 +32,7 @@ from aeon.execution.worker import Situation, StepWorker
 from aeon.llm.prompts import PromptLibrary, show_path
 from aeon.llm.protocols import close
 from aeon.memory.run_memory import RunMemory
-from aeon.plan.deltas import apply_actions
+from aeon.plan.deltas import DeltaResult, apply_actions
 from aeon.plan.transitions import ContextPart
 from aeon.plan.triggers import pass_triggers
 from aeon.schema.validators import FieldError
@@ -162,6 +162,20 @@ def _rehearse(
     return recorder.requests
 
 
+def _make_delta(plan: Plan) -> DeltaResult:
+    changed = plan.steps[1].model_copy(
+        update={"description": "Compare by cost", "status": "pending"}
+    )
+    action = RefinementAction(
+        action_type="MODIFY",
+        target_step_id="answer",
+        new_step=changed,
+        justification="It now names the measure.",
+        semantic_validation_input=(_ISSUE,),
+    )
+    return apply_actions(plan, [action])
+
+
 def _calls(
     parts: Packaged, with_tool: Packaged, shared: Process, plan: Plan, recorder: RequestRecorder
 ) -> Iterator[tuple[CallName, Callable[[], object]]]:
@@ -172,17 +186,7 @@ def _calls(
     outputs = current_outputs(steps)
     criteria = shared.settings.convergence.criteria
     triggers = pass_triggers(plan, issues, _ASSESSMENT)
-    changed = plan.steps[1].model_copy(
-        update={"description": "Compare by cost", "status": "pending"}
-    )
-    action = RefinementAction(
-        action_type="MODIFY",
-        target_step_id="answer",
-        new_step=changed,
-        justification="It now names the measure.",
-        semantic_validation_input=issues,
-    )
-    delta = apply_actions(plan, [action])
+    delta = _make_delta(plan)
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
     depth = parts.make_adaptive_depth(recorder)
     planner = parts.make_planner(recorder)
