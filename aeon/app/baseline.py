@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from aeon.app.parent import Parent
 from aeon.app.process import Process
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
@@ -13,6 +14,7 @@ from aeon.execution.settings import ExecutionSettings
 from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
 from aeon.observability.artefacts import BASELINE
+from aeon.store.settings import StoreSettings
 from aeon.tools.registry import ToolRegistry
 
 _DIRECT_CYCLES = 3  # the call, and a comparison in both orders
@@ -36,9 +38,22 @@ def has_whole_answer(result: RunResult) -> bool:
     return any(one.answer_complete for one in result.history.passes)
 
 
-def make_direct_process(shared: Process, limits: LimitSettings) -> Process:
-    """What a run shares, for one direct call by its worker and a comparison by its grader."""
+def find_direct_store(store: StoreSettings) -> StoreSettings | None:
+    """The store of the direct call: that of its run, or in a replay what the recorded run has of its
+    own; None for a recording without a direct call."""
+    if store.mode != "replay" or store.path is None:
+        return store
+    place = Path(store.path) / BASELINE
+    return store.model_copy(update={"path": place}) if place.is_dir() else None
+
+
+def make_direct_process(
+    shared: Process, limits: LimitSettings, parent: Parent | None = None
+) -> Process:
+    """What a run shares, for one direct call by its worker and a comparison by its grader. Those
+    that `parent` has made are not made again, but for answers that could not be used."""
     settings = shared.settings
+    store = find_direct_store(settings.store) or settings.store
     execution = ExecutionSettings(max_parallel=settings.execution.max_parallel)
     memory = MemorySettings(
         entries=settings.memory.entries, max_characters=settings.memory.max_characters
@@ -51,13 +66,14 @@ def make_direct_process(shared: Process, limits: LimitSettings) -> Process:
         "execution": execution,
         "memory": memory,
         "plan_file": None,
+        "store": store.model_copy(update={"retry_unusable": "all"}),
     }
     job = replace(
         shared.job,
         chosen=shared.job.chosen.model_copy(update=changes),
         settings=settings.model_copy(update=changes),
     )
-    return replace(shared, job=job, parent=None, registry=ToolRegistry(), workflow=None)
+    return replace(shared, job=job, parent=parent, registry=ToolRegistry(), workflow=None)
 
 
 def find_free_folder(directory: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -22,7 +23,7 @@ from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.values import OwnObject
 from aeon.files.reference import search_for_modules
 from aeon.interaction.desk import Desk
-from aeon.observability.artefacts import RESULT
+from aeon.observability.artefacts import BASELINE, RESULT
 from aeon.report.runs import read_document
 from aeon.store.opening import open_source
 from aeon.store.settings import CASSETTE_SUFFIX
@@ -88,6 +89,20 @@ def find_parent(job: Job) -> Parent | None:
     for directory in parent.directories:
         Desk(directory).require_own_answers(settings.trust, settings.env)
     return parent
+
+
+def find_direct_parent(parent: Parent | None) -> Parent | None:
+    """The direct calls that the runs before have made for their baselines, as what one more direct
+    call goes on with; None without any."""
+    found = []
+    for directory in parent.directories if parent else ():
+        with suppress(ConfigError):
+            found.append((directory / BASELINE, origins.read(directory / BASELINE)))
+    if not found:
+        return None
+    (path, origin), *others = found
+    links = [ParentOrigin(path=str(place), run_id=other.run_id) for place, other in others]
+    return Parent(path, origin, tuple(links))
 
 
 def _find_ancestors(

@@ -14,6 +14,7 @@ from time import perf_counter
 from aeon.app import wiring
 from aeon.app.attendance import Attendance
 from aeon.app.baseline import (
+    find_direct_store,
     find_free_folder,
     has_whole_answer,
     lower_caps,
@@ -21,7 +22,7 @@ from aeon.app.baseline import (
     report_baseline,
 )
 from aeon.app.components import offer_memory
-from aeon.app.parent import has_ended_well
+from aeon.app.parent import Parent, find_direct_parent, has_ended_well
 from aeon.app.record import Identity, make_origin, make_result
 from aeon.config import origin as origins
 from aeon.domain.errors import ConfigError, LimitReached, StopRequested
@@ -176,7 +177,11 @@ class Run(Identity):
         if limits is None:
             attendance.warn("answer.baseline: the caps of the run leave nothing for a direct call")
             return result
-        report = self.measure_baseline(result, attendance, directory, limits)
+        if find_direct_store(self._settings.store) is None:
+            attendance.warn("answer.baseline: the recording has no direct call")
+            return result
+        before = find_direct_parent(self.shared.parent)
+        report = self.measure_baseline(result, attendance, directory, limits, before)
         result = result.model_copy(update={"baseline": report})
         if directory is not None:
             artefacts.write(result, directory)
@@ -189,11 +194,13 @@ class Run(Identity):
         attendance: Attendance,
         directory: Path | None,
         limits: LimitSettings,
+        before: Parent | None = None,
     ) -> BaselineReport:
         """Make one direct call to the run's task, in a folder of its own below `directory` and
-        within `limits`, and have the answer of `result` compared with its answer. Raises
-        ArtefactError and StoreFailed."""
-        shared = make_direct_process(self.shared, limits)
+        within `limits`, and have the answer of `result` compared with its answer. What an earlier
+        direct call, `before`, was answered is not asked again. Raises ArtefactError and
+        StoreFailed."""
+        shared = make_direct_process(self.shared, limits, before)
         work = replace(self.work, plan=None, rival=result.answer)
         folder = find_free_folder(directory) if directory else None
         direct = Run(shared, work).to_end(

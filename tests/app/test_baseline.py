@@ -120,3 +120,45 @@ def test_a_folder_without_a_run_is_a_mistake(
     monkeypatch.chdir(tmp_path)
     assert main(["baseline", "nowhere"]) == 2
     assert "no run's directory" in capsys.readouterr().err
+
+
+def test_a_resume_makes_no_direct_call_again(tmp_path: Path) -> None:
+    run(model(comparison=preferring("The run's answer.")), tmp_path / "run")
+    scripted = model()
+    for name, before in (("again", "run"), ("once more", "again")):
+        overrides = [f"resume={tmp_path / before}"]
+        with Aeon.from_config(overrides, adapter=scripted, environ={}) as aeon:
+            result = aeon.run(directory=tmp_path / name)
+        assert result.baseline is not None
+        assert (result.baseline.outcome, result.baseline.folder) == ("better", "baseline")
+    assert scripted.calls == []
+
+
+def test_a_direct_call_that_was_cut_off_is_all_that_a_resume_makes(tmp_path: Path) -> None:
+    run(model(comparison="no JSON at all"), tmp_path / "run")
+    scripted = model(comparison=preferring("The run's answer."))
+    with Aeon.from_config([f"resume={tmp_path / 'run'}"], adapter=scripted, environ={}) as aeon:
+        result = aeon.run(directory=tmp_path / "again")
+    assert result.baseline is not None
+    assert result.baseline.outcome == "better"
+    assert scripted.calls == ["comparison", "comparison"]
+
+
+def test_a_replay_of_a_run_gives_its_baseline_again(tmp_path: Path) -> None:
+    run(model(comparison=preferring("The run's answer.")), tmp_path / "run")
+    overrides = ["store.mode=replay", f"store.path={tmp_path / 'run'}"]
+    with Aeon.from_config(overrides, environ={}) as aeon:
+        result = aeon.run()
+    assert result.baseline is not None
+    assert (result.baseline.outcome, result.baseline.answer) == ("better", "The whole answer.")
+
+
+def test_a_recording_without_a_direct_call_is_replayed_without_a_baseline(tmp_path: Path) -> None:
+    with Aeon.from_config([], adapter=model(), environ={}) as aeon:
+        aeon.run("make tea", directory=tmp_path / "run")
+    warnings: list[str] = []
+    overrides = ["store.mode=replay", f"store.path={tmp_path / 'run'}", *BASELINE]
+    with Aeon.from_config(overrides, environ={}) as aeon:
+        result = aeon.run(warn=warnings.append)
+    assert result.baseline is None
+    assert warnings == ["answer.baseline: the recording has no direct call"]
