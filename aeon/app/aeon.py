@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from aeon.app import process, rehearsal
 from aeon.app.attendance import Attendance
 from aeon.app.calibration import digest_judge
-from aeon.app.job import Job, OwnParts, resolve_job
+from aeon.app.job import GivenInput, Job, OwnParts, read_given, require_accepted, resolve_job
 from aeon.app.many import Task, run_all, run_awaited
 from aeon.app.parent import list_changes, list_held_back
 from aeon.app.record import Work
@@ -27,7 +27,7 @@ from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
 from aeon.domain.plan import Plan, plan_one_step
-from aeon.domain.request import LLMAdapter
+from aeon.domain.request import LLMAdapter, select_files, show_inputs
 from aeon.domain.result import RunResult
 from aeon.files.text import require_unicode
 from aeon.kernel.control import RunControl
@@ -182,7 +182,7 @@ class Aeon:
         self,
         task: str | None = None,
         *,
-        inputs: Mapping[str, str] | None = None,
+        inputs: Mapping[str, GivenInput] | None = None,
         context: Mapping[str, Any] | None = None,
         directory: Path | str | None = None,
         observers: Sequence[Subscriber] = (),
@@ -196,10 +196,11 @@ class Aeon:
     ) -> RunResult:
         """Run a task to its end, whatever end that is; a failing model is the result's `error`.
         Task, inputs and context that are not given are those of the settings, else of the run that
-        is resumed or replayed. `observers` get every event, each in a thread of its own; `on_start`
-        gets the kernel, `keep` each answer before it is used, if answers are stored, and why the
-        run's own store could not take it. Raises TaskTextError, and ArtefactError when `directory`
-        cannot be written."""
+        is resumed or replayed. An input is a text, or a file: its path, or its bytes. `observers`
+        get every event, each in a thread of its own; `on_start` gets the kernel, `keep` each answer
+        before it is used, if answers are stored, and why the run's own store could not take it.
+        Raises TaskTextError, ConfigError for a file that cannot be given to the model, and
+        ArtefactError when `directory` cannot be written."""
         attendance = Attendance(
             control=control or RunControl(),
             observers=observers,
@@ -242,7 +243,7 @@ class Aeon:
         self,
         task: str | None = None,
         *,
-        inputs: Mapping[str, str] | None = None,
+        inputs: Mapping[str, GivenInput] | None = None,
         context: Mapping[str, Any] | None = None,
         checks: Mapping[str, OuterCheck] | None = None,
         row: Mapping[str, Any] | None = None,
@@ -260,9 +261,14 @@ class Aeon:
         if job.origin is not None and context is None:
             context = job.origin.context
         text = self._find_text(task)
-        given = {name: require_unicode(value, f"inputs.{name}") for name, value in inputs.items()}
+        read = read_given(inputs, self.settings)
+        given = show_inputs(read)
         self.check_inputs(given)
         given = self.workflow.complete_inputs(given) if self.workflow else given
+        # An input that is handed on from the settings stands for its file by the file's text.
+        of_job = {name: file for name, file in job.files.items() if given.get(name) == file.text}
+        files = {**of_job, **select_files(read)}
+        require_accepted(files, self.settings)
         plan = self._find_plan(text, given, answer)
         self._check_interaction(plan, has_person=has_person)
         in_plan = task is None or _is_of_plan(text, job.origin)
@@ -274,6 +280,7 @@ class Aeon:
             task_in_plan=in_plan,
             checks=self._prepare_row_checks(checks),
             row=row,
+            files=files,
         )
         return Run(self._process, work)
 

@@ -13,7 +13,7 @@ from aeon.app.process import Process
 from aeon.checks.interface import NO_CHECKS, AnswerChecks
 from aeon.convergence.comparison import Comparer
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.domain.request import LLMAdapter
+from aeon.domain.request import InputFile, LLMAdapter
 from aeon.execution.event_stream import EventStream
 from aeon.execution.samples import Sampler
 from aeon.execution.steps import StepExecutor
@@ -66,6 +66,7 @@ class Packaged:
     context: Mapping[str, Any] | None = None
     do_step: DoStep | None = None
     checks: AnswerChecks = NO_CHECKS
+    files: Mapping[str, InputFile] = field(default_factory=dict)
     supervisor: Repairs | None = None
     registry: ToolRegistry = field(init=False)
     shown: ShownMemory = field(init=False)
@@ -178,6 +179,7 @@ class Packaged:
                 "step_tools": step_tools,
                 "lists_tools": workflow is not None and workflow.lists_tools,
             },
+            files=self.files,
             supervisor=self.supervisor,
             emit=self.stream.emit,
             prompts=self.shared.prompts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aeon.config.compose.literal import Composition
@@ -12,6 +13,10 @@ from aeon.config.origin import Origin
 from aeon.config.provider import resolve_provider
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
+from aeon.domain.request import InputFile, select_files, show_inputs
+from aeon.files.text import require_unicode
+from aeon.llm.prices import AnyEndpoint, name_endpoints
+from aeon.llm.settings import LocalProvider, SimulatedProvider
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -34,6 +39,8 @@ class OwnParts:
 
 
 NO_PARTS = OwnParts()
+GivenInput = str | bytes | Path
+"""An input as a program gives it: a text, or a file by its bytes or its path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +50,8 @@ class Job:
     `chosen` are the settings as they were composed, which `run.json` records; `settings` are those
     in force, with a definite provider and a program's `own` parts. `composition` is what they were
     composed of, None for settings made in a program. `origin` is that of the run that is resumed or
-    replayed. `task` and `inputs` are the texts of a run that is given no others; without a `task`
-    the plan file has it.
+    replayed. `task` and `inputs` are the texts of a run that is given no others, `files` those of
+    its inputs that are files for the model; without a `task` the plan file has it.
     """
 
     chosen: Settings
@@ -53,6 +60,7 @@ class Job:
     origin: Origin | None = None
     task: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, InputFile] = field(default_factory=dict)
     own: OwnParts = NO_PARTS
 
 
@@ -81,9 +89,61 @@ def resolve_job(
         composition=composition,
         origin=origin,
         task=task,
-        inputs=inputs,
+        inputs=show_inputs(inputs),
+        files=select_files(inputs),
         own=own,
     )
+
+
+def read_given(inputs: Mapping[str, GivenInput], settings: Settings) -> dict[str, str | InputFile]:
+    """Inputs that a program gives: texts as they are; a path, and bytes, as `input_files` would be.
+    Raises TaskTextError and ConfigError."""
+    return {name: _read_one(name, given, settings) for name, given in inputs.items()}
+
+
+def _read_one(name: str, given: GivenInput, settings: Settings) -> str | InputFile:
+    if isinstance(given, str) or not isinstance(given, Path | bytes):
+        return require_unicode(given, f"inputs.{name}")
+    from aeon.files.inputs.reading import ReadingLimits, make_input, read_input
+
+    limits = ReadingLimits(settings.input_max_bytes, settings.input_max_characters)
+    as_text = name in settings.input_as
+    if isinstance(given, Path):
+        return read_input(name, given, limits, as_text=as_text)
+    return make_input(name, given, f"inputs.{name}", limits, as_text=as_text)
+
+
+def require_accepted(files: Mapping[str, InputFile], settings: Settings) -> None:
+    """Raise ConfigError for a file of a form that an endpoint of the provider does not take."""
+    if settings.store.mode == "replay":
+        return
+    for name, file in files.items():
+        for named, endpoint in name_endpoints(settings.provider):
+            if file.form not in endpoint.accepts:
+                raise ConfigError(
+                    f"input_files.{name}: {_refuse_form(named, endpoint, file)}",
+                    hint=_hint_at_form(endpoint, file),
+                )
+
+
+def _refuse_form(named: str, endpoint: AnyEndpoint, file: InputFile) -> str:
+    if isinstance(endpoint, SimulatedProvider):
+        return f"provider=simulated calls no model: it looks at no {file.noun}"
+    if isinstance(endpoint, LocalProvider):
+        return f"provider=local reads text alone: it takes no {file.noun}"
+    return f"provider {named} is not known to take {file.noun} files (provider.accepts)"
+
+
+def _hint_at_form(endpoint: AnyEndpoint, file: InputFile) -> str:
+    as_text = f"input_as.{file.name}=text gives the model its text. " if file.form == "pdf" else ""
+    if isinstance(endpoint, LocalProvider):
+        return as_text or "Use a provider whose models take it, such as provider=openai."
+    forms = ",".join((*endpoint.accepts, file.form))
+    if isinstance(endpoint, SimulatedProvider):
+        return (
+            f"{as_text}To try the rest out, without its being looked at: provider.accepts=[{forms}]"
+        )
+    return f"{as_text}If all models that are asked take them: provider.accepts=[{forms}]"
 
 
 def _describe_own(settings: Settings, own: OwnParts) -> Settings:

@@ -18,7 +18,14 @@ from aeon.app.process import Process
 from aeon.checks.selection import CheckSet
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.recorded import RECORDED_APART, record
-from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
+from aeon.config.origin import (
+    FileOrigin,
+    Origin,
+    ParentOrigin,
+    ProviderOrigin,
+    RecordedFile,
+    digest_of,
+)
 from aeon.config.settings import Settings, find_named_file
 from aeon.domain.assessment import ConvergenceScores
 from aeon.domain.history import (
@@ -31,7 +38,7 @@ from aeon.domain.history import (
 )
 from aeon.domain.outcome import latest_assessed
 from aeon.domain.plan import Plan, PlanStep, StepState
-from aeon.domain.request import Usage
+from aeon.domain.request import InputFile, Usage
 from aeon.domain.result import (
     Degradation,
     Hashes,
@@ -72,14 +79,15 @@ _REMEDIES_OF_ENDS = {
     "repeated": "The model asked for the same call again and again: describe more closely what the "
     "step is to look up, or take another model.",
 }
-_NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
+_NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "input_as", "resume"}
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it.
-    `checks` are those of the `row` of a dataset that it is run for, if it has any. `rival` is
-    another answer, to compare with this one's."""
+    `files` are those of its inputs that are files for the model. `checks` are those of the `row` of
+    a dataset that it is run for, if it has any. `rival` is another answer, to compare with this
+    one's."""
 
     task: str
     inputs: Mapping[str, str]
@@ -89,6 +97,7 @@ class Work:
     checks: CheckSet | None = None
     row: Mapping[str, Any] | None = None
     rival: str | None = None
+    files: Mapping[str, InputFile] = field(default_factory=dict)
 
 
 @dataclass
@@ -125,6 +134,10 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
         task=run.work.task,
         task_in_plan=run.work.task_in_plan,
         inputs=dict(run.work.inputs),
+        input_files={
+            name: RecordedFile.model_validate(file.describe())
+            for name, file in run.work.files.items()
+        },
         context=run.work.context,
         provider=ProviderOrigin(
             kind=provider.kind,
@@ -267,6 +280,7 @@ def _report_ttl(state: RunState) -> TTLReport:
 
 def _hash_sources(run: Identity) -> Hashes:
     inputs = {name: sha256(text) for name, text in sorted(run.work.inputs.items())}
+    inputs |= {name: file.sha256 for name, file in run.work.files.items()}
     digests = run.shared.digests
     return Hashes(
         task=sha256(run.work.task),

@@ -31,6 +31,7 @@ from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import OpenQuestion, Plan
 from aeon.domain.result import BaselineReport, RunResult, Timings
 from aeon.execution.event_stream import EventStream
+from aeon.files.inputs.stored import store_files
 from aeon.files.text import IN_RUN
 from aeon.interaction.deferral import Deferral, EarlierAnswers
 from aeon.kernel.budget import TTLExpired
@@ -104,6 +105,7 @@ class Run(Identity):
                 raise FileExistsError("this directory already holds a run")
             claim(folder)
             create_store(folder, self._settings.store)
+            store_files(folder, self.work.files.values())
             # Last, since it marks what can be resumed.
             origins.write_sealed(folder / origins.FILE, origin)
 

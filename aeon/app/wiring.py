@@ -62,6 +62,7 @@ def build_kernel(
     llm = _watch_calls(llm, settings, stream, attendance)
     do_step = attendance.do_step and store_steps_of(attendance.do_step, session, stop)
     packaged = Packaged(shared, work.inputs, stream, memory, make_invoker, work.context, do_step)
+    packaged.files = work.files
     packaged.checks = _make_checks(packaged, work, session, stop)
     parts = build_components(packaged, llm)
     ask = store_answers_of(attendance.ask, session, stop) if attendance.ask else None

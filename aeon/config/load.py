@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from aeon.config.origin import Origin
 from aeon.config.settings import Settings
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
+from aeon.domain.request import InputFile
 from aeon.files.explain import first_mistake
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.pinned import read_named
@@ -178,18 +179,54 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
     return recorded.task_in_plan and plan_file is not None and not same
 
 
-def read_inputs(settings: Settings, recorded: Origin | None = None) -> dict[str, str]:
-    """The texts of `inputs` and `input_files`, by name, beside those of the `recorded` run. Raises
-    TaskTextError for text that is not valid UTF-8, else ConfigError."""
+def read_inputs(settings: Settings, recorded: Origin | None = None) -> dict[str, str | InputFile]:
+    """What `inputs` and `input_files` give, by name, beside what the `recorded` run was given:
+    texts, and files for the model. Raises TaskTextError for text that is not valid UTF-8, else
+    ConfigError."""
     if both := sorted(settings.inputs.keys() & settings.input_files.keys()):
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
+    if unnamed := sorted(settings.input_as.keys() - settings.input_files.keys()):
+        raise ConfigError(
+            f"input_as.{unnamed[0]}={settings.input_as[unnamed[0]]}: there is no such file",
+            hint=f"Give it too: input_files.{unnamed[0]}=path",
+        )
     texts = {
         name: require_unicode(text, f"inputs.{name}") for name, text in settings.inputs.items()
     }
-    read = {
-        name: _read_text(path, f"input_files.{name}") for name, path in settings.input_files.items()
+    given = {**texts, **_read_files(settings)}
+    if recorded is None:
+        return given
+    return {**recorded.inputs, **_find_recorded_files(settings, recorded, given.keys()), **given}
+
+
+def _read_files(settings: Settings) -> dict[str, str | InputFile]:
+    if not settings.input_files:
+        return {}
+    from aeon.files.inputs.reading import ReadingLimits, read_input  # few runs have files
+
+    limits = ReadingLimits(settings.input_max_bytes, settings.input_max_characters)
+    return {
+        name: read_input(name, path, limits, as_text=name in settings.input_as)
+        for name, path in settings.input_files.items()
     }
-    return {**(recorded.inputs if recorded else {}), **texts, **read}
+
+
+def _find_recorded_files(
+    settings: Settings, recorded: Origin, given: Collection[str]
+) -> dict[str, InputFile]:
+    """The files that the recorded run was given, but for names that are given anew."""
+    names = [name for name in recorded.input_files if name not in given]
+    if not names:
+        return {}
+    from aeon.files.inputs.stored import find_stored
+
+    replayed = settings.store.mode == "replay"
+    place = settings.resume or settings.store.path
+    folder = place.expanduser() if isinstance(place, Path) else None
+    return {
+        name: find_stored(folder, recorded.input_files[name], may_be_gone=replayed)
+        for name in names
+    }
 
 
 def _read_text(path: Path, key: str) -> str:

@@ -16,6 +16,7 @@ from pydantic import Field, JsonValue
 
 from aeon.config.own_runs import SEAL, is_own, make_seal
 from aeon.domain.errors import ConfigError
+from aeon.domain.request import FileForm
 from aeon.domain.values import Address, Value
 from aeon.files.explain import first_mistake
 from aeon.files.secret_forms import mask
@@ -54,6 +55,17 @@ class FileOrigin(Value):
     sha256: str
 
 
+class RecordedFile(Value):
+    """A file that the model was given as an input: its bytes are in the folder `files` of the run,
+    under their SHA-256, hex."""
+
+    name: str
+    form: FileForm
+    media_type: str = Field(pattern=r"^(image/(png|jpeg|webp)|application/pdf|audio/wav)$")
+    size: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
 class Origin(Value):
     """Where a run comes from; docs/resume.md says what each key of `run.json` is.
 
@@ -75,6 +87,7 @@ class Origin(Value):
     task: str
     task_in_plan: bool = False
     inputs: dict[str, str] = Field(default_factory=dict)
+    input_files: dict[str, RecordedFile] = Field(default_factory=dict)
     context: dict[str, Any] | None = None
     provider: ProviderOrigin
     synthetic: bool

@@ -36,6 +36,9 @@ _NOT_ENGINE = {
     "plan_file",
     "inputs",
     "input_files",
+    "input_as",
+    "input_max_bytes",
+    "input_max_characters",
     "resume",
     "store",
     "output",
@@ -167,6 +170,9 @@ class Settings(Value):
     plan_file: Path | None = None
     inputs: dict[str, str] = Field(default_factory=dict)
     input_files: dict[str, Path] = Field(default_factory=dict)
+    input_as: dict[str, Literal["text"]] = Field(default_factory=dict)
+    input_max_bytes: Unneeded[int] = Field(default=20_000_000, ge=1)
+    input_max_characters: Unneeded[int] = Field(default=200_000, ge=1)
     resume: Path | None = None
     trust: Unneeded[bool | str] = Field(default=False, exclude=True)
     output: Unneeded[Literal["answer", "json"]] = "answer"

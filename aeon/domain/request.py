@@ -3,10 +3,12 @@ vendor."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from operator import add, attrgetter
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -51,14 +53,72 @@ class Usage:
         return Usage(*map(add, _COUNTS(self), _COUNTS(other)))
 
 
+FileForm = Literal["image", "pdf", "audio"]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that a model is given as it is, as the input of this `name`. `size` is in bytes,
+    `sha256` of its `content`, in hex; a replay, which sends nothing, may have no content."""
+
+    name: str
+    form: FileForm
+    media_type: str
+    size: int
+    sha256: str
+    content: bytes = field(default=b"", repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """What stands in prompts in the place of the file."""
+        return (
+            f"[attached file: {self.media_type}, {self.size:,} bytes, SHA-256 {self.sha256[:16]}]"
+        )
+
+    @property
+    def noun(self) -> str:
+        """What a person calls it."""
+        return {"image": "image", "pdf": "PDF", "audio": "audio"}[self.form]
+
+    @cached_property
+    def base64(self) -> str:
+        """The content as requests carry it."""
+        return base64.b64encode(self.content).decode()
+
+    def describe(self) -> dict[str, Any]:
+        """The file without its content, as values of JSON."""
+        return {
+            "name": self.name,
+            "form": self.form,
+            "media_type": self.media_type,
+            "size": self.size,
+            "sha256": self.sha256,
+        }
+
+
+def show_inputs(inputs: Mapping[str, str | InputFile]) -> dict[str, str]:
+    """The inputs as prompts show them: each file by its text."""
+    return {
+        name: given.text if isinstance(given, InputFile) else given
+        for name, given in inputs.items()
+    }
+
+
+def select_files(inputs: Mapping[str, object]) -> dict[str, InputFile]:
+    """Those of the inputs that are files."""
+    return {name: given for name, given in inputs.items() if isinstance(given, InputFile)}
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message. `part_ends` are the places, in characters, at which a part of it ends that
-    may begin later prompts too: they decide what a call costs, never what it is."""
+    """One chat message, with the `files` that go with it. `part_ends` are the places, in
+    characters, at which a part of it ends that may begin later prompts too: they decide what a call
+    costs, never what it is."""
 
     role: Literal["system", "user", "assistant"]
     content: str
     part_ends: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    files: tuple[InputFile, ...] = ()
 
 
 def end_part(message: Message) -> Message:
@@ -198,7 +258,7 @@ class LLMRequest:
 
 
 def estimate_tokens(request: LLMRequest) -> int:
-    """About how many tokens a request's texts are."""
+    """About how many tokens a request's texts are; its files are not counted."""
     size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     return size // BYTES_PER_TOKEN
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, PlainSerializer, model_validator
 
-from aeon.domain.request import Parameters
+from aeon.domain.request import FileForm, Parameters
 from aeon.domain.values import Address, OfRow, StartsCode, Taken, Unneeded, Value, is_loopback
 from aeon.llm.roles import Effort
 
@@ -68,10 +68,11 @@ class BreakerSettings(Value):
 
 
 class _Provider(Value):
-    """What every provider has; `shapes_answers` are the keys, beside the model's, that its answers
-    depend on."""
+    """What every provider has; `accepts` are the forms of files that its models take,
+    `shapes_answers` the keys, beside the model's, that its answers depend on."""
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
+    accepts: Unneeded[tuple[FileForm, ...]] = ()
     retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
     prices: Taken[dict[str, Price]] = Field(default_factory=dict)
     if TYPE_CHECKING:
@@ -132,6 +133,8 @@ class LocalProvider(_Provider):
     hub's `repo_id`. `n_ctx` is in tokens, for prompt and answer together; 0 is what the model was
     trained with. `n_gpu_layers` -1 is all of them, `n_threads` None what llama.cpp finds best."""
 
+    # Its models are given text alone.
+    accepts: Unneeded[tuple[FileForm, ...]] = Field(default=(), max_length=0)
     shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
     kind: Taken[Literal["local"]] = "local"
     model: OfRow[str] = "local"
@@ -207,6 +210,7 @@ class EndpointSettings(_Limited):
     rules in `models` say. `batch` sends requests in batches (`aeon.llm.openai.batches`)."""
 
     shapes_answers = ("extra_body",)
+    accepts: Unneeded[tuple[FileForm, ...]] = ("image", "pdf")
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
     model: OfRow[str] = "gpt-5-mini"
     base_url: Unneeded[Address | None] = None
@@ -244,6 +248,10 @@ class EndpointSettings(_Limited):
             raise ValueError("background=true goes with api=responses")
         if self.batch and self.api == "responses":
             raise ValueError("batch=true goes with api=chat")
+        if "audio" in self.accepts and self.api == "responses":
+            raise ValueError(
+                "accepts audio goes with api=chat: the Responses API takes no recordings"
+            )
         return self
 
     def address(self, environ: Mapping[str, str]) -> str | None:

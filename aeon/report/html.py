@@ -33,13 +33,13 @@ _ADDRESSES = ("https:", "http:", "mailto:", "#")
 def render_page(name: str, data: object, **values: Any) -> bytes:
     """The page of the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there
     is one, inside. `data` are JSON values for the script, `values` the template's variables, each
-    escaped. The page loads nothing and sends nothing."""
+    escaped. The page loads nothing and sends nothing; its images stand in it."""
     look = _AS.get(name, name)
     script = _asset(f"{look}.js")
     style = _asset("page.css")
     style += _asset(f"{look}.css") if (_ASSETS / f"{look}.css").is_file() else ""
     allowed = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'; "
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     template = _environment().get_template(f"{name}.html.j2")

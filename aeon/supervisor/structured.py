@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -12,8 +13,10 @@ from aeon.domain.errors import AeonError
 from aeon.domain.request import (
     CallName,
     CallSite,
+    InputFile,
     LLMAdapter,
     LLMRequest,
+    Message,
     Parameters,
     Role,
     ToolConversation,
@@ -33,8 +36,9 @@ T = TypeVar("T")
 
 class StructuredCaller(Supervisor):
     """Makes structured calls to one model, for one run, and repairs their answers. May be used from
-    many threads. `shared` are variables of every template, below those of its call; `supervisor`
-    repairs instead of the packaged one; `options` are those of a Supervisor."""
+    many threads. `shared` are variables of every template, below those of its call; `files` are
+    inputs that go with each prompt that shows them; `supervisor` repairs instead of the packaged
+    one; `options` are those of a Supervisor."""
 
     def __init__(
         self,
@@ -43,11 +47,13 @@ class StructuredCaller(Supervisor):
         shared: Mapping[str, Any] | None = None,
         max_repairs: int = 2,
         supervisor: Repairs | None = None,
+        files: Mapping[str, InputFile] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(llm, max_attempts=max_repairs, **options)
         self._shared = {"inputs": {}, "step_tools": (), "lists_tools": False, **(shared or {})}
         self._supervisor = supervisor
+        self._files = files or {}
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
         """The text of a template that is no call's own. Raises PromptError."""
@@ -154,6 +160,8 @@ class StructuredCaller(Supervisor):
         site: CallSite,
     ) -> LLMRequest:
         messages = self._prompts.render(name, variables)
+        if self._files:
+            messages = self._attach_files(messages, variables["inputs"])
         return LLMRequest(
             call=name,
             messages=messages,
@@ -166,6 +174,18 @@ class StructuredCaller(Supervisor):
             sample=site.sample,
             variables=variables,
         )
+
+    def _attach_files(
+        self, messages: tuple[Message, Message], inputs: Mapping[str, str]
+    ) -> tuple[Message, Message]:
+        """The messages of a call, the last with the files of those inputs that it shows."""
+        system, user = messages
+        shown = [
+            file
+            for name, file in self._files.items()
+            if inputs.get(name) == file.text and file.text in user.content
+        ]
+        return (system, replace(user, files=tuple(shown))) if shown else messages
 
     def _answer(
         self,

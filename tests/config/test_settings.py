@@ -389,7 +389,7 @@ def test_a_file_that_is_not_utf8_names_the_offset(tmp_path: Path) -> None:
     path.write_bytes(b"caf\xe9")
     with pytest.raises(TaskTextError, match="0xe9 at offset 3"):
         read_task(Settings(task_file=path))
-    with pytest.raises(TaskTextError, match=r"input_files\.x .*offset 3"):
+    with pytest.raises(TaskTextError, match=r"input_files\.x=.*offset 3"):
         read_inputs(Settings(input_files={"x": path}))
 
 

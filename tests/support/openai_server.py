@@ -17,8 +17,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from tests.support.strict_subset import violations
 
@@ -210,16 +213,34 @@ class OpenAIServer:
 def text_of(message: Mapping[str, Any]) -> str:
     """A message's text, in one piece or in content parts."""
     content = message["content"]
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in content if part["type"] == "text")
 
 
 def is_content(content: Any) -> bool:
-    """Whether a message's content is a text, or text parts of which none is empty."""
+    """Whether a message's content is a text, or parts of which none is an empty text."""
     if isinstance(content, str):
         return True
-    return isinstance(content, list) and all(
-        part.get("type") == "text" and part.get("text") for part in content
-    )
+    return isinstance(content, list) and all(map(_is_part, content))
+
+
+def _is_part(part: Mapping[str, Any]) -> bool:
+    if part.get("type") == "text":
+        return bool(part.get("text"))
+    try:
+        _type_of_parts().validate_python(part)
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _type_of_parts() -> TypeAdapter[Any]:
+    """The openai package's own type of what is no text."""
+    from openai.types.chat import ChatCompletionContentPartParam
+
+    return TypeAdapter(ChatCompletionContentPartParam)
 
 
 def error(status: int, message: str, code: str | None = None) -> Failure:

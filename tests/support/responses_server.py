@@ -237,7 +237,15 @@ def _to_messages(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _to_content(content: Any) -> Any:
     if isinstance(content, str):
         return content
-    return [{**part, "type": "text"} for part in content]
+    return [_to_part(part) for part in content]
+
+
+def _to_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part["type"] == "input_image":
+        return {"type": "image_url", "image_url": {"url": part["image_url"]}}
+    if part["type"] == "input_file":
+        return {"type": "file", "file": {name: part[name] for name in part if name != "type"}}
+    return {**part, "type": "text"}
 
 
 def _find_broken_reasoning(items: list[dict[str, Any]]) -> str:

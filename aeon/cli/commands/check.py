@@ -21,6 +21,7 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import show_inputs
 from aeon.execution.forecast import cycles, forecast
 from aeon.execution.tool_steps import select_tools
 from aeon.memory.run_memory import InMemory
@@ -123,7 +124,7 @@ def _describe_inputs(workflow: Workflow) -> Iterator[str]:
 def _find_texts(settings: Settings) -> dict[str, str]:
     """The inputs that are given, as far as they can be read."""
     with suppress(ConfigError):
-        return read_inputs(settings, find_recorded_origin(settings))
+        return show_inputs(read_inputs(settings, find_recorded_origin(settings)))
     return dict(settings.inputs)
 
 

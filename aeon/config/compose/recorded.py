@@ -19,7 +19,18 @@ Key = tuple[str, ...]
 """The names that lead to a value, outermost first; a name may hold a dot."""
 
 RECORDED_APART = frozenset(
-    {"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch", "arms", "trust"}
+    {
+        "task",
+        "task_file",
+        "inputs",
+        "input_files",
+        "input_as",
+        "resume",
+        "sweep",
+        "batch",
+        "arms",
+        "trust",
+    }
 )
 """Settings that are recorded apart, such as the task, or that say how jobs are carried out."""
 FILLED_FROM: Mapping[Key, Key] = {

@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from aeon.domain.request import CallName, FunctionCalling, LLMRequest, Message
 from aeon.llm.dialects.cache_marks import MarkedPrefixes, write_content
+from aeon.llm.dialects.file_parts import write_files
 from aeon.llm.dialects.functions import (
     FUNCTIONS,
     find_ends_of_turns,
@@ -207,10 +208,26 @@ class Wire:
         functions = self.functions(dialect)
         if functions is not None:
             written += write_turns(functions)
+        self._mark(written, request, messages, dialect, prefixes)
+        for index, message in enumerate(messages):
+            if message.files:
+                written[index]["content"] = write_files(message.files, written[index]["content"])
+        return written
+
+    def _mark(
+        self,
+        written: list[dict[str, Any]],
+        request: LLMRequest,
+        messages: Sequence[Message],
+        dialect: Dialect,
+        prefixes: MarkedPrefixes,
+    ) -> None:
+        """Mark in the written messages what the provider is to cache."""
+        functions = self.functions(dialect)
         marks = self.marks(dialect)
         self.marked_roles = frozenset()
         if marks is None or request.call in _ASKED_ONCE:
-            return written
+            return
         part_ends = [message.part_ends for message in messages]
         if functions is not None:
             turns = written[len(messages) :]
@@ -218,11 +235,11 @@ class Wire:
         # The schema of the answer, and the tools, are a part of what a provider caches.
         schema = _schema_digests(request.schema)[request.strict]
         kind = f"{dialect.form} {schema} {functions is not None}"
+        kind += "".join(file.sha256 for message in messages for file in message.files)
         places = prefixes.mark(written, part_ends, kind)
         self.marked_roles = frozenset(written[index]["role"] for index in places)
         for index, ends in places.items():
             written[index]["content"] = write_content(written[index]["content"], ends, marks)
-        return written
 
 
 @once_per_schema

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from aeon.llm.dialects.file_parts import to_input_part
 from aeon.llm.dialects.refusal import Refusal
 
 REASONING_ITEMS = "reasoning_items"
@@ -70,7 +71,7 @@ def ask_for_reasoning(body: dict[str, Any]) -> None:
 def _to_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     content = message["content"]
     if isinstance(content, list):
-        content = [{**part, "type": "input_text"} for part in content]
+        content = [to_input_part(part) for part in content]
     if message["role"] == "tool":
         yield {
             "type": "function_call_output",

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from aeon.domain import errors
 from aeon.domain.errors import LLMError, ProviderError, StopRequested, StoreFailed
-from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Message, Parameters
 from aeon.llm.protocols import BatchingAdapter, LearningAdapter
 from aeon.llm.settings import ProviderSettings
 from aeon.llm.stack.retry import sleep_until_stopped
@@ -105,9 +105,7 @@ class Stored:
             "sample": [self._store.sample, request.sample]
             if request.sample
             else self._store.sample,
-            "messages": [
-                {"role": message.role, "content": message.content} for message in request.messages
-            ],
+            "messages": [_describe_message(message) for message in request.messages],
             "strict": request.strict,
             "schema": request.schema,
         }
@@ -142,7 +140,7 @@ class ProfileMemo:
         """Answer one request."""
         if request.site.phase != "PROFILE" or request.site.cycle != 0:
             return self._inner.complete(request)
-        messages = [[message.role, message.content] for message in request.messages]
+        messages = [_describe_message(message) for message in request.messages]
         asked = [
             request.call,
             messages,
@@ -218,6 +216,13 @@ def response(answer: dict[str, Any]) -> LLMResponse:
     if answer.get("endpoint"):
         error.endpoint = answer["endpoint"]
     raise error
+
+
+def _describe_message(message: Message) -> dict[str, Any]:
+    """A message as it is stored: of its files what they are, never what is in them."""
+    files = [file.describe() for file in message.files]
+    described = {"role": message.role, "content": message.content}
+    return {**described, "files": files} if files else described
 
 
 def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:

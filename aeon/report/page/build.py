@@ -35,6 +35,7 @@ from aeon.report.page.commands import (
     find_ways,
     list_typed_overrides,
 )
+from aeon.report.page.files import list_files
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, view_passes
 from aeon.report.page.why import explain_end
@@ -149,6 +150,7 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "patterns": patterns,
         "changed": list(list_changed_settings(record.result)),
         "inputs": _inputs(record),
+        "files": list_files(record),
         "models": _name_models(record.result),
         "facts": _provenance(record),
         "hashes": _hashes(record),

@@ -22,8 +22,9 @@ def recorded(*overrides: str) -> tuple[dict[str, Any], tuple[str, ...]]:
 def test_all_settings_are_recorded_but_the_task_and_how_jobs_are_carried_out() -> None:
     values, missing = recorded("task=x", "inputs.a=b", "ttl.base=7", "batch.parallel=2")
     assert (values["ttl"]["base"], missing) == (7, ())
-    apart = {"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch", "trust"}
-    assert values.keys() == Settings.model_fields.keys() - apart - {"arms"}
+    given = {"task", "task_file", "inputs", "input_files", "input_as"}
+    apart = {*given, "resume", "sweep", "batch", "trust", "arms"}
+    assert values.keys() == Settings.model_fields.keys() - apart
 
 
 def test_what_was_recorded_gives_the_same_settings() -> None:

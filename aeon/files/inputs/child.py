@@ -1,0 +1,116 @@
+"""The text of a document, extracted in a process of its own: the document on standard input, JSON on
+standard output. It is run by its path, and imports nothing of Aeon."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+MOST_MEMORY_BYTES = 2 * 2**30
+MOST_CPU_SECONDS = 60
+_CHUNK = 65_536
+
+
+def limit_resources() -> None:
+    """Take from this process what a document does not need, where the system can."""
+    try:
+        import resource  # not on every system
+    except ImportError:
+        return
+    for name, most in (("RLIMIT_AS", MOST_MEMORY_BYTES), ("RLIMIT_CPU", MOST_CPU_SECONDS)):
+        kind = getattr(resource, name)
+        _, hard = resource.getrlimit(kind)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (least, least))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def read_pdf(content: bytes, most: int) -> dict[str, Any]:
+    """The text of a PDF, page by page, until there is enough of it."""
+    from pypdf import PdfReader
+
+    pages = PdfReader(io.BytesIO(content)).pages
+    count = len(pages)
+    texts: list[str] = []
+    size = 0
+    for number, page in enumerate(pages, start=1):
+        text = page.extract_text().strip()
+        texts.append(text)
+        size += len(text) + 2
+        if size > most and number < count:
+            return {"text": "\n\n".join(texts)[:most], "cut": f"on page {number} of {count}"}
+    return shorten("\n\n".join(texts), most)
+
+
+def read_docx(content: bytes, most: int, most_unpacked: int) -> dict[str, Any]:
+    """The text of a Word document as Markdown."""
+    unpack(content, most_unpacked)
+    from markitdown import StreamInfo
+    from markitdown.converters import DocxConverter
+
+    make_converter: Any = DocxConverter  # it has no types
+    converted = make_converter().convert(io.BytesIO(content), StreamInfo(extension=".docx"))
+    return shorten(converted.markdown, most)
+
+
+def unpack(content: bytes, most: int) -> None:
+    """Read all parts of an archive once, counting: its directory may lie about their sizes. Raises
+    ValueError."""
+    size = 0
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for chunk in _read_parts(archive):
+            size += len(chunk)
+            if size > most:
+                raise ValueError(f"it unpacks to more than {most:,} bytes")
+
+
+def _read_parts(archive: zipfile.ZipFile) -> Iterator[bytes]:
+    for part in archive.infolist():
+        with archive.open(part) as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+
+
+def read_html(content: bytes, most: int) -> dict[str, Any]:
+    """The text of an HTML page as Markdown."""
+    from markitdown import StreamInfo
+    from markitdown.converters import HtmlConverter
+
+    about = StreamInfo(extension=".html", charset="utf-8")
+    return shorten(HtmlConverter().convert(io.BytesIO(content), about).markdown, most)
+
+
+def shorten(text: str, most: int) -> dict[str, Any]:
+    """At most so many characters of a text, and how many are left out."""
+    left_out = len(text) - most
+    return {"text": text[:most], "cut": f"{left_out:,} more are left out" if left_out > 0 else ""}
+
+
+def main() -> None:
+    """Extract: `KIND MOST_CHARACTERS MOST_UNPACKED_BYTES`."""
+    limit_resources()
+    # Readers write a line for each oddity of a broken document.
+    logging.disable()
+    kind, most, most_unpacked = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    content = sys.stdin.buffer.read()
+    readers: dict[str, Callable[[], dict[str, Any]]] = {
+        "pdf": lambda: read_pdf(content, most),
+        "docx": lambda: read_docx(content, most, most_unpacked),
+        "html": lambda: read_html(content, most),
+    }
+    try:
+        found = readers[kind]()
+    except MemoryError:
+        found = {"error": f"it needs more than {MOST_MEMORY_BYTES // 2**20} MB of memory"}
+    except Exception as error:  # a parser fails in many ways on what is broken
+        found = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
+    sys.stdout.buffer.write(json.dumps(found).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""What a file holds, by its first bytes and its structure, whatever its name says."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import wave
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+MOST_UNPACKED_BYTES = 100 * 10**6
+"""What the parts of a Word document may come to, unpacked."""
+_MOST_PARTS = 10_000
+_WORD_PARTS = frozenset({"[Content_Types].xml", "word/document.xml"})
+_END_OF_PDF = re.compile(rb"startxref\s+(\d{1,12})\s+%%EOF")
+_TAIL_OF_PDF = 2048
+_HTML = re.compile(rb"\s*(<!doctype\s+html|<html[\s>])", re.IGNORECASE)
+_AGAIN = "Download or save it again."
+_JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
+_JPEG_SCAN = 0xDA
+_JPEG_END = b"\xff\xd9"
+
+
+class UnusableFile(Exception):
+    """A file that cannot be given to a model; `hint` says what to do."""
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of file: how it is given to a model, its media type, and how its name ends."""
+
+    name: Literal["text", "html", "docx", "image", "pdf", "audio"]
+    media_type: str
+    suffix: str
+    noun: str
+
+
+TEXT = FileKind("text", "text/plain", ".txt", "text")
+HTML = FileKind("html", "text/html", ".html", "an HTML page")
+DOCX = FileKind(
+    "docx",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".docx",
+    "a Word document",
+)
+PNG = FileKind("image", "image/png", ".png", "a PNG image")
+JPEG = FileKind("image", "image/jpeg", ".jpg", "a JPEG image")
+WEBP = FileKind("image", "image/webp", ".webp", "a WebP image")
+PDF = FileKind("pdf", "application/pdf", ".pdf", "a PDF")
+WAV = FileKind("audio", "audio/wav", ".wav", "a WAV recording")
+KINDS: Mapping[str, FileKind] = {
+    kind.media_type: kind for kind in (TEXT, HTML, DOCX, PNG, JPEG, WEBP, PDF, WAV)
+}
+"""Every kind, by its media type."""
+_SUFFIXES: Mapping[str, FileKind] = {
+    **{kind.suffix: kind for kind in (DOCX, PNG, JPEG, WEBP, PDF, WAV)},
+    ".jpeg": JPEG,
+}
+_PROGRAM = "Give a file of text, an image, a PDF, or a Word document."
+_TO_PNG = "Convert it to PNG or JPEG."
+_UNPACK = "Unpack it, and give the files that are in it."
+_FOREIGN: tuple[tuple[bytes, str, str], ...] = (
+    (b"MZ", "a program for Windows", _PROGRAM),
+    (b"\x7fELF", "a program", _PROGRAM),
+    (b"\xcf\xfa\xed\xfe", "a program for macOS", _PROGRAM),
+    (b"\xca\xfe\xba\xbe", "a program", _PROGRAM),
+    (b"GIF8", "a GIF image", _TO_PNG),
+    (b"BM", "a bitmap image", _TO_PNG),
+    (b"II*\0", "a TIFF image", _TO_PNG),
+    (b"MM\0*", "a TIFF image", _TO_PNG),
+    (b"\x1f\x8b", "an archive", _UNPACK),
+    (b"7z\xbc\xaf", "an archive", _UNPACK),
+    (b"Rar!", "an archive", _UNPACK),
+    (b"\xd0\xcf\x11\xe0", "an Office file of an old format", "Save it as .docx or PDF."),
+    (b"SQLite format 3\0", "a database", "Export what matters as CSV."),
+)
+
+
+def find_kind(content: bytes, suffix: str = "") -> FileKind:
+    """The kind of a whole file; `suffix` is how its name ends. Raises UnusableFile for a file that
+    is cut off or broken, that no model takes, or that is not what its name says."""
+    for begins, kind, check in _STRUCTURES:
+        if begins(content):
+            check(content)
+            return kind
+    _refuse_foreign(content)
+    named = _SUFFIXES.get(suffix.lower())
+    if named is not None:
+        raise UnusableFile(
+            f"it is named as {named.noun}, and does not hold one",
+            "What it holds decides, not its name: give the right file, or rename a text to .txt.",
+        )
+    return HTML if _HTML.match(content) else TEXT
+
+
+def _refuse_foreign(content: bytes) -> None:
+    """Raise UnusableFile for what begins as a file of another kind and is no text."""
+    for signature, noun, hint in _FOREIGN:
+        if content.startswith(signature) and not _is_plain_text(content):
+            raise UnusableFile(f"it is {noun}", hint)
+    if content[4:8] == b"ftyp":
+        raise UnusableFile("it is a video, or an image as telephones make them (HEIC)", _TO_PNG)
+
+
+def _is_plain_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def _begins_with(signature: bytes, at_8: bytes = b"") -> Callable[[bytes], bool]:
+    def begins(content: bytes) -> bool:
+        return content.startswith(signature) and content[8:].startswith(at_8)
+
+    return begins
+
+
+def _check_png(content: bytes) -> None:
+    """Each part of a PNG image has its length and its checksum; the last one is IEND."""
+    place = 8
+    while place + 12 <= len(content):
+        length, name = struct.unpack_from(">I4s", content, place)
+        end = place + 8 + length
+        if end + 4 > len(content):
+            break
+        checksum = struct.unpack_from(">I", content, end)[0]
+        if zlib.crc32(memoryview(content)[place + 4 : end]) != checksum:
+            raise UnusableFile("it is a PNG image that is damaged", _AGAIN)
+        if name == b"IEND":
+            return
+        place = end + 4
+    raise UnusableFile("it is a PNG image that is cut off", _AGAIN)
+
+
+def _check_jpeg(content: bytes) -> None:
+    """A JPEG image is parts with their lengths, then what was scanned, to a mark for its end."""
+    place = 2
+    while place + 4 <= len(content) and content[place] == 0xFF:
+        mark = content[place + 1]
+        if mark == _JPEG_SCAN and content.find(_JPEG_END, place) >= 0:
+            return
+        if mark == _JPEG_SCAN:
+            break
+        bare = mark == 0xFF or mark in _JPEG_WITHOUT_LENGTH
+        skipped = 1 if mark == 0xFF else 2
+        place += skipped if bare else 2 + struct.unpack_from(">H", content, place + 2)[0]
+    raise UnusableFile("it is a JPEG image that is cut off", _AGAIN)
+
+
+def _check_riff(content: bytes) -> None:
+    if len(content) < 8 + struct.unpack_from("<I", content, 4)[0]:
+        raise UnusableFile("it is a WebP image that is cut off", _AGAIN)
+
+
+def _check_wav(content: bytes) -> None:
+    try:
+        with wave.open(io.BytesIO(content)) as recording:
+            frames = recording.readframes(recording.getnframes())
+            whole = recording.getnframes() * recording.getnchannels() * recording.getsampwidth()
+    except (wave.Error, EOFError, struct.error) as error:
+        raise UnusableFile(f"it is a WAV recording that cannot be read: {error}", _AGAIN) from None
+    if len(frames) < whole:
+        raise UnusableFile("it is a WAV recording that is cut off", _AGAIN)
+
+
+def _check_pdf(content: bytes) -> None:
+    """At its end a PDF says where its table of contents is."""
+    ends = list(_END_OF_PDF.finditer(content[-_TAIL_OF_PDF:]))
+    table = int(ends[-1][1]) if ends else len(content)
+    begins = content[table : table + 64].lstrip()
+    if not (begins.startswith(b"xref") or re.match(rb"\d+\s+\d+\s+obj", begins)):
+        raise UnusableFile("it is a PDF that is cut off or damaged", _AGAIN)
+    if b"/Encrypt" in content[table:]:
+        raise UnusableFile("it is a PDF that a password locks", "Save it without its password.")
+
+
+def _check_docx(content: bytes) -> None:
+    """The directory of the archive names its parts and their sizes; nothing is unpacked here."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError) as error:
+        raise UnusableFile(
+            f"it is an archive that is cut off or damaged: {error}", _AGAIN
+        ) from None
+    if not _WORD_PARTS.issubset(part.filename for part in parts):
+        raise UnusableFile("it is an archive, and no Word document", _UNPACK)
+    unpacked = sum(part.file_size for part in parts)
+    if unpacked > MOST_UNPACKED_BYTES or len(parts) > _MOST_PARTS:
+        raise UnusableFile(
+            f"it is a Word document of {len(parts):,} parts that unpack to {unpacked:,} bytes, "
+            f"and at most {_MOST_PARTS:,} parts and {MOST_UNPACKED_BYTES:,} bytes are unpacked",
+            "Save what matters of it as a smaller document, or as a PDF.",
+        )
+
+
+_STRUCTURES: tuple[tuple[Callable[[bytes], bool], FileKind, Callable[[bytes], None]], ...] = (
+    (_begins_with(b"\x89PNG\r\n\x1a\n"), PNG, _check_png),
+    (_begins_with(b"\xff\xd8\xff"), JPEG, _check_jpeg),
+    (_begins_with(b"RIFF", b"WEBP"), WEBP, _check_riff),
+    (_begins_with(b"RIFF", b"WAVE"), WAV, _check_wav),
+    (_begins_with(b"%PDF-"), PDF, _check_pdf),
+    (_begins_with(b"PK\x03\x04"), DOCX, _check_docx),
+)

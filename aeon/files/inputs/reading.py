@@ -1,0 +1,107 @@
+"""The files that a run works on: read once and within bounds, as text or as files for the model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aeon.domain.errors import ConfigError
+from aeon.domain.request import FileForm, InputFile
+from aeon.files.inputs.extraction import extract_text, shorten_text
+from aeon.files.inputs.kinds import TEXT, FileKind, UnusableFile, find_kind
+from aeon.files.pinned import read_named
+from aeon.files.text import decode_utf8
+
+_ADDRESS = re.compile(r"(?:^|/)[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+_FORMS: Mapping[str, FileForm] = {"image": "image", "pdf": "pdf", "audio": "audio"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """How much of a file is read, in bytes, and how much of an extracted text is used."""
+
+    bytes: int
+    characters: int
+
+
+def read_input(
+    name: str, path: Path, limits: ReadingLimits, *, as_text: bool = False
+) -> str | InputFile:
+    """The input of a name, from a file: its text, or the file for the model; with `as_text`, the
+    text of a document too. Raises ConfigError for a file that cannot be used, TaskTextError for
+    text that is not UTF-8."""
+    place = f"input_files.{name}={path}"
+    if _ADDRESS.search(str(path)):
+        raise ConfigError(
+            f"{place}: an address is not fetched",
+            hint="Download it, look at it, and give the file.",
+        )
+    try:
+        content = _read_bounded(path, limits.bytes)
+    except OSError as error:
+        raise ConfigError(f"{place}: cannot be read: {error.strerror or error}") from None
+    except UnusableFile as error:
+        raise ConfigError(f"{place}: {error}", hint=error.hint) from None
+    return make_input(name, content, place, limits, suffix=path.suffix, as_text=as_text)
+
+
+def _read_bounded(path: Path, most: int) -> bytes:
+    """What is in a file; one byte more than `most` of a longer one."""
+    found = path.expanduser()
+    status = found.stat()
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most:
+        return read_named(path)
+    if stat.S_ISREG(status.st_mode):
+        raise _refuse_length(f"{status.st_size:,}", most)
+    with found.open("rb", buffering=0) as file:
+        content = bytearray()
+        while len(content) <= most and (chunk := os.read(file.fileno(), 1 << 20)):
+            content += chunk
+    if len(content) > most:
+        raise _refuse_length(f"more than {most:,}", most)
+    return bytes(content)
+
+
+def _refuse_length(size: str, most: int) -> UnusableFile:
+    problem = f"it has {size} bytes, and input_max_bytes={most} is the most of one file"
+    return UnusableFile(problem, "Give a part of it, or raise input_max_bytes.")
+
+
+def make_input(
+    name: str,
+    content: bytes,
+    place: str,
+    limits: ReadingLimits,
+    *,
+    suffix: str = "",
+    as_text: bool = False,
+) -> str | InputFile:
+    """The input of a name from the bytes of a file; messages name it by `place`. Raises
+    ConfigError and TaskTextError."""
+    try:
+        if len(content) > limits.bytes:
+            raise _refuse_length(f"{len(content):,}", limits.bytes)
+        kind = find_kind(content, suffix)
+        if as_text and kind is not TEXT:
+            return extract_text(kind, content, limits.characters)
+        if kind.name == "docx":
+            raise UnusableFile(
+                "it is a Word document, which goes to a model as text", f"input_as.{name}=text"
+            )
+    except UnusableFile as error:
+        raise ConfigError(f"{place}: {error}", hint=error.hint) from None
+    form = _FORMS.get(kind.name)
+    if form is not None:
+        return _make_file(name, form, kind, content)
+    text = decode_utf8(content, place)
+    return shorten_text(text, limits.characters) if as_text else text
+
+
+def _make_file(name: str, form: FileForm, kind: FileKind, content: bytes) -> InputFile:
+    digest = hashlib.sha256(content).hexdigest()
+    return InputFile(name, form, kind.media_type, len(content), digest, content)

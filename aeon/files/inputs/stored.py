@@ -1,0 +1,99 @@
+"""The files that models were given, in the folder of a run: each once, under the hash of its
+content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from aeon.domain.errors import ConfigError
+from aeon.domain.request import FileForm, InputFile
+from aeon.files.inputs.kinds import KINDS
+from aeon.files.text import create_like_folder, read_regular_file
+
+FOLDER = "files"
+BESIDE = ".files"
+"""What the name of a cassette is followed by in that of the folder with its files."""
+
+
+class DescribedFile(Protocol):
+    """What is recorded of a file."""
+
+    @property
+    def name(self) -> str:
+        """The input's name."""
+
+    @property
+    def form(self) -> FileForm:
+        """How a model is given it."""
+
+    @property
+    def media_type(self) -> str:
+        """Its media type."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its content, in hex."""
+
+
+def name_stored(file: DescribedFile) -> str:
+    """The name of a file in the folder: its hash, with the usual ending of its kind."""
+    kind = KINDS.get(file.media_type)
+    return f"{file.sha256}{kind.suffix if kind else ''}"
+
+
+def store_files(folder: Path, files: Iterable[InputFile]) -> None:
+    """Store files below the folder of a run; one whose content is not there is left out. Raises
+    OSError."""
+    with_content = [file for file in files if file.content]
+    if with_content:
+        (folder / FOLDER).mkdir(exist_ok=True)
+    for file in with_content:
+        path = folder / FOLDER / name_stored(file)
+        if path.exists():
+            continue
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        with open(part, "wb", opener=create_like_folder) as written:
+            written.write(file.content)
+        part.replace(path)
+
+
+def find_stored(recording: Path | None, file: DescribedFile, *, may_be_gone: bool) -> InputFile:
+    """A file that a recording had, of its folder; without its content where it `may_be_gone` and
+    is. Raises ConfigError for one that is gone or changed."""
+    path = None if recording is None else locate_files(recording) / name_stored(file)
+    content, problem = _read_stored(path, file)
+    if problem and not may_be_gone:
+        raise ConfigError(
+            f"the file that was the input {file.name} is missing: {problem}",
+            hint=f"Give it again: input_files.{file.name}=path",
+        )
+    return InputFile(file.name, file.form, file.media_type, file.size, file.sha256, content)
+
+
+def locate_files(recording: Path) -> Path:
+    """The folder of the files of a recording: a run's directory, its store, or a cassette."""
+    if recording.is_dir():
+        return recording / FOLDER
+    of_run = recording.parent / FOLDER
+    return of_run if recording.suffix == ".sqlite" else Path(f"{recording}{BESIDE}")
+
+
+def _read_stored(path: Path | None, file: DescribedFile) -> tuple[bytes, str]:
+    """The content of a file, or what is wrong with it."""
+    if path is None:
+        return b"", "no folder has it"
+    try:
+        content = read_regular_file(path, file.size)
+    except OSError as error:
+        return b"", f"{path} cannot be read: {error.strerror or error}"
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        return b"", f"{path} has changed"
+    return content, ""

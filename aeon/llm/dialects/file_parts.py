@@ -1,0 +1,39 @@
+"""Files as parts of a message: of a chat request, and of one to the Responses API. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aeon.domain.request import InputFile
+
+
+def write_files(
+    files: Sequence[InputFile], content: str | list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The content of a chat message with its files, each behind a line that names it. They stand
+    before the text, so that requests about the same files begin alike."""
+    parts: list[dict[str, Any]] = []
+    for file in files:
+        parts.append({"type": "text", "text": f"Input {file.name} {file.text}:"})
+        parts.append(_write_file(file))
+    text = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [*parts, *text]
+
+
+def _write_file(file: InputFile) -> dict[str, Any]:
+    if file.form == "audio":
+        return {"type": "input_audio", "input_audio": {"data": file.base64, "format": "wav"}}
+    address = f"data:{file.media_type};base64,{file.base64}"
+    if file.form == "image":
+        return {"type": "image_url", "image_url": {"url": address}}
+    return {"type": "file", "file": {"filename": f"{file.name}.pdf", "file_data": address}}
+
+
+def to_input_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of a chat message as one of the Responses API."""
+    if part["type"] == "image_url":
+        return {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+    if part["type"] == "file":
+        return {"type": "input_file", **part["file"]}
+    return {**part, "type": "input_text"}

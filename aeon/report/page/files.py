@@ -1,0 +1,58 @@
+"""The files that a run was given, as its page shows them: small images, and links to all others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pydantic
+
+from aeon.config.origin import RecordedFile
+from aeon.files.inputs.stored import FOLDER, name_stored
+from aeon.files.text import read_regular_file
+from aeon.report.record import Record
+
+MOST_SHOWN_BYTES = 64 * 1024
+"""An image of more bytes is a link: with a few of them a page would take long to open."""
+
+
+class ShownFile(NamedTuple):
+    """A file on the page. `address` is that of the file beside the page, empty where it is gone;
+    `image` is a small image itself, as a data URI."""
+
+    media_type: str
+    size: int
+    address: str
+    image: str
+
+
+def list_files(record: Record) -> dict[str, ShownFile]:
+    """The files of a run, by the names of its inputs."""
+    recorded = record.origin.get("input_files")
+    found = recorded.items() if isinstance(recorded, dict) else ()
+    shown = {}
+    for name, values in found:
+        with suppress(pydantic.ValidationError):
+            file = RecordedFile.model_validate(values)
+            shown[str(name)] = _show_file(file, record.directory)
+    return shown
+
+
+def _show_file(file: RecordedFile, directory: Path) -> ShownFile:
+    path = directory / FOLDER / name_stored(file)
+    address = f"{FOLDER}/{name_stored(file)}" if path.is_file() else ""
+    return ShownFile(file.media_type, file.size, address, _read_image(file, path))
+
+
+def _read_image(file: RecordedFile, path: Path) -> str:
+    if file.form != "image" or file.size > MOST_SHOWN_BYTES:
+        return ""
+    content = b""
+    with suppress(OSError):
+        content = read_regular_file(path, file.size)
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        return ""
+    return f"data:{file.media_type};base64,{base64.b64encode(content).decode()}"
