@@ -11,23 +11,25 @@ import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-MOST_MEMORY_BYTES = 2 * 2**30
-MOST_CPU_SECONDS = 60
 _CHUNK = 65_536
 
 
-def limit_resources() -> None:
-    """Take from this process what a document does not need, where the system can."""
+def limit_resources(memory_bytes: int, seconds: int) -> None:
+    """Give this process no more memory and time than a document needs, where the system can."""
     try:
         import resource  # not on every system
     except ImportError:
         return
-    for name, most in (("RLIMIT_AS", MOST_MEMORY_BYTES), ("RLIMIT_CPU", MOST_CPU_SECONDS)):
-        kind = getattr(resource, name)
-        _, hard = resource.getrlimit(kind)
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (least, least))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bounds = (
+        (resource.RLIMIT_AS, memory_bytes, memory_bytes),
+        # The first bound ends it by a signal that tells why.
+        (resource.RLIMIT_CPU, seconds, seconds + 1),
+        (resource.RLIMIT_CORE, 0, 0),
+    )
+    for kind, soft, hard in bounds:
+        _, most = resource.getrlimit(kind)
+        if most == resource.RLIM_INFINITY or hard <= most:
+            resource.setrlimit(kind, (soft, hard))
 
 
 def read_pdf(content: bytes, most: int) -> dict[str, Any]:
@@ -92,11 +94,12 @@ def shorten(text: str, most: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Extract: `KIND MOST_CHARACTERS MOST_UNPACKED_BYTES`."""
-    limit_resources()
+    """Extract: `KIND CHARACTERS UNPACKED_BYTES MEMORY_BYTES SECONDS`, each the most of it."""
+    kind = sys.argv[1]
+    most, most_unpacked, memory_bytes, seconds = map(int, sys.argv[2:])
+    limit_resources(memory_bytes, seconds)
     # Readers write a line for each oddity of a broken document.
     logging.disable()
-    kind, most, most_unpacked = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     content = sys.stdin.buffer.read()
     readers: dict[str, Callable[[], dict[str, Any]]] = {
         "pdf": lambda: read_pdf(content, most),
@@ -105,8 +108,8 @@ def main() -> None:
     }
     try:
         found = readers[kind]()
-    except MemoryError:
-        found = {"error": f"it needs more than {MOST_MEMORY_BYTES // 2**20} MB of memory"}
+    except (MemoryError, SystemError):  # there may be none left to say so
+        raise
     except Exception as error:  # a parser fails in many ways on what is broken
         found = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
     sys.stdout.buffer.write(json.dumps(found).encode())

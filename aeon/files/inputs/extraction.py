@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from aeon.files.inputs.kinds import MOST_UNPACKED_BYTES, FileKind, UnusableFile
 
-SECONDS = 90.0
 _CHILD = Path(__file__).with_name("child.py")
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "pdf": ("pypdf",),
@@ -24,13 +25,30 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
 # Libraries of numbers that the converter imports reserve memory for each thread.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+_OUT_OF_MEMORY = ("MemoryError", "SystemError")
+"""How Python ends without memory; the second where what is written in C gets none."""
 _SIMPLER = "Save it again as a PDF or as plain text, and give that."
 
 
-def extract_text(kind: FileKind, content: bytes, most: int, seconds: float = SECONDS) -> str:
+@dataclass(frozen=True, slots=True)
+class ExtractionLimits:
+    """What reading a document may take: memory, seconds of computing, and what its parts may
+    unpack to. Waiting may take half as long again."""
+
+    memory_bytes: int = 2 * 2**30
+    seconds: int = 60
+    unpacked_bytes: int = MOST_UNPACKED_BYTES
+
+
+_LIMITS = ExtractionLimits()
+
+
+def extract_text(
+    kind: FileKind, content: bytes, most: int, limits: ExtractionLimits = _LIMITS
+) -> str:
     """The text of a document, at most `most` characters of it, with a note of what was cut. Raises
-    UnusableFile for a document that cannot be read, has no text, or needs more memory or more than
-    `seconds`, and where what reads it is not installed."""
+    UnusableFile for a document that cannot be read, has no text, or takes more than its limits, and
+    where what reads it is not installed."""
     if kind.name not in _NEEDED:
         raise UnusableFile(
             f"it is {kind.noun}, of which no text is extracted",
@@ -42,7 +60,8 @@ def extract_text(kind: FileKind, content: bytes, most: int, seconds: float = SEC
             f"to read {kind.noun} needs {missing[0]}, which is not installed",
             "pip install 'aeon-engine[files]'",
         )
-    found = _read_answer(_run_child(kind, content, most, seconds))
+    done = _run_child(kind, content, most, limits)
+    found = _read_answer(done, limits)
     if problem := found.get("error"):
         raise UnusableFile(f"it is {kind.noun} that cannot be read: {problem}", _SIMPLER)
     text = str(found["text"])
@@ -66,10 +85,12 @@ def _note_cut(text: str, cut: str) -> str:
 
 
 def _run_child(
-    kind: FileKind, content: bytes, most: int, seconds: float
+    kind: FileKind, content: bytes, most: int, limits: ExtractionLimits
 ) -> subprocess.CompletedProcess[bytes]:
     # `-P`: the modules beside the child are not in the place of the standard library's.
-    command = [sys.executable, "-P", str(_CHILD), kind.name, str(most), str(MOST_UNPACKED_BYTES)]
+    bounds = (most, limits.unpacked_bytes, limits.memory_bytes, limits.seconds)
+    command = [sys.executable, "-P", str(_CHILD), kind.name, *map(str, bounds)]
+    longest = 1.5 * limits.seconds
     with tempfile.TemporaryDirectory(prefix="aeon-extract-", ignore_cleanup_errors=True) as folder:
         try:
             return subprocess.run(
@@ -78,11 +99,11 @@ def _run_child(
                 capture_output=True,
                 cwd=folder,
                 env=_make_environment(),
-                timeout=seconds,
+                timeout=longest,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            problem = f"it is {kind.noun} that takes more than {seconds:g} seconds to read"
+            problem = f"it is {kind.noun} that takes more than {longest:g} seconds to read"
             raise UnusableFile(problem, _SIMPLER) from None
 
 
@@ -92,13 +113,23 @@ def _make_environment() -> dict[str, str]:
     return {**passed_on, **_ONE_THREAD}
 
 
-def _read_answer(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
+def _read_answer(
+    done: subprocess.CompletedProcess[bytes], limits: ExtractionLimits
+) -> dict[str, str]:
     try:
         found = json.loads(done.stdout)
     except ValueError:
         found = None
     if isinstance(found, dict):
         return found
+    return {"error": _explain_end(done, limits)}
+
+
+def _explain_end(done: subprocess.CompletedProcess[bytes], limits: ExtractionLimits) -> str:
+    """Why the process ended without an answer."""
+    if done.returncode == -getattr(signal, "SIGXCPU", 0):
+        return f"it takes more than {limits.seconds} seconds of computing"
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    ended = lines[-1][:300] if lines else f"what reads it ended with status {done.returncode}"
-    return {"error": ended}
+    if lines and lines[-1].startswith(_OUT_OF_MEMORY):
+        return f"it needs more than {limits.memory_bytes // 2**20} MB of memory"
+    return lines[-1][:300] if lines else f"what reads it ended with status {done.returncode}"
