@@ -41,6 +41,7 @@ class PlanStep(Value):
     `handoff_to_next` is what it is asked to prepare for the next ones, `provides` names its
     artefacts. `tools` are those that the model may call while it carries the step out; None
     leaves them to `execution.step_tools`. `tool_calls` are the calls that it made, in words.
+    `inputs` are those of a plan file that it is shown; None: all of them.
     `when` is the condition of a plan file: where it does not hold, the step is skipped.
     `incomplete`: a budget ended before it was done; its status stays pending (FR-064).
     `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065)."""
@@ -59,6 +60,7 @@ class PlanStep(Value):
     clarity_reason: str | None = None
     tool: str | None = None
     agent: Literal["llm", "person"] | None = None
+    inputs: tuple[str, ...] | None = None
     tools: tuple[str, ...] | None = None
     tool_calls: tuple[str, ...] = ()
     arguments: dict[str, Any] | None = None

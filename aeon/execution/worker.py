@@ -295,7 +295,14 @@ class StepWorker:
             "step": shown.model_dump(),
             "ttl_remaining": situation.ttl_remaining,
             **self._memory.variables(situation.memory),
+            **self._show_inputs(step),
         }
+
+    def _show_inputs(self, step: PlanStep) -> dict[str, Any]:
+        """The inputs that a step says it needs, in the place of all."""
+        if step.inputs is None:
+            return {}
+        return {"inputs": self._structured.select_inputs(step.inputs)}
 
     def _show_context(self, step: PlanStep, situation: Situation) -> PlanStep:
         """The step with what it is given by earlier ones; in core mode, by all of them."""

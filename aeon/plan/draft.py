@@ -244,12 +244,14 @@ class Draft:
         stands_for: PlanStep | None = None,
     ) -> None:
         """Insert a new step. What stands for a person's step may use the tools that it might, and
-        is carried out under its condition."""
+        is carried out under its condition; it, and each substep, is shown the same inputs."""
         own = stands_for or new
+        model = stands_for or self.steps.get(parent or "", new)
         step = PlanStep(
             step_id=new.step_id,
             description=new.description,
             parent_step_id=parent,
+            inputs=model.inputs,
             tools=own.tools if new.agent else None,
             when=own.when,
         )

@@ -59,6 +59,10 @@ class StructuredCaller(Supervisor):
         """The text of a template that is no call's own. Raises PromptError."""
         return self._prompts.text(name, variables)
 
+    def select_inputs(self, names: Collection[str]) -> dict[str, str]:
+        """Those of the run's inputs that have these names."""
+        return {name: text for name, text in self._shared["inputs"].items() if name in names}
+
     def schema(self, name: CallName) -> Mapping[str, Any]:
         """The schema of a call, with everything that it may ask for."""
         return self._schemas.wire(name).schema

@@ -165,3 +165,47 @@ def test_every_endpoint_of_a_chain_must_take_the_file(server: OpenAIServer) -> N
     with pytest.raises(ConfigError, match="provider groq is not known to take image"):
         Aeon(settings(server, chain)).run("x", inputs={"x": PNG})
     assert not server.requests
+
+
+STEPS = """
+goal: compare
+steps:
+  - {id: look, description: Look, agent: llm, inputs: [photo]}
+  - {id: read, description: Read, agent: llm, inputs: [notes, paper]}
+  - {id: answer, description: Say, agent: llm, depends_on: [look, read]}
+  - {id: nothing, description: Count, agent: llm, inputs: []}
+"""
+STEP = {
+    "working": None,
+    "step_output": "done",
+    "clarity_state": "CLEAR",
+    "clarity_reason": None,
+    "handoff_to_next": None,
+    "quotes": [],
+}
+
+
+def answer_step(request: Any) -> dict[str, Any]:
+    return {name: STEP[name] for name in request.schema["properties"]}
+
+
+def test_a_step_is_shown_the_inputs_that_it_says_it_needs(here: Path) -> None:
+    (here / "plan.yaml").write_text(STEPS)
+    with OpenAIServer({"step": answer_step}) as server:
+        core = settings(server, "mode=core", "plan_file=plan.yaml")
+        given = {"photo": PNG, "notes": "these are the notes", "paper": PDF}
+        assert Aeon(core).run("x", inputs=given).error is None
+        seen = {}
+        for request in server.requests:
+            content = request.body["messages"][-1]["content"]
+            parts = [] if isinstance(content, str) else [part["type"] for part in content[:-1]]
+            step = next(
+                word for word in ("Look", "Read", "Say", "Count") if f">\n{word}\n" in request.user
+            )
+            seen[step] = (parts[1::2], "these are the notes" in request.user)
+    assert seen == {
+        "Look": (["image_url"], False),
+        "Read": (["file"], True),
+        "Say": (["image_url", "file"], True),
+        "Count": ([], False),
+    }

@@ -111,12 +111,21 @@ class _Checker:
             for problem in self._check_declared(str(name), declared):
                 self.add(("inputs", str(name)), problem)
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
+            self._check_shown_inputs(("steps", index, "inputs"), raw.get("inputs"))
             for field in ("description", "arguments"):
                 for place, text in find_texts(raw.get(field), ("steps", index, field)):
                     for found in references(text, _name_item(raw)):
                         problem = self._check_reference(found, step, field)
                         if problem:
                             self.add(place, f"{format_place(place)}: {problem}")
+
+    def _check_shown_inputs(self, place: Place, names: object) -> None:
+        """The inputs that a step is shown must be there."""
+        for number, name in enumerate(names if isinstance(names, list) else ()):
+            if isinstance(name, str):
+                found = Reference(text=f"inputs.{name}", kind="input", name=name)
+                if problem := self._check_input(found):
+                    self.add((*place, number), f"{format_place(place)}: {problem}")
 
     def check_conditions(self) -> None:
         """Check that each condition can be read, and names what there is by then."""

@@ -66,6 +66,7 @@ class Workflow:
         found = references([[step.description, step.arguments] for step in self.content.steps])
         used = [each.name for each in found if isinstance(each, Reference) and each.kind == "input"]
         for step in self.content.steps:
+            used += step.inputs or ()
             for text in filter(None, (step.when, step.for_each, step.repeat_until)):
                 used += [each.name for each in find_named(text) if each.kind == "input"]
         return tuple(dict.fromkeys((*self.content.inputs, *used)))
@@ -100,6 +101,7 @@ class Workflow:
                 provides=step.provides,
                 tool=step.tool,
                 agent=step.agent,
+                inputs=step.inputs,
                 tools=step.tools,
                 arguments=step.arguments,
                 output_schema=step.output_schema,

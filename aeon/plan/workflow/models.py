@@ -47,6 +47,11 @@ class WorkflowStep(Value):
         description="`llm`: the model does it; `person`: a person does it, and is asked for its "
         "output (`interaction=ask` or `interaction=defer`).",
     )
+    inputs: tuple[str, ...] | None = Field(
+        default=None,
+        description="The inputs that the model is shown, by name, texts and files alike; `[]` for "
+        "none. Left out, all of them.",
+    )
     tools: tuple[str, ...] | None = Field(
         default=None,
         description="With `agent: llm`: the tools that the model may call "

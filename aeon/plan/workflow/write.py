@@ -99,6 +99,8 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "at_most": step.repeat and step.repeat.at_most,
     }
     entry = {name: value for name, value in entry.items() if value}
+    if step.inputs is not None:
+        entry["inputs"] = _OneLineList(step.inputs)
     if step.tools is not None:
         entry["tools"] = _OneLineList(step.tools)
     if step.arguments is not None:

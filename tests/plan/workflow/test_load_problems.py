@@ -195,6 +195,18 @@ def test_inputs_that_are_not_given_are_named_where_they_are_declared_or_used(
     ]
 
 
+def test_the_inputs_that_a_step_is_shown_must_be_there(tmp_path: Path) -> None:
+    shown = "goal: g\nsteps: [{id: s, description: x, agent: llm, inputs: [a, b]}]"
+    assert errors(tmp_path, shown) == []
+    [(line, _, message)] = errors(tmp_path, shown, input_names=["a"])
+    assert line == 2
+    assert message == (
+        "steps[1].inputs: the input 'b' is not given: inputs.b=\"...\" or input_files.b=path"
+    )
+    [(_, _, message)] = errors(tmp_path, "inputs: {a: A, bc: B}\n" + shown)
+    assert "`inputs.b`: `inputs` has no 'b'" in message
+
+
 def test_size_and_ending_are_held_to_what_is_configured(tmp_path: Path) -> None:
     text = HEAD + "  - {id: a, description: x}\n  - {id: b, description: x}"
     assert errors(tmp_path, text) == []
