@@ -170,7 +170,7 @@ class CommandParser:
             elif name:
                 found.add(name)
                 yield f"+{name}={word.removeprefix(name).removeprefix('=')}"
-            elif self.takes_overrides and ("=" in word or word.startswith("~")):
+            elif self.takes_overrides and _is_override(word):
                 yield f"+override={word}"
             elif "=" in word and self._words and not Path(word).exists():
                 self._refuse(word)
@@ -191,6 +191,13 @@ class CommandParser:
         near = get_close_matches(typed, self.list_forms(), n=1)
         hint = f"Did you mean {near[0]}?" if near else self._parser.hint
         raise ConfigError(f"{word}: {self.program} takes no such word", hint=hint)
+
+
+def _is_override(word: str) -> bool:
+    """Whether a word is an override, and not the folder of a sweep's job, as `SWEEP/1-mode=core`."""
+    name, equals, _ = word.partition("=")
+    is_path = "/" in name and Path(word).exists()
+    return word.startswith("~") or (bool(equals) and not is_path)
 
 
 class _Parser(argparse.ArgumentParser):

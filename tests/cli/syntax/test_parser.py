@@ -96,6 +96,23 @@ def test_overrides_are_what_is_no_word_of_the_command_as_they_are_and_in_their_o
     assert given.words == words
 
 
+def test_a_folder_of_a_sweep_is_no_override(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sweep/1-mode=core").mkdir(parents=True)
+    Path("mode=core").mkdir()
+
+    def declare_weigh(parser: CommandParser) -> None:
+        """Weigh."""
+        parser.add("RUN", "what is weighed", type=Path)
+        parser.add_overrides()
+
+    given = CommandParser("weigh", declare_weigh).parse(["sweep/1-mode=core", "mode=core"])
+    assert given.run == Path("sweep/1-mode=core")
+    assert given.overrides == ["mode=core"]
+
+
 def test_the_overrides_of_one_command_line_are_not_those_of_the_next(run: CommandParser) -> None:
     assert run.parse(["a=1"]).overrides == ["a=1"]
     assert run.parse([]).overrides == []
