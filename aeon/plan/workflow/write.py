@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -98,14 +98,16 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
         "repeat_until": step.repeat and step.repeat.until,
         "at_most": step.repeat and step.repeat.at_most,
     }
-    entry = {name: value for name, value in entry.items() if value}
-    if step.inputs is not None:
-        entry["inputs"] = _OneLineList(step.inputs)
-    if step.tools is not None:
-        entry["tools"] = _OneLineList(step.tools)
+    entry = {key: value for key, value in entry.items() if value}
+    entry |= _list_names(inputs=step.inputs, tools=step.tools)
     if step.arguments is not None:
         entry["arguments"] = _escape(step.arguments, inputs, before)
     return entry
+
+
+def _list_names(**lists: Sequence[str] | None) -> dict[str, _OneLineList]:
+    """The lists that are there, empty ones too, each on one line."""
+    return {name: _OneLineList(names) for name, names in lists.items() if names is not None}
 
 
 def _escape(value: object, inputs: Collection[str], before: Collection[str]) -> Any:
