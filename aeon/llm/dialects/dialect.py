@@ -32,7 +32,6 @@ Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
 SCHEMA_BESIDE = "response_format.schema"
 _ASKED_ONCE: frozenset[CallName] = frozenset({"task_profile", "plan"})
-"""Calls that a run makes once: nobody would read what is written to a cache for them."""
 CACHE_MARKS = "prompt_cache"
 CACHE_OPTIONS = "prompt_cache_options"
 """Without an explicit mode, OpenAI writes each whole prompt to its cache, at a higher price."""
@@ -226,7 +225,7 @@ class Wire:
         functions = self.functions(dialect)
         marks = self.marks(dialect)
         self.marked_roles = frozenset()
-        if marks is None or request.call in _ASKED_ONCE:
+        if marks is None or _is_asked_once(request):
             return
         part_ends = [message.part_ends for message in messages]
         if functions is not None:
@@ -240,6 +239,12 @@ class Wire:
         self.marked_roles = frozenset(written[index]["role"] for index in places)
         for index, ends in places.items():
             written[index]["content"] = write_content(written[index]["content"], ends, marks)
+
+
+def _is_asked_once(request: LLMRequest) -> bool:
+    """Whether a run makes such a call once, so that nobody would read what is written to a cache for
+    it. Of the direct calls the first may be the only one."""
+    return request.call in _ASKED_ONCE or (request.call == "direct" and request.sample == 0)
 
 
 @once_per_schema

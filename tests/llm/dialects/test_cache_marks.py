@@ -68,12 +68,17 @@ def test_a_beginning_that_is_too_short_to_be_cached_is_not_marked() -> None:
     assert [message["content"] for message in body["messages"]] == ["Be brief.", text_of(body)[1]]
 
 
-@pytest.mark.parametrize("call", ["task_profile", "plan"])
+@pytest.mark.parametrize("call", ["task_profile", "plan", "direct"])
 def test_a_call_that_a_run_makes_once_writes_nothing_to_a_cache(call: str) -> None:
     once = request(call, messages=(SYSTEM, user(LONG)))
     body = body_of(once)
     assert marked_texts(body) == []
     assert body["prompt_cache_options"] == {"mode": "explicit"}
+
+
+def test_further_samples_of_a_direct_call_read_and_write_the_cache() -> None:
+    again = request("direct", messages=(SYSTEM, user(LONG)), sample=1)
+    assert marked_texts(body_of(again)) == [LONG]
 
 
 def test_a_long_system_message_is_marked_at_its_end() -> None:
