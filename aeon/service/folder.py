@@ -1,0 +1,111 @@
+"""The folder of jobs: a folder for each job, with `job.json` and the directories of its runs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from aeon.config.origin import FILE as ORIGIN
+from aeon.domain.errors import ConfigError
+from aeon.files.text import encode_json, hold
+from aeon.observability.artefacts import RESULT, as_artefact_error, replace_file
+from aeon.report.runs import read_document
+from aeon.service.record import FILE, JobRecord, JobState, is_id
+
+_LOCK = ".lock"
+_RUN = "run-"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """A job as it stands. `run` is the directory of its latest run, None before the first; `result`
+    is that run's `result.json`, empty while there is none."""
+
+    record: JobRecord
+    state: JobState
+    run: Path | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more becomes of the job."""
+        return self.record.ended is not None
+
+
+class JobFolder:
+    """Reads and writes jobs in a folder, which is its owner's alone. Ids come from programs: one
+    that has not the form of an id is that of no job."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().absolute()
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Make the folder, and hold it against other servers while the block lasts. Raises
+        ConfigError, ArtefactError."""
+        with as_artefact_error(self.path):
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.chmod(0o700)
+        hint = "Stop that one, or name another folder."
+        return hold(self.path / _LOCK, f"the folder of jobs {self.path}", hint)
+
+    def create(self, record: JobRecord) -> None:
+        """Make the folder of a job. Raises ArtefactError."""
+        folder = self.path / record.id
+        with as_artefact_error(folder):
+            folder.mkdir(mode=0o700)
+        self.write(record)
+
+    def write(self, record: JobRecord) -> None:
+        """Write what is recorded of a job. Raises ArtefactError."""
+        content = encode_json(record.model_dump(mode="json"), indent=2) + b"\n"
+        replace_file(self.path / record.id / FILE, content)
+
+    def read(self, job_id: str) -> JobRecord | None:
+        """What is recorded of a job; None where there is none of this id. Raises ConfigError for a
+        record that cannot be read."""
+        path = self.path / job_id / FILE
+        if not is_id(job_id) or not path.is_file():
+            return None
+        try:
+            return JobRecord.model_validate(read_document(path))
+        except pydantic.ValidationError as error:
+            raise ConfigError(f"{path}: this is no job: {error.errors()[0]['msg']}") from None
+
+    def list_ids(self, most: int, before: str = "") -> list[str]:
+        """The ids of the latest jobs, newest first; of those `before` an id."""
+        names = (each.name for each in self.path.iterdir())
+        ids = (name for name in names if is_id(name) and (not before or name < before))
+        return heapq.nlargest(most, ids)
+
+    def list_open(self) -> Iterator[JobRecord]:
+        """The jobs that have not ended, oldest first."""
+        for path in sorted(self.path.glob(f"*/{FILE}")):
+            document = read_document(path)
+            if not document.get("ended") and (record := self.read(path.parent.name)):
+                yield record
+
+    def list_runs(self, job_id: str) -> list[Path]:
+        """The directories of a job's runs, in their order."""
+        found = (each.parent for each in (self.path / job_id).glob(f"{_RUN}*/{ORIGIN}"))
+        return sorted(found, key=lambda path: int(path.name.removeprefix(_RUN)))
+
+    def find_next_run(self, job_id: str) -> Path:
+        """The directory of a job's next run."""
+        return self.path / job_id / f"{_RUN}{len(self.list_runs(job_id)) + 1}"
+
+    def describe(self, record: JobRecord, under_way: JobState | None) -> JobStatus:
+        """A job as it stands, where this process has it `under_way`, or not."""
+        runs = self.list_runs(record.id)
+        run = runs[-1] if runs else None
+        result = read_document(run / RESULT) if run else {}
+        state = record.ended or under_way
+        if state is None:
+            is_waiting = result.get("termination_reason") == "waiting"
+            state = "waiting" if is_waiting else "queued"
+        return JobStatus(record, state, run, result)

@@ -1,0 +1,57 @@
+"""A job: a run that another program asked for, as `job.json` records it in the job's folder."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import Literal
+
+from pydantic import AwareDatetime, Field, JsonValue
+
+from aeon.domain.values import Value
+
+FILE = "job.json"
+JobEnd = Literal["done", "failed", "cancelled"]
+JobState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
+"""`waiting`: for a person; `done`: the run came to its end, converged or not."""
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class JobProblem(Value):
+    """Why a job has no result: the kind of error, what happened, and what to do."""
+
+    kind: str
+    message: str
+    hint: str = ""
+
+
+class JobRecord(Value):
+    """`job.json`. `id` is also that of the job's first run; `configuration` is the name of the one
+    that it is run by. Without a `task` the plan file has it. A job in the `background` goes on
+    without the program that asked for it. `note` is that program's own. `cancelled` says why, from
+    the moment that it was asked for; `ended` is None until the job has ended."""
+
+    format: Literal["aeon.job/1"] = "aeon.job/1"
+    id: str
+    configuration: str
+    task: str | None = None
+    inputs: dict[str, str] = Field(default_factory=dict)
+    background: bool = False
+    note: dict[str, JsonValue] = Field(default_factory=dict)
+    created_at: AwareDatetime
+    cancelled: str | None = None
+    problem: JobProblem | None = None
+    ended: JobEnd | None = None
+    ended_at: AwareDatetime | None = None
+
+
+def make_id() -> str:
+    """A new id of a job: ids in order are jobs in the order in which they were asked for, and none
+    can be guessed."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
+
+
+def is_id(text: str) -> bool:
+    """Whether a text has the form of an id. Anything else may not become part of a path."""
+    return _ID.fullmatch(text) is not None
