@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from aeon.files.located_yaml import LocatedYaml
 from aeon.files.pinned import read_named
 from aeon.files.text import decode_utf8, load_json, require_unicode
 from aeon.memory.settings import MemorySettings
+from aeon.store.settings import CASSETTE_SUFFIX
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:
@@ -222,11 +223,22 @@ def _find_recorded_files(
 
     replayed = settings.store.mode == "replay"
     place = settings.resume or settings.store.path
-    folder = place.expanduser() if isinstance(place, Path) else None
+    recording = place.expanduser() if isinstance(place, Path) else None
+    packed = _read_packed_files(recording)
     return {
-        name: find_stored(folder, recorded.input_files[name], may_be_gone=replayed)
+        name: find_stored(recording, file, packed=packed.get(file.sha256, ""), may_be_gone=replayed)
         for name in names
+        if (file := recorded.input_files[name])
     }
+
+
+def _read_packed_files(recording: Path | None) -> Mapping[str, str]:
+    """The files inside a cassette, in base64, by their hashes."""
+    if recording is None or recording.suffix != CASSETTE_SUFFIX:
+        return {}
+    from aeon.store.cassette import read
+
+    return read(recording).files
 
 
 def _read_text(path: Path, key: str) -> str:

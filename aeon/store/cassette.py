@@ -45,11 +45,13 @@ class Provenance(Value):
 
 class Cassette(Value):
     """The contents of a file. `origin` is the run's `run.json`, which says how it was started;
-    empty when unknown."""
+    empty when unknown. `files` are those that the models were given, in base64 by the SHA-256 of
+    each, where they are inside."""
 
     format: Literal["aeon.cassette/2"] = FORMAT
     provenance: Provenance
     origin: dict[str, Any] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)
     answers: tuple[Entry, ...]
 
 
@@ -105,6 +107,8 @@ def encode(cassette: Cassette) -> bytes:
     come back as it was."""
     provenance = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
     header = {"format": FORMAT, "provenance": provenance, "origin": cassette.origin}
+    if cassette.files:
+        header["files"] = cassette.files
     try:
         lines = [encode_line(header), *map(_encode_entry, cassette.answers)]
     except ValueError as error:

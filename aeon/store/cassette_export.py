@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aeon.domain.errors import StoreFailed
+from aeon.domain.request import InputFile
 from aeon.files.fences import change_fenced
 from aeon.files.secret_forms import secret_forms
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
@@ -110,10 +111,11 @@ def make_cassette(
     note: str = "",
     aeon: str = "",
     replaced: Mapping[str, int] | None = None,
+    files: Iterable[InputFile] = (),
 ) -> Cassette:
     """The cassette of a run's answers. `origin` is its `run.json`, empty when unknown; `replaced`
-    counts the secrets that had been replaced before. Raises StoreFailed when nothing was
-    answered."""
+    counts the secrets that had been replaced before; `files` are put into it as they are. Raises
+    StoreFailed when nothing was answered."""
     answers = tuple(scrubber.entry(entry) for entry in entries if entry.request.kind != "begun")
     started = scrubber.value(remove_places(origin, home))
     provenance = find_provenance(
@@ -122,7 +124,10 @@ def make_cassette(
     found = scrubber.found + Counter(replaced or {})
     changes = {"note": note, "aeon": aeon, "secrets_replaced": dict(sorted(found.items()))}
     return Cassette(
-        provenance=provenance.model_copy(update=changes), origin=started, answers=answers
+        provenance=provenance.model_copy(update=changes),
+        origin=started,
+        files={file.sha256: file.base64 for file in files},
+        answers=answers,
     )
 
 

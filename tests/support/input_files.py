@@ -21,9 +21,11 @@ _RELATIONS = (
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
-def make_png(width: int = 4, height: int = 3, color: tuple[int, int, int] = (200, 30, 30)) -> bytes:
-    """A PNG image of one color."""
-    rows = b"".join(b"\0" + bytes(color) * width for _ in range(height))
+def make_png(width: int = 4, height: int = 3, noise: bytes = b"") -> bytes:
+    """A PNG image: red, or of the bytes in `noise`."""
+    size = 3 * width
+    pixels = noise or bytes((200, 30, 30)) * width * height
+    rows = b"".join(b"\0" + pixels[row * size : (row + 1) * size] for row in range(height))
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_make_chunk(name, data) for name, data in parts)

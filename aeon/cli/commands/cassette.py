@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -23,8 +23,10 @@ from aeon.config.marks import take_from_others
 from aeon.config.origin import is_own_run
 from aeon.config.recording import find_changed, parse_of_cassette, read_usual
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.domain.request import InputFile
 from aeon.domain.values import OwnObject
 from aeon.files.fast_yaml import read_yaml
+from aeon.files.inputs.stored import find_stored, locate_files, store_files
 from aeon.files.secret_forms import find_masked_names
 from aeon.files.text import load_json, read_linked_file
 from aeon.observability.artefacts import replace_file
@@ -53,12 +55,7 @@ def export(given: Namespace) -> int:
     be written."""
     run: Path = given.run
     out: Path = given.out
-    if out.suffix != CASSETTE_SUFFIX:
-        raise ConfigError(f"{out}: the name of a cassette ends with {CASSETTE_SUFFIX}")
-    if out.exists() and not given.force:
-        raise ConfigError(
-            f"{out} is there already", hint="Choose another name, or say --force to replace it."
-        )
+    _require_free_name(out, force=given.force)
     with closing(_open_recording(run)) as source:
         earlier = source.cassette if isinstance(source, CassetteSource) else None
         entries = list(source.entries())
@@ -67,6 +64,7 @@ def export(given: Namespace) -> int:
     else:
         origin = _read_origin(earlier, run)
         configurations = []
+    files = _find_files(run, origin, earlier) if given.files else []
     in_force = environment()
     # What a `.env` has that is not in force may be a secret all the same.
     environ = {**in_force.withheld, **in_force}
@@ -82,11 +80,50 @@ def export(given: Namespace) -> int:
         note=before.note if given.note is None else given.note,
         aeon=version("aeon-engine"),
         replaced=before.secrets_replaced,
+        files=files if given.files == "inside" else (),
     )
-    write(made, out)
+    _write_export(made, out, files)
     _report_export(made, out, scrubber)
+    _warn_of_files(files, out)
     _warn_of_unset(masked - environ.keys(), out)
     return DONE
+
+
+def _require_free_name(out: Path, *, force: bool) -> None:
+    """Raise ConfigError for a name that no cassette has, or that is taken."""
+    if out.suffix != CASSETTE_SUFFIX:
+        raise ConfigError(f"{out}: the name of a cassette ends with {CASSETTE_SUFFIX}")
+    if out.exists() and not force:
+        raise ConfigError(
+            f"{out} is there already", hint="Choose another name, or say --force to replace it."
+        )
+
+
+def _find_files(run: Path, origin: Mapping[str, Any], earlier: Cassette | None) -> list[InputFile]:
+    """The files that the models were given. Raises ConfigError for one that is gone."""
+    recorded = (origin.get("input_files") or {}).values()
+    packed = earlier.files if earlier else {}
+    described = map(origins.RecordedFile.model_validate, recorded)
+    return [find_stored(run, file, packed=packed.get(file.sha256, "")) for file in described]
+
+
+def _write_export(made: Cassette, out: Path, files: Sequence[InputFile]) -> None:
+    """Write a cassette, and the files that are not in it beside it. Raises StoreFailed."""
+    if not made.files:
+        try:
+            store_files(out, files)
+        except OSError as error:
+            problem = f"{locate_files(out)} cannot be written: {error.strerror or error}"
+            raise StoreFailed(problem) from None
+    write(made, out)
+
+
+def _warn_of_files(files: Sequence[InputFile], out: Path) -> None:
+    for file in files:
+        warn(
+            f"{out}: the file of the input {one_line(file.name)} goes with it as it is: nothing was "
+            "searched for or replaced in it."
+        )
 
 
 def show(given: Namespace) -> int:
@@ -247,9 +284,20 @@ def _list_facts(recorded: Cassette) -> Iterator[tuple[str, str]]:
     yield "note", of.note
     yield "replaced", ", ".join(replaced)
     yield "task", str(recorded.origin.get("task", ""))
+    yield "files", ", ".join(_list_files(recorded))
     yield "settings", ", ".join(changed)
     yield "answers", f"{len(answers)}: {', '.join(calls)}"
     yield "passes", str(passes)
+
+
+def _list_files(recorded: Cassette) -> Iterator[str]:
+    """The files that the models were given, each with where it is."""
+    described = recorded.origin.get("input_files")
+    for name, values in described.items() if isinstance(described, dict) else ():
+        with suppress(ValueError):
+            file = origins.RecordedFile.model_validate(values)
+            where = "inside" if file.sha256 in recorded.files else "by its hash"
+            yield f"{name} ({file.media_type}, {file.size:,} bytes, {where})"
 
 
 def _describe_answer(entry: Entry) -> str:

@@ -422,6 +422,11 @@ def declare_export(parser: CommandParser) -> None:
     parser.add("OUT.aeon", "the file to write", type=Path)
     parser.add("[--answered-by TEXT]", "who answered; by default the models' names")
     parser.add("[--note TEXT]", "a note for those who replay it")
+    parser.add(
+        "[--files PLACE]",
+        "the files that the models were given: beside the cassette, or inside; else their hashes alone",
+        known=("beside", "inside"),
+    )
     parser.add("[--force]", "replace a file that is there already")
     parser.function = "aeon.cli.commands.cassette:export"
 

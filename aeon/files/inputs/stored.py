@@ -3,9 +3,11 @@ content."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -49,14 +51,15 @@ def name_stored(file: DescribedFile) -> str:
     return f"{file.sha256}{kind.suffix if kind else ''}"
 
 
-def store_files(folder: Path, files: Iterable[InputFile]) -> None:
-    """Store files below the folder of a run; one whose content is not there is left out. Raises
-    OSError."""
+def store_files(recording: Path, files: Iterable[InputFile]) -> None:
+    """Store the files of a run, or beside a cassette; one whose content is not there is left out.
+    Raises OSError."""
+    folder = locate_files(recording)
     with_content = [file for file in files if file.content]
     if with_content:
-        (folder / FOLDER).mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
     for file in with_content:
-        path = folder / FOLDER / name_stored(file)
+        path = folder / name_stored(file)
         if path.exists():
             continue
         part = path.with_name(f".{path.name}.{os.getpid()}")
@@ -65,11 +68,14 @@ def store_files(folder: Path, files: Iterable[InputFile]) -> None:
         part.replace(path)
 
 
-def find_stored(recording: Path | None, file: DescribedFile, *, may_be_gone: bool) -> InputFile:
-    """A file that a recording had, of its folder; without its content where it `may_be_gone` and
-    is. Raises ConfigError for one that is gone or changed."""
+def find_stored(
+    recording: Path | None, file: DescribedFile, *, packed: str = "", may_be_gone: bool = False
+) -> InputFile:
+    """A file that a recording had: `packed` in it, in base64, or in the folder of its files;
+    without its content where it `may_be_gone` and is. Raises ConfigError for one that is gone or
+    changed."""
     path = None if recording is None else locate_files(recording) / name_stored(file)
-    content, problem = _read_stored(path, file)
+    content, problem = _unpack(packed, file) if packed else _read_stored(path, file)
     if problem and not may_be_gone:
         raise ConfigError(
             f"the file that was the input {file.name} is missing: {problem}",
@@ -84,6 +90,15 @@ def locate_files(recording: Path) -> Path:
         return recording / FOLDER
     of_run = recording.parent / FOLDER
     return of_run if recording.suffix == ".sqlite" else Path(f"{recording}{BESIDE}")
+
+
+def _unpack(packed: str, file: DescribedFile) -> tuple[bytes, str]:
+    """The content of a file that stands in a recording, or what is wrong with it."""
+    content = b""
+    with suppress(ValueError):
+        content = base64.b64decode(packed)
+    is_whole = hashlib.sha256(content).hexdigest() == file.sha256
+    return (content, "") if is_whole else (b"", "it has changed in the recording")
 
 
 def _read_stored(path: Path | None, file: DescribedFile) -> tuple[bytes, str]:
