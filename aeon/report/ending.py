@@ -1,5 +1,4 @@
-"""How a run ended: the verdict, its figures, what is open, and what to type next by the reason it
-ended."""
+"""How a run ended: the verdict, its figures, and what is open."""
 
 from __future__ import annotations
 
@@ -17,7 +16,6 @@ from aeon.domain.graph import count_expected_calls, final_steps
 from aeon.domain.history import AdvisoryKind, SampleRecord
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import OWN_LEVELS, TTLTable
-from aeon.domain.report import Severity
 from aeon.domain.result import (
     BaselineReport,
     DegradationKind,
@@ -34,13 +32,11 @@ from aeon.report.words import (
     count_noun,
     list_names,
     one_line,
-    quote_override,
     relative_to_here,
     round_down,
 )
 
 Points = list[tuple[str, str]]
-_Way = tuple[str, list[str]]
 REPORT = "report.html"
 """The page of a run, in its directory."""
 _MOST = 8
@@ -80,21 +76,6 @@ _LACKS: Mapping[DegradationKind, str] = {
     "review_lost": "lost review",
     "tools_ended": "look-ups cut short",
 }
-_ONLY_SCORES = {*SCORE_CODES, "question", "for you"}
-
-
-def ending(result: RunResult, directory: Path, *, ways: bool = True) -> str:
-    """What went wrong, how the run ended and where its artefacts and its page are, what is open,
-    and, with `ways`, each command that would help."""
-    error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
-    line = f"{headline(result)} {describe_spent(result)} Artefacts: {directory}"
-    page = find_page(directory)
-    pages = [f"Page: {page}"] if page else []
-    points = [f"  {name}: {text}" for name, text in open_points(result)]
-    commands = [
-        f"{purpose}: {command}" for purpose, command in next_commands(result, directory) if ways
-    ]
-    return "\n".join((*filter(None, error), line, *pages, *points, *commands))
 
 
 def find_page(directory: Path) -> Path | None:
@@ -370,31 +351,6 @@ def _lack(step: PlanStep) -> str:
     return f"{step.step_id}: {reason or step.description}"
 
 
-def next_commands(result: RunResult, directory: Path) -> Points:
-    """What to type next, each with its purpose; nothing for a replay, where no model answers."""
-    if is_replay(result) or is_under_way(result):
-        return []
-    if result.waits_for:
-        return list_ways_to_answer(directory)
-    more = raise_limits(result)
-    names = {name for name, _ in open_points(result)}
-    ways = [
-        *_ways_to_better(result),
-        *_ways_on(result, more, names),
-        *_ways_to_mend(result),
-        *_ways_to_tell(result, more, names),
-        *_ways_to_accept(result, names),
-    ]
-    if is_resumable(result):
-        start = resume_command(directory)
-        return [(purpose, " ".join((start, *overrides))) for purpose, overrides in ways]
-    return [
-        (purpose, f"run it again with {' '.join(overrides)}")
-        for purpose, overrides in ways
-        if overrides
-    ]
-
-
 def list_ways_to_answer(directory: Path) -> Points:
     """What to type where a run waits for a person."""
     place = str(relative_to_here(directory))
@@ -402,68 +358,6 @@ def list_ways_to_answer(directory: Path) -> Points:
         ("To answer", command_of(("answer", place))),
         ("Then, to go on", resume_command(directory)),
     ]
-
-
-def _ways_on(result: RunResult, more: list[str], names: set[str]) -> Iterator[_Way]:
-    """To go on with raised limits, or from where the run was cut off."""
-    reason = result.termination_reason
-    # What a blocked step was answered is stored: asked again, it would be answered the same.
-    stays = reason == "step_failed" and "blocked" in names <= {"blocked", "question"}
-    is_open = reason in ("failed", "interrupted", "step_failed") or asks_again(result)
-    if not more and (not is_open or stays):
-        return
-    # In core mode the prompts name the budget that is left, so with another one all is asked again.
-    is_reused = is_resumable(result) and not (more and _is_core(result))
-    yield "To go on from what was answered" if is_reused else "To let it go further", more
-
-
-def _ways_to_mend(result: RunResult) -> Iterator[_Way]:
-    """To have what a run did without."""
-    missing = [one for one in result.degraded if one.kind == "tool_missing"]
-    overrides = list(dict.fromkeys(text for one in missing for text in one.overrides))
-    if overrides:
-        yield "To register the missing tools", [quote_override(text) for text in overrides]
-    if result.exit_status == 0 and any(one.kind == "review_lost" for one in result.degraded):
-        yield "To ask again for the lost reviews", ["store.retry_unusable=all"]
-
-
-def _ways_to_better(result: RunResult) -> Iterator[_Way]:
-    """To have the known faults of an answer mended that was accepted with them."""
-    reviewed = any(issue.source == "review" for issue in result.open_issues)
-    is_tried = bool(result.configuration["convergence"].get("open_severity"))
-    if result.converged and reviewed and not is_tried:
-        yield "To mend the known faults", [f"convergence.open_severity={_gravest(result)}"]
-
-
-def _gravest(result: RunResult) -> Severity:
-    """The severity from which on the known faults of an answer would be mended: at most HIGH, LOW
-    where none has one."""
-    given = {issue.severity for issue in result.open_issues}
-    limits: tuple[Severity, ...] = ("HIGH", "MEDIUM")
-    if "CRITICAL" in given:
-        return "HIGH"
-    return next((severity for severity in limits if severity in given), "LOW")
-
-
-def _ways_to_tell(result: RunResult, more: list[str], names: set[str]) -> Iterator[_Way]:
-    """To answer what was asked, and to give what a step misses."""
-    if "question" in names and result.configuration["interaction"]["kind"] == "none":
-        yield "To answer the questions", [*more, "interaction=ask"]
-    if "blocked" in names:
-        purpose = "To give what a blocked step misses (all is asked again)"
-        yield purpose, [*more, 'inputs.NAME="..."']
-
-
-def _ways_to_accept(result: RunResult, names: set[str]) -> Iterator[_Way]:
-    """To lower the thresholds to the scores, where nothing else is open and little is missing."""
-    low = _low_scores(result)
-    is_close = all(threshold - score <= SMALL_GAP + 1e-9 for _, score, threshold in low)
-    if not low or not is_close or not result.exit_status:
-        return
-    if result.termination_reason == "interrupted" or not names <= _ONLY_SCORES:
-        return
-    lower = [f"convergence.{name}={round_down(score):g}" for name, score, _ in low]
-    yield "To accept what there is", lower
 
 
 def ask_for_more(result: RunResult, directory: Path) -> Points:

@@ -10,9 +10,9 @@ import pytest
 from aeon import Aeon
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import lines as told_lines
+from aeon.cli.terminal.lines import ending
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import CallSite
-from aeon.report.ending import ending
 from tests.integration.wire import TASK, overrides, script
 from tests.support.fixtures import StartServer
 from tests.support.openai_server import Completion, Failure, OpenAIServer

@@ -8,10 +8,11 @@ from typing import Any, get_args
 import pytest
 
 from aeon.app.aeon import Aeon
+from aeon.cli.terminal.lines import ending as describe_ending
 from aeon.config.load import compose
-from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment, ConvergenceScores
 from aeon.domain.checks import CheckOutcome
-from aeon.domain.history import SampleRecord, TerminationReason
+from aeon.domain.history import EvaluationResults, SampleRecord, TerminationReason
 from aeon.domain.plan import PlanStep
 from aeon.domain.result import (
     Degradation,
@@ -23,6 +24,7 @@ from aeon.domain.result import (
     UsageReport,
 )
 from aeon.report import ending
+from aeon.report.diagnosis.next_commands import find_next_commands
 from tests.plan.builders import step
 
 DIRECTORY = Path("/runs/one")
@@ -125,7 +127,7 @@ def test_the_headline_says_how_it_ended_and_what_it_did_without(
 ) -> None:
     run = with_steps(converged, *steps, **changes)
     assert ending.headline(run) == sentence
-    assert ending.ending(run, DIRECTORY).startswith(sentence)
+    assert describe_ending(run, DIRECTORY).startswith(sentence)
 
 
 @pytest.mark.parametrize("mode", ["adaptive", "core"])
@@ -286,11 +288,18 @@ def test_what_there_is_is_offered_where_little_is_missing_and_nothing_else_is_op
         termination_reason=reason,
         configuration=configured(converged, "convergence", **bars),
     )
-    assessed = run.history.final_convergence.model_copy(update={"converged": False})
-    run = run.model_copy(
-        update={"history": run.history.model_copy(update={"final_convergence": assessed})}
-    )
-    found = ending.next_commands(run, DIRECTORY)
+    low = [
+        code
+        for name, (_, code) in SCORE_CODES.items()
+        if getattr(scores, f"{name}_score") < bars[name]
+    ]
+    assessed = ConvergenceAssessment(converged=False, reason_codes=low or ["stale"], scores=scores)
+    *earlier, last = run.history.passes
+    judged = last.model_copy(update={"evaluation_results": EvaluationResults(convergence=assessed)})
+    shown = {"passes": (*earlier, judged), "configuration": {"convergence_criteria": bars}}
+    history = run.history.model_copy(update=shown)
+    run = run.model_copy(update={"history": history})
+    found = find_next_commands(run, DIRECTORY)
     given = dict(found).get("To accept what there is", "")
     assert given.partition("resume=/runs/one ")[2] == (lower or "")
     if lower:
@@ -300,7 +309,7 @@ def test_what_there_is_is_offered_where_little_is_missing_and_nothing_else_is_op
 def test_what_registers_a_missing_tool_can_be_typed(converged: RunResult) -> None:
     both = TOOL.model_copy(update={"overrides": ("tools=[builtin,mcp]", "tools=[builtin,mcp]")})
     run = with_steps(converged, DONE, degraded=(both, both))
-    assert ending.next_commands(run, DIRECTORY) == [
+    assert find_next_commands(run, DIRECTORY) == [
         (
             "To register the missing tools",
             "python -m aeon resume=/runs/one tools='[builtin,mcp]'",
@@ -321,7 +330,7 @@ def test_lost_reviews_are_asked_for_again_after_a_run_that_ended_well(
     run = with_steps(
         converged, DONE, degraded=(REVIEW,), termination_reason=reason, converged=converged_too
     )
-    found = dict(ending.next_commands(run, DIRECTORY)).get("To ask again for the lost reviews")
+    found = dict(find_next_commands(run, DIRECTORY)).get("To ask again for the lost reviews")
     again = "python -m aeon resume=/runs/one store.retry_unusable=all"
     assert found == (again if is_offered else None)
 
@@ -333,7 +342,7 @@ def test_a_run_whose_answers_could_not_all_be_used_can_go_on(
 ) -> None:
     ended = {"termination_reason": reason, "converged": reason == "converged"}
     run = with_steps(converged, DONE, FAILED, unusable_calls=unusable, **ended)
-    ways = [way for way, _ in ending.next_commands(run, DIRECTORY)]
+    ways = [way for way, _ in find_next_commands(run, DIRECTORY)]
     goes_on = bool(unusable) and reason != "converged"
     assert ("To go on from what was answered" in ways) == goes_on
 
@@ -399,9 +408,9 @@ def test_a_replay_says_what_differs_only_where_something_does(
 
 
 def test_the_page_is_named_where_there_is_one(converged: RunResult, tmp_path: Path) -> None:
-    assert "Page:" not in ending.ending(converged, tmp_path)
+    assert "Page:" not in describe_ending(converged, tmp_path)
     (tmp_path / "report.html").touch()
-    assert f"\nPage: {tmp_path}/report.html\n" in f"{ending.ending(converged, tmp_path)}\n"
+    assert f"\nPage: {tmp_path}/report.html\n" in f"{describe_ending(converged, tmp_path)}\n"
 
 
 def test_checks_are_counted_in_the_headline_and_those_that_failed_are_open(

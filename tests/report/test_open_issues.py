@@ -10,7 +10,8 @@ import pytest
 from aeon import Aeon
 from aeon.domain.result import OpenIssue
 from aeon.report.bought import count_open_issues
-from aeon.report.ending import headline, next_commands
+from aeon.report.diagnosis.next_commands import find_next_commands
+from aeon.report.ending import headline
 from tests.support.scripted_model import ScriptedModel, assessment, issue, report
 
 
@@ -47,7 +48,7 @@ def test_the_headline_and_the_first_command_are_about_them(tmp_path: Path) -> No
         ("judge", None),
     ]
     assert "Converged; 2 known faults left (1 MEDIUM)" in headline(result)
-    purpose, command = next_commands(result, tmp_path / "run")[0]
+    purpose, command = find_next_commands(result, tmp_path / "run")[0]
     assert purpose == "To mend the known faults"
     assert command.endswith("convergence.open_severity=MEDIUM")
 

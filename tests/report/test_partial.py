@@ -12,7 +12,8 @@ from aeon.cli.main import main
 from aeon.domain.errors import ArtefactError
 from aeon.domain.history import ExecutionPass
 from aeon.files.jsonl import JsonLines
-from aeon.report.ending import headline, next_commands, tone
+from aeon.report.diagnosis.next_commands import find_next_commands
+from aeon.report.ending import headline, tone
 from aeon.report.page.build import draw_report, write_report
 from aeon.report.partial import PartialResult
 from aeon.report.record import load_record
@@ -86,7 +87,7 @@ def test_a_run_that_was_cut_off_is_amber_and_says_how_to_go_on(killed: Path) -> 
     result = load_record(killed).result
     assert headline(result).startswith("Cut off: there is no result")
     assert tone(result) == "warn"
-    assert next_commands(result, killed) == [
+    assert find_next_commands(result, killed) == [
         ("To go on from what was answered", f"python -m aeon resume={killed}")
     ]
 
@@ -95,7 +96,7 @@ def test_a_run_that_goes_on_is_shown_as_it_stands(killed: Path) -> None:
     with closing(JsonLines(killed / "events.jsonl")):
         result = load_record(killed).result
         assert headline(result).startswith("Still running: ")
-        assert next_commands(result, killed) == []
+        assert find_next_commands(result, killed) == []
         page = write_report(killed).read_text(encoding="utf-8")
         assert "Still running" in page
         assert "was interrupted" not in page

@@ -20,11 +20,11 @@ from aeon.files.secret_forms import find_masked_names, mask_variables
 from aeon.observability.cycle_log import with_whole_plans
 from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.finding import Finding
-from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
+from aeon.report.diagnosis.next_commands import list_next_commands
+from aeon.report.diagnosis.ranking import diagnose
 from aeon.report.ending import describe_spent, headline
 from aeon.report.items import find_critical, list_items
 from aeon.report.page.build import write_report
-from aeon.report.page.commands import find_ways
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import escape_controls, one_line, relative_to_here
@@ -98,9 +98,7 @@ def _describe(record: Record, *, as_json: bool) -> str:
     patterns = find_patterns(record)
     items = list_items(record)
     findings = diagnose(record, patterns, items, find_critical(items))
-    ways = find_ways(
-        record, list_remedies(record, patterns, findings), is_sound=is_sound(record, findings)
-    )
+    ways = list_next_commands(record, patterns, findings)
     if as_json:
         facts = result.model_dump(mode="json", include=_FACTS)
         facts |= {"findings": [asdict(finding) for finding in findings], "next": ways}

@@ -17,6 +17,7 @@ from aeon.domain.result import RunResult
 from aeon.observability.artefacts import ANSWER
 from aeon.report import ending
 from aeon.report.bought import describe_bought
+from aeon.report.diagnosis.next_commands import find_next_commands
 from aeon.report.words import STATES, format_clock, is_utf, relative_to_here, round_down, to_ascii
 
 _SIGNS = {
@@ -57,8 +58,7 @@ def card(result: RunResult, directory: Path) -> str:
     lines = [
         Text.assemble((f"  {name:<12} ", "dim"), str(path)) for name, path in paths.items() if path
     ]
-    commands = ending.next_commands(result, directory) or ending.ask_for_more(result, directory)
-    for purpose, command in commands:
+    for purpose, command in find_next_commands(result, directory):
         lines += [Text(f"  {purpose}:", "dim"), Text(f"    {command}", "bold")]
     for line in lines:
         console.print(line, soft_wrap=True)

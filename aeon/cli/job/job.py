@@ -54,7 +54,7 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
     if progress.live:
         from aeon.cli.job.card import card as ending  # slow to load
     else:
-        from aeon.report.ending import ending
+        from aeon.cli.terminal.lines import ending
     say(ending(result, directory))
     report(*unwritten)
     # By a terminal that is gone, perhaps, so that nothing can be printed.

@@ -18,6 +18,7 @@ from aeon.cli.job.prepare import prepare_job
 from aeon.cli.job.sweep_names import name_values
 from aeon.cli.progress.rows import RowState, count_states
 from aeon.cli.terminal import streams
+from aeon.cli.terminal.lines import ending
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.status import (
     FAILED,
@@ -36,7 +37,6 @@ from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.files.text import load_json
 from aeon.observability.artefacts import RESULT
-from aeon.report.ending import ending
 from aeon.report.words import command_of, count_noun, relative_to_here
 
 

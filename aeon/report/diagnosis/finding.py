@@ -16,6 +16,8 @@ from aeon.report.patterns import Patterns
 from aeon.report.record import Record
 from aeon.report.scores import Blocker
 
+UNCONVERGED = 3
+"""The exit status of a run that came to its end and did not converge."""
 WORDS = 320
 """The most characters of a model's words in a finding."""
 Rank = Literal["cause", "doubt", "cost"]
@@ -79,6 +81,11 @@ class Evidence:
     def ended_well(self) -> bool:
         """Whether the run converged or completed."""
         return self.result.exit_status == 0
+
+    @property
+    def is_unconverged(self) -> bool:
+        """Whether the run came to an end without an error or a stop, and did not converge."""
+        return self.result.exit_status == UNCONVERGED
 
     @cached_property
     def last_steps(self) -> dict[str, PlanStep]:

@@ -27,7 +27,7 @@ _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _LONGEST_TASK = 400
 _MOST = 3
 _WIDE = 0.1
-"""From here on the spread of scores for one text hides what a pass gains."""
+"""From here on the spread of scores for one text hides what a pass gains, where all work is done."""
 _CONTENTS = {
     "description": "description",
     "dependencies": "dependencies",
@@ -238,8 +238,9 @@ def find_noise(evidence: Evidence) -> Iterator[Finding]:
         one for group in _same_texts(evidence) for one in _differences_within(evidence, group)
     ]
     for one in sorted(differing, key=lambda each: each.spread, reverse=True)[:_MOST]:
-        decides = one.low < one.threshold <= one.high or round(one.spread, 6) >= _WIDE
-        is_cause = decides and not evidence.ended_well
+        decides = one.low < one.threshold <= one.high
+        is_wide = round(one.spread, 6) >= _WIDE and evidence.is_done
+        is_cause = (decides or is_wide) and evidence.is_unconverged
         what = "answer" if evidence.answers[one.last[0]] else "outputs of the steps"
         yield Finding(
             title=f"The judge contradicts itself: {one.describe()}, for the same {what}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from aeon.domain.result import RunResult
 from aeon.report.diagnosis import costs, judging, work
-from aeon.report.diagnosis.finding import RANKS, Evidence, Find, Finding, Remedy
+from aeon.report.diagnosis.finding import RANKS, UNCONVERGED, Evidence, Find, Finding, Remedy
 from aeon.report.ending import SMALL_GAP
 from aeon.report.items import Item
 from aeon.report.patterns import Patterns
@@ -17,7 +17,6 @@ from aeon.report.scores import Blocker
 from aeon.report.words import round_down
 
 _MOST = 8
-UNCONVERGED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +107,12 @@ def list_remedies(record: Record, patterns: Patterns, findings: Sequence[Finding
     miss.
 
     What follows from a finding is mended with it, and in a run with a cause nothing is offered for
-    its costs: they are not what a person has to mend first.
+    its doubts and costs: they are not what a person has to mend first.
     """
     has_cause = any(finding.rank == "cause" for finding in findings)
     remedies: list[Remedy] = []
     for finding in findings:
-        if has_cause and finding.rank == "cost":
+        if has_cause and finding.rank != "cause":
             continue
         remedies += finding.remedies or [
             remedy for child in finding.children for remedy in child.remedies

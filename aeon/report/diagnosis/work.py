@@ -18,7 +18,12 @@ from aeon.report.diagnosis.finding import (
     join_names,
     name_passes,
 )
-from aeon.report.ending import is_resumable, is_under_way, name_lost_reviews
+from aeon.report.ending import (
+    is_resumable,
+    is_under_way,
+    name_lost_reviews,
+    raise_limits,
+)
 from aeon.report.items import Item
 from aeon.report.partial import PartialResult
 from aeon.report.record import Call
@@ -286,8 +291,18 @@ def find_stall(evidence: Evidence) -> Iterator[Finding]:
             rank="cause",
             weight=30,
             anchor="plan",
-            remedies=(REPLAN,) if evidence.is_done else (),
+            remedies=tuple(_change_more(evidence)),
         )
+
+
+def _change_more(evidence: Evidence) -> Iterator[Remedy]:
+    """The limit on refinements where it was reached, else another planner for a plan that is
+    done."""
+    raised = tuple(raise_limits(evidence.result))
+    if raised:
+        yield Remedy("To let it go further", raised)
+    elif evidence.is_done:
+        yield REPLAN
 
 
 def find_repeated_issues(evidence: Evidence) -> Iterator[Finding]:

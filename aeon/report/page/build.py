@@ -16,7 +16,8 @@ from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
 from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.finding import name_passes
-from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
+from aeon.report.diagnosis.next_commands import list_next_commands, list_typed_overrides
+from aeon.report.diagnosis.ranking import diagnose
 from aeon.report.ending import REPORT, describe_samples, headline, is_replay, scores, tone
 from aeon.report.given import list_changed_settings
 from aeon.report.html import render_markdown, render_page, render_part
@@ -29,12 +30,7 @@ from aeon.report.page.answers import (
 )
 from aeon.report.page.calls import TextTable, describe_items, pack
 from aeon.report.page.charts import draw_scores, draw_timeline, find_floor
-from aeon.report.page.commands import (
-    command_again,
-    commands_of_calls,
-    find_ways,
-    list_typed_overrides,
-)
+from aeon.report.page.commands import command_again, commands_of_calls
 from aeon.report.page.files import list_files
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, view_passes
@@ -105,9 +101,7 @@ def draw_report(record: Record) -> bytes:
         **_end(record, patterns),
         **_details(record, patterns),
         findings=findings,
-        ways=find_ways(
-            record, list_remedies(record, patterns, findings), is_sound=is_sound(record, findings)
-        ),
+        ways=list_next_commands(record, patterns, findings),
         passes=views,
         last=render_part("pass", one=last, **helpers),
         answers=answers,

@@ -65,8 +65,11 @@ def test_a_card_of_a_run_that_did_not_converge_says_what_is_open_and_what_helps(
     assert re.search(r"completeness +0.92 \(threshold 0.95\)", text)
     assert re.search(r"blocked +rate: The bank is not known", text)
     assert re.search(r"question +Which currency\? \(assumed: Euro\)", text)
-    assert f"To go on from what was answered:\n    {RESUME} limits.max_passes=6\n" in text
-    assert f"To answer the questions:\n    {RESUME} limits.max_passes=6 interaction=ask\n" in text
+    assert f"To answer the questions:\n    {RESUME} interaction=ask\n" in text
+    assert (
+        f'To give what the step misses (all is asked again):\n    {RESUME} inputs.NAME="..."'
+        in text
+    )
 
 
 def test_a_card_of_a_failed_run_has_the_error_and_its_hint(converged: RunResult) -> None:

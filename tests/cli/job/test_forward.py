@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from aeon.app.aeon import Aeon
+from aeon.cli.terminal.lines import ending
 from aeon.config.load import compose
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
-from aeon.domain.history import Advisory
+from aeon.domain.history import Advisory, EvaluationResults, StepResult
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.result import RunResult, TokenUsage, TTLReport, UsageReport
-from aeon.report.ending import ending, next_commands, open_points
+from aeon.report.diagnosis.next_commands import find_next_commands
+from aeon.report.ending import open_points
 from tests.plan.builders import step
 
 DIRECTORY = Path("/runs/one")
@@ -33,13 +35,28 @@ def converged() -> RunResult:
         return aeon.run("plan a move")
 
 
+def _result_of(step: PlanStep) -> StepResult:
+    state, reason = step.clarity_state, step.clarity_reason
+    return StepResult(step_id=step.step_id, clarity_state=state, clarity_reason=reason)
+
+
 def ended(result: RunResult, reason: str, *steps: PlanStep, **changes: Any) -> RunResult:
     """The run, had it ended so, with these steps (by default, complete ones)."""
-    last = result.history.passes[-1].model_copy(
-        update={"steps": steps or (step("a", status="complete"),)}
-    )
+    planned = result.history.passes[0]
     assessed = ConvergenceAssessment(converged=False, reason_codes=("incomplete",), scores=LOW)
-    history = result.history.model_copy(update={"passes": (last,), "final_convergence": assessed})
+    last = result.history.passes[-1].model_copy(
+        update={
+            "pass_number": 1,
+            "execution_results": {one.step_id: _result_of(one) for one in steps},
+            "steps": steps or (step("a", status="complete"),),
+            "evaluation_results": EvaluationResults(
+                convergence=assessed if changes.get("scores") else None
+            ),
+        }
+    )
+    history = result.history.model_copy(
+        update={"passes": (planned, last), "final_convergence": assessed}
+    )
     usage = UsageReport(total=TokenUsage(requests=9))
     of_this = {
         "converged": False,
@@ -83,12 +100,10 @@ def test_the_command_that_goes_on_has_the_override_that_helps(
     converged: RunResult, reason: str, groups: dict[str, Any], overrides: str
 ) -> None:
     run = ended(converged, reason, configuration=configured(converged, **groups))
-    assert next_commands(run, DIRECTORY) == [
-        ("To go on from what was answered", f"{RESUME} {overrides}".rstrip())
-    ]
-    assert f"To go on from what was answered: {RESUME} {overrides}".rstrip() in ending(
-        run, DIRECTORY
-    )
+    purpose = "To let it go further" if overrides else "To go on from what was answered"
+    command = f"{RESUME} {overrides}".rstrip()
+    assert find_next_commands(run, DIRECTORY) == [(purpose, command)]
+    assert f"{purpose}: {command}" in ending(run, DIRECTORY)
 
 
 @pytest.mark.parametrize(
@@ -113,18 +128,20 @@ def test_a_larger_budget_in_core_mode_does_not_promise_the_answers_of_a_smaller_
     run = ended(
         converged, "ttl_expired", configuration=configured(converged, mode={"kind": "core"})
     )
-    assert [purpose for purpose, _ in next_commands(run, DIRECTORY)] == ["To let it go further"]
+    assert [purpose for purpose, _ in find_next_commands(run, DIRECTORY)] == [
+        "To let it go further"
+    ]
 
 
 def test_to_go_on_is_not_offered_where_all_that_is_open_has_a_stored_answer(
     converged: RunResult,
 ) -> None:
     run = ended(converged, "step_failed", BLOCKED)
-    assert [command for _, command in next_commands(run, DIRECTORY)] == [
+    assert [command for _, command in find_next_commands(run, DIRECTORY)] == [
         f'{RESUME} inputs.NAME="..."'
     ]
-    run = ended(converged, "step_failed", BLOCKED, step("report"))
-    assert next_commands(run, DIRECTORY)[0] == ("To go on from what was answered", RESUME)
+    run = ended(converged, "step_failed", step("report"))
+    assert find_next_commands(run, DIRECTORY) == [("To go on from what was answered", RESUME)]
 
 
 def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_they_reach(
@@ -137,7 +154,7 @@ def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_th
         configuration=configured(converged, convergence={"completeness": 0.95}),
     )
     assert open_points(run) == [("completeness", "0.92 (threshold 0.95)")]
-    assert next_commands(run, DIRECTORY) == [
+    assert find_next_commands(run, DIRECTORY) == [
         ("To accept what there is", f"{RESUME} convergence.completeness=0.92")
     ]
 
@@ -151,7 +168,7 @@ def test_a_lower_bar_is_not_offered_while_work_is_left(
     converged: RunResult, steps: tuple[PlanStep, ...]
 ) -> None:
     run = ended(converged, "stalled", *steps, scores=LOW)
-    assert "To accept what there is" not in dict(next_commands(run, DIRECTORY))
+    assert "To accept what there is" not in dict(find_next_commands(run, DIRECTORY))
 
 
 def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_error(
@@ -166,10 +183,10 @@ def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_e
     ]
     assert "\n  blocked: rate: The bank is not known\n" in ending(run, DIRECTORY)
     given = (
-        "To give what a blocked step misses (all is asked again)",
+        "To give what the step misses (all is asked again)",
         f'{RESUME} inputs.NAME="..."',
     )
-    assert next_commands(run, DIRECTORY) == [given]
+    assert find_next_commands(run, DIRECTORY) == [given]
 
 
 def test_open_questions_stand_with_their_text_and_can_be_answered(converged: RunResult) -> None:
@@ -180,11 +197,11 @@ def test_open_questions_stand_with_their_text_and_can_be_answered(converged: Run
     assert (
         "To answer the questions",
         f"{RESUME} limits.max_passes={passes} interaction=ask",
-    ) in next_commands(run, DIRECTORY)
+    ) in find_next_commands(run, DIRECTORY)
     asked = run.model_copy(
         update={"configuration": configured(converged, interaction={"kind": "ask"})}
     )
-    assert "To answer the questions" not in dict(next_commands(asked, DIRECTORY))
+    assert "To answer the questions" not in dict(find_next_commands(asked, DIRECTORY))
 
 
 def test_a_criterion_that_is_not_met_and_an_issue_in_the_way_are_named(
@@ -201,12 +218,14 @@ def test_a_criterion_that_is_not_met_and_an_issue_in_the_way_are_named(
         detected_issues=("Two totals differ",),
         blocking_issues=("Two totals differ",),
     )
-    run = run.model_copy(
-        update={"history": run.history.model_copy(update={"final_convergence": assessed})}
-    )
+    planned, last = run.history.passes
+    judged = last.model_copy(update={"evaluation_results": EvaluationResults(convergence=assessed)})
+    history = {"passes": (planned, judged), "final_convergence": assessed}
+    run = run.model_copy(update={"history": run.history.model_copy(update=history)})
     assert ("not met, cites_sources", "No source stands in it") in open_points(run)
     assert ("issue", "Two totals differ") in open_points(run)
-    assert next_commands(run, DIRECTORY) == []
+    purposes = [purpose for purpose, _ in find_next_commands(run, DIRECTORY)]
+    assert purposes == ["To word the criterion so that it can be met"]
 
 
 def test_the_limit_on_refinements_is_named_where_it_held_a_run_up(converged: RunResult) -> None:
@@ -218,7 +237,10 @@ def test_the_limit_on_refinements_is_named_where_it_held_a_run_up(converged: Run
     )
     run = ended(converged, "stalled", advisories=(held, left))
     twice = 2 * converged.configuration["refinement"]["max_attempts_total"]
-    assert next_commands(run, DIRECTORY)[0][1] == f"{RESUME} refinement.max_attempts_total={twice}"
+    assert (
+        find_next_commands(run, DIRECTORY)[0][1]
+        == f"{RESUME} refinement.max_attempts_total={twice}"
+    )
     assert ("for you", "Step a needs a person's attention.") in open_points(run)
 
 
@@ -227,17 +249,18 @@ def test_without_kept_answers_the_override_is_said_and_no_run_to_resume(
 ) -> None:
     off = configured(converged, store={"mode": "off"}, limits={"max_passes": 3})
     run = ended(converged, "max_passes", configuration=off)
-    assert next_commands(run, DIRECTORY) == [
+    assert find_next_commands(run, DIRECTORY) == [
         ("To let it go further", "run it again with limits.max_passes=6")
     ]
-    assert next_commands(ended(converged, "interrupted", configuration=off), DIRECTORY) == []
+    assert find_next_commands(ended(converged, "interrupted", configuration=off), DIRECTORY) == []
 
 
 def test_a_recording_cannot_go_on(converged: RunResult) -> None:
     run = ended(
         converged, "max_passes", configuration=configured(converged, store={"mode": "replay"})
     )
-    assert next_commands(run, DIRECTORY) == []
+    own = ("To run it with a model of your own", "python -m aeon task='plan a move'")
+    assert find_next_commands(run, DIRECTORY) == [own]
 
 
 def test_a_directory_below_the_working_directory_is_named_from_there(
@@ -246,6 +269,6 @@ def test_a_directory_below_the_working_directory_is_named_from_there(
     monkeypatch.chdir(tmp_path)
     run = ended(converged, "interrupted")
     assert (
-        next_commands(run, tmp_path / "my runs" / "one")[0][1]
+        find_next_commands(run, tmp_path / "my runs" / "one")[0][1]
         == "python -m aeon resume='my runs/one'"
     )

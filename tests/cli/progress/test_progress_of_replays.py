@@ -11,8 +11,8 @@ import pytest
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner
+from aeon.cli.terminal.lines import ending as last_line
 from aeon.domain.result import ParentRun, RunResult, TokenUsage, UsageReport
-from aeon.report.ending import ending as last_line
 from aeon.store.cassette import Provenance
 from tests.cli.progress.test_progress import XTERM, Terminal, drawn
 from tests.observability.support import feed, realistic_run

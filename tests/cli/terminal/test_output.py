@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from aeon.app.aeon import Aeon
+from aeon.cli.terminal.lines import ending
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.streams import report
 from aeon.config.load import compose
 from aeon.domain.errors import ConfigError
 from aeon.domain.history import RunError
 from aeon.domain.result import ParentRun, RunResult, Saved
-from aeon.report.ending import ending
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import yaml
 
 from aeon import Aeon
 from aeon.report.diagnosis.finding import Finding
-from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
+from aeon.report.diagnosis.next_commands import list_next_commands
+from aeon.report.diagnosis.ranking import diagnose
 from aeon.report.items import find_critical, list_items
-from aeon.report.page.commands import find_ways
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
 
@@ -348,7 +348,5 @@ def examine(directory: Path) -> Examined:
     record = load_record(directory)
     patterns, items = find_patterns(record), list_items(record)
     findings = diagnose(record, patterns, items, find_critical(items))
-    commands = find_ways(
-        record, list_remedies(record, patterns, findings), is_sound=is_sound(record, findings)
-    )
+    commands = list_next_commands(record, patterns, findings)
     return Examined(record, findings, commands)

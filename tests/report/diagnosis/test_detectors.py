@@ -10,6 +10,7 @@ import pytest
 from aeon.checks.decision import block
 from aeon.domain.checks import CheckOutcome
 from aeon.domain.history import Advisory, RunError
+from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.result import Degradation, TokenUsage, TTLReport, UsageReport
 from aeon.report.diagnosis.finding import Evidence
@@ -774,11 +775,23 @@ def test_no_sentence_of_a_judge_is_quoted_twice(
 
 
 @pytest.mark.parametrize(
-    ("score", "rank"), [(0.68, "cause"), (0.5, "cause"), (0.49, "doubt"), (0.96, "cause")]
+    ("score", "steps", "rank"),
+    [
+        (0.68, (a_step("facts"),), "cause"),
+        (0.5, (a_step("facts"),), "cause"),
+        (0.49, (a_step("facts"),), "doubt"),
+        (0.96, (a_step("facts"),), "cause"),
+        (0.68, (NONE_LEFT, a_step("more", status="pending")), "doubt"),
+    ],
 )
-def test_a_judge_whose_scores_of_one_text_lie_far_apart_is_a_cause(score: float, rank: str) -> None:
+def test_a_judge_whose_scores_of_one_text_lie_far_apart_is_a_cause_where_all_is_done(
+    score: float, steps: tuple[PlanStep, ...], rank: str
+) -> None:
     find = next(each.find for each in DETECTORS if each.name == "noise")
-    passes = (a_pass(1, assessed(0.4), answer="A"), a_pass(2, assessed(score), answer="A"))
+    passes = (
+        a_pass(1, assessed(0.4), answer="A", steps=steps),
+        a_pass(2, assessed(score), answer="A", steps=steps),
+    )
     assert [found.rank for found in find(a_run(*passes))] == [rank]
 
 

@@ -21,6 +21,7 @@ from aeon.report.record import Call, load_record
 from tests.integration.wire import overrides, script
 from tests.report.diagnosis.conftest import Find
 from tests.report.diagnosis.planted import RUNS
+from tests.report.diagnosis.test_next_commands import check_that_all_agree
 from tests.support import scripted_model
 from tests.support.openai_server import Failure, OpenAIServer
 
@@ -71,6 +72,13 @@ def test_the_commands_follow_the_cause(name: str, examined: Find) -> None:
     shown = ["resume" if word.startswith("resume=") else word for word in last_words]
     assert len(shown) == len(COMMANDS[name]), shown
     assert all(map(str.startswith, shown, COMMANDS[name])), shown
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_screen_names_the_same_commands(name: str, examined: Find) -> None:
+    run = examined(name)
+    shown = check_that_all_agree(run.record.result, run.record.directory)
+    assert shown == [command for _, command in run.commands]
 
 
 @pytest.mark.parametrize("name", [name for name, run in RUNS.items() if not run.converges])

@@ -67,11 +67,11 @@ def purposes(run: Evidence, *findings: Finding) -> list[str]:
     return [one.purpose for one in list_remedies(run.record, run.patterns, findings)]
 
 
-def test_a_run_with_a_cause_is_offered_nothing_for_its_costs() -> None:
+def test_a_run_with_a_cause_is_offered_nothing_for_its_doubts_and_costs() -> None:
     run = a_run(a_pass(1, assessed(0.5)))
-    assert purposes(run, finding("x", "cause", 1, "mend"), finding("y", "cost", 1, "save")) == [
-        "mend"
-    ]
+    cause, doubt = finding("x", "cause", 1, "mend"), finding("z", "doubt", 1, "ask")
+    assert purposes(run, cause, doubt, finding("y", "cost", 1, "save")) == ["mend"]
+    assert purposes(run, doubt) == ["ask"]
     assert purposes(run, finding("y", "cost", 1, "save")) == ["save"]
 
 

@@ -1,0 +1,24 @@
+"""How a run ended, as lines: the verdict, what is open, the folder, the next commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aeon.domain.result import RunResult
+from aeon.report.diagnosis.next_commands import find_next_commands
+from aeon.report.ending import describe_spent, find_page, headline, open_points
+
+
+def ending(result: RunResult, directory: Path, *, ways: bool = True) -> str:
+    """What went wrong, how the run ended and where its artefacts and its page are, what is open,
+    and, with `ways`, each command that would help."""
+    error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
+    line = f"{headline(result)} {describe_spent(result)} Artefacts: {directory}"
+    page = find_page(directory)
+    pages = [f"Page: {page}"] if page else []
+    points = [f"  {name}: {text}" for name, text in open_points(result)]
+    commands = [
+        f"{purpose}: {command}"
+        for purpose, command in (find_next_commands(result, directory) if ways else ())
+    ]
+    return "\n".join((*filter(None, error), line, *pages, *points, *commands))

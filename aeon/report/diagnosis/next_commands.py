@@ -1,0 +1,174 @@
+"""What to type after a run: one list for the card, the lines of a terminal, the page and
+`aeon inspect`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aeon.domain.report import Severity
+from aeon.domain.result import RunResult
+from aeon.domain.values import show_address
+from aeon.report.diagnosis.finding import Finding, Remedy
+from aeon.report.diagnosis.ranking import diagnose, is_sound, list_remedies
+from aeon.report.diagnosis.work import GO_ON
+from aeon.report.ending import (
+    Points,
+    ask_for_more,
+    asks_again,
+    is_replay,
+    is_resumable,
+    is_under_way,
+    list_ways_to_answer,
+    open_questions,
+    raise_limits,
+)
+from aeon.report.items import find_critical, list_items
+from aeon.report.patterns import Patterns, find_patterns
+from aeon.report.record import Record, load_record
+from aeon.report.words import command_of, relative_to_here
+
+_log = logging.getLogger(__name__)
+_LONGEST_TASK = 400
+_MOST = 5
+_BLANK = '="..."'  # stays as it is: quotes tell that a text belongs there
+_TEXTS = ("++convergence.criteria.", "++inputs.")
+_OPEN_ENDS = ("failed", "interrupted", "step_failed")
+
+
+def find_next_commands(result: RunResult, directory: Path) -> Points:
+    """What to type next, each with its purpose, for a run with its directory; nothing where its
+    journals cannot be examined."""
+    try:
+        record = load_record(directory, result)
+        patterns = find_patterns(record)
+        items = list_items(record)
+        findings = diagnose(record, patterns, items, find_critical(items))
+        return list_next_commands(record, patterns, findings)
+    except Exception:  # the run is over: whatever fails here has not failed it
+        _log.debug("no next commands", exc_info=True)
+        return []
+
+
+def list_next_commands(record: Record, patterns: Patterns, findings: Sequence[Finding]) -> Points:
+    """What to type next, each with its purpose, at most five: the remedies of the findings in their
+    order, then what the end alone asks for, without repetition. After a recording, the task for a
+    model of one's own; after a run that is sound and needs no remedy, a higher threshold."""
+    result = record.result
+    if is_replay(result):
+        own = [("To run it with a model of your own", command_of([f"task={result.task}"]))]
+        return own if len(result.task) <= _LONGEST_TASK else []
+    if is_under_way(result):
+        return []
+    if result.waits_for:
+        return list_ways_to_answer(record.directory)
+    remedies = list_remedies(record, patterns, findings)
+    found: dict[str, str] = {}
+    for remedy in (*remedies, *_list_ways_of_end(result, remedies)):
+        if command := _command(record, remedy):
+            found.setdefault(remedy.purpose, command)
+    if not found and is_sound(record, findings):
+        return ask_for_more(result, record.directory)
+    return list(found.items())[:_MOST]
+
+
+def _list_ways_of_end(result: RunResult, remedies: Sequence[Remedy]) -> Iterator[Remedy]:
+    """What an end asks for whatever its cause."""
+    raised = raise_limits(result)
+    is_cut = "pending" in result.steps_left.values()
+    if raised and (is_cut or raised[0].startswith("refinement.")):
+        yield Remedy("To let it go further", tuple(raised))
+    yield from _mend_good_end(result)
+    is_silent = result.configuration["interaction"]["kind"] == "none"
+    if is_silent and open_questions(result.follow_up_questions):
+        yield Remedy("To answer the questions", (*raised, "interaction=ask"))
+    is_open = result.termination_reason in _OPEN_ENDS or asks_again(result)
+    if is_open and not remedies and is_resumable(result):
+        yield GO_ON
+
+
+def _mend_good_end(result: RunResult) -> Iterator[Remedy]:
+    """The known faults of an answer that was accepted, and lost reviews."""
+    if result.exit_status:
+        return
+    reviewed = any(issue.source == "review" for issue in result.open_issues)
+    is_tried = bool(result.configuration["convergence"].get("open_severity"))
+    if result.converged and reviewed and not is_tried:
+        severity = (f"convergence.open_severity={_find_gravest(result)}",)
+        yield Remedy("To mend the known faults", severity)
+    if any(one.kind == "review_lost" for one in result.degraded):
+        yield Remedy("To ask again for the lost reviews", ("store.retry_unusable=all",))
+
+
+def _find_gravest(result: RunResult) -> Severity:
+    """The severity from which on the known faults of an answer would be mended: at most HIGH, LOW
+    where none has one."""
+    given = {issue.severity for issue in result.open_issues}
+    limits: tuple[Severity, ...] = ("HIGH", "MEDIUM")
+    if "CRITICAL" in given:
+        return "HIGH"
+    return next((severity for severity in limits if severity in given), "LOW")
+
+
+def _command(record: Record, remedy: Remedy) -> str:
+    """What is typed for a remedy: to go on with the run where that is possible, else its own
+    command line changed."""
+    given, blanks = _part_blanks(remedy.overrides)
+    if is_resumable(record.result) and not remedy.anew and not remedy.program:
+        start = command_of((f"resume={relative_to_here(record.directory)}", *given))
+        return " ".join((start, *blanks))
+    if not record.overrides and not remedy.program:  # it was started in Python
+        return f"run it again with {' '.join(remedy.overrides)}" if remedy.overrides else ""
+    return " ".join((_start_anew(record, remedy, given), *blanks))
+
+
+def _part_blanks(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is quoted for a shell, and what a person has to fill in first."""
+    blanks = [text for text in overrides if text.endswith(_BLANK)]
+    return [text for text in overrides if text not in blanks], blanks
+
+
+def _start_anew(record: Record, remedy: Remedy, given: Sequence[str]) -> str:
+    """The command line of the run, or of another program, with these overrides."""
+    python = command_of(())
+    command = command_of((*_list_unchanged(record, remedy), *given))
+    return command.replace(python, f"{python} {remedy.program}".rstrip(), 1)
+
+
+def _list_unchanged(record: Record, remedy: Remedy) -> list[str]:
+    """What was typed for the run and stays as it was."""
+    changed = {text.partition("=")[0] for text in remedy.overrides}
+    has_task = not remedy.program and "task" not in changed
+    left_out = ("hydra.",) if has_task else ("hydra.", "task", "resume=")
+    return [
+        text
+        for text in list_typed_overrides(record)
+        if not text.startswith(left_out) and text.lstrip("+").partition("=")[0] not in changed
+    ]
+
+
+def list_typed_overrides(record: Record) -> list[str]:
+    """What was typed: texts as they are, not as the configuration quotes them, and addresses
+    without their keys."""
+    typed = [_as_typed(text, record.result.task) for text in record.overrides]
+    named = ("task", "resume=", "store.mode=replay", "store=replay", "plan_file=")
+    has_task = any(text.startswith(named) for text in typed)
+    if typed and not is_replay(record.result) and not has_task:
+        typed.insert(0, f"task={record.result.task}")  # it was given in Python
+    return typed
+
+
+def _as_typed(text: str, task: str) -> str:
+    key, sign, value = text.partition("=")
+    if key == "task":
+        return f"{key}{sign}{task}"
+    if "observability.sinks" in key:
+        return f"{key}{sign}..."  # which may be an address with a key in it
+    if key.endswith("base_url") and value:
+        return f"{key}{sign}{show_address(value)}"
+    is_quoted = len(value) > 1 and value[0] == value[-1] == "'"
+    if key.startswith(_TEXTS) and is_quoted:
+        unquoted = value[1:-1].replace("\\'", "'")
+        return f"{key.removeprefix('++')}{sign}{unquoted}"
+    return text
