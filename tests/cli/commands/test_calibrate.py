@@ -330,6 +330,22 @@ def test_an_option_that_a_person_wrote_is_not_replaced_and_one_of_an_earlier_cal
     assert len(server.requests) == 22
 
 
+def test_an_option_that_the_labels_no_longer_confirm_is_named(
+    tmp_path: Path, server: OpenAIServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_labels(tmp_path)
+    assert run(server, *ENOUGH) == 0
+    path = write_labels(tmp_path)
+    bad = [{"task": f"t{n}", "answer": f"right {n}, and so on", "good": False} for n in range(9)]
+    with path.open("a") as file:
+        file.writelines(json.dumps(label) + "\n" for label in bad)
+    capfd.readouterr()
+    assert run(server, *ENOUGH) == 4
+    err = capfd.readouterr().err
+    assert "labels.calibration/conf/convergence/calibrated.yaml is of an earlier calibration" in err
+    assert (tmp_path / "labels.calibration/conf/convergence/calibrated.yaml").exists()
+
+
 def test_a_project_that_was_trusted_is_trusted_with_the_option_in_it(
     tmp_path: Path, server: OpenAIServer
 ) -> None:

@@ -154,10 +154,12 @@ def _show(report: CalibrationReport | None, place: _CalibrationPlace) -> None:
 
 
 def _write(report: CalibrationReport, place: _CalibrationPlace, settings: Settings) -> int:
+    shown = relative_to_here(place.option)
     if report.chosen is None:
+        if place.option.exists():
+            say(f"{shown} is of an earlier calibration, which these labels do not confirm.")
         return BELOW
     write_option(place.option, report, settings.convergence)
-    shown = relative_to_here(place.option)
     if place.option.is_relative_to(place.folder):
         conf = relative_to_here(place.folder / "conf")
         say(
