@@ -140,10 +140,9 @@ def _hint_at_form(endpoint: AnyEndpoint, file: InputFile) -> str:
         return as_text or "Use a provider whose models take it, such as provider=openai."
     forms = ",".join((*endpoint.accepts, file.form))
     if isinstance(endpoint, SimulatedProvider):
-        return (
-            f"{as_text}To try the rest out, without its being looked at: provider.accepts=[{forms}]"
-        )
-    return f"{as_text}If all models that are asked take them: provider.accepts=[{forms}]"
+        tried = f"provider=simulated 'provider.accepts=[{forms}]'"
+        return f"{as_text}To try the rest out, without its being looked at: {tried}"
+    return f"{as_text}If all models that are asked take them: 'provider.accepts=[{forms}]'"
 
 
 def _describe_own(settings: Settings, own: OwnParts) -> Settings:

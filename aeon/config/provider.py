@@ -152,9 +152,9 @@ def _settle_simulated(given: AutoProvider) -> SimulatedProvider:
     usual = RetrySettings()
     waits = {name: value for name, value in given.retry if value != getattr(usual, name)}
     retry = SIMULATED_RETRY.model_copy(update=waits)
-    return SimulatedProvider.model_validate(
-        {**_select_values(given, SimulatedProvider), "model": "simulated", "retry": retry}
-    )
+    # What the server would take is not taken where there is none.
+    own = {"model": "simulated", "retry": retry, "accepts": ()}
+    return SimulatedProvider.model_validate({**_select_values(given, SimulatedProvider), **own})
 
 
 def _select_values(given: AutoProvider, kind: type[BaseModel]) -> dict[str, object]:

@@ -17,7 +17,7 @@ from aeon.config.load import compose
 from aeon.domain.request import select_files
 from aeon.store.opening import open_source
 from tests.support.input_files import make_docx, make_pdf, make_png, make_wav
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import Failure, OpenAIServer
 from tests.support.responses_server import ResponsesServer
 
 PNG = make_png()
@@ -130,7 +130,12 @@ def test_a_request_without_files_is_what_it_was(server: OpenAIServer, here: Path
     [
         ("provider=simulated", PNG, "provider=simulated calls no model", "provider.accepts"),
         ("provider=simulated", PDF, "looks at no PDF", "input_as.x=text"),
-        ("", make_wav(), "provider openai is not known to take audio", "[image,pdf,audio]"),
+        (
+            "",
+            make_wav(),
+            "provider openai is not known to take audio",
+            "'provider.accepts=[image,pdf,audio]'",
+        ),
         ("provider.accepts=[]", PNG, "not known to take image files", "provider.accepts=[image]"),
         ("", make_docx(), "a Word document", "input_as.x=text"),
         ("", b"MZ\x90\0" + bytes(60), "a program for Windows", "Give a file of text"),
@@ -146,6 +151,22 @@ def test_what_cannot_be_given_is_refused_before_the_first_call(
         aeon.run("x", inputs={"x": data})
     assert hint in (refused.value.hint or "")
     assert not server.requests
+
+
+def test_what_auto_falls_back_to_looks_at_nothing() -> None:
+    auto = compose(["provider=auto", "env=dev"])
+    with pytest.raises(ConfigError, match="provider=simulated calls no model"):
+        Aeon(auto, {}).run("x", inputs={"x": PNG})
+
+
+def test_a_server_that_refuses_an_image_is_asked_no_more_than_for_any_refusal() -> None:
+    said = "Invalid content type. image_url is only supported by certain models."
+    refusal = Failure(400, body={"error": {"message": said, "type": "invalid_request_error"}})
+    with OpenAIServer({"direct": lambda _: refusal}) as server:
+        result = Aeon(settings(server)).run("x", inputs={"photo": PNG})
+        assert result.error is not None
+        assert said in result.error.message
+        assert len(server.requests) <= 3
 
 
 def test_the_local_provider_says_what_it_cannot_take() -> None:

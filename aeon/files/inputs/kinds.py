@@ -35,7 +35,8 @@ class UnusableFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file: how it is given to a model, its media type, and how its name ends."""
+    """A kind of file: how it is given to a model, its media type, how its name ends, and what a
+    person calls it."""
 
     name: Literal["text", "html", "docx", "image", "pdf", "audio"]
     media_type: str
@@ -56,10 +57,6 @@ JPEG = FileKind("image", "image/jpeg", ".jpg", "a JPEG image")
 WEBP = FileKind("image", "image/webp", ".webp", "a WebP image")
 PDF = FileKind("pdf", "application/pdf", ".pdf", "a PDF")
 WAV = FileKind("audio", "audio/wav", ".wav", "a WAV recording")
-KINDS: Mapping[str, FileKind] = {
-    kind.media_type: kind for kind in (TEXT, HTML, DOCX, PNG, JPEG, WEBP, PDF, WAV)
-}
-"""Every kind, by its media type."""
 _SUFFIXES: Mapping[str, FileKind] = {
     **{kind.suffix: kind for kind in (DOCX, PNG, JPEG, WEBP, PDF, WAV)},
     ".jpeg": JPEG,

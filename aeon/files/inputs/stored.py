@@ -6,17 +6,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import FileForm, InputFile
-from aeon.files.inputs.kinds import KINDS
 from aeon.files.text import create_like_folder, read_regular_file
 
 FOLDER = "files"
+_SUFFIXES: Mapping[str, str] = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/webp": ".webp",
+    "application/pdf": ".pdf",
+    "audio/wav": ".wav",
+}
 BESIDE = ".files"
 """What the name of a cassette is followed by in that of the folder with its files."""
 
@@ -47,8 +53,7 @@ class DescribedFile(Protocol):
 
 def name_stored(file: DescribedFile) -> str:
     """The name of a file in the folder: its hash, with the usual ending of its kind."""
-    kind = KINDS.get(file.media_type)
-    return f"{file.sha256}{kind.suffix if kind else ''}"
+    return f"{file.sha256}{_SUFFIXES.get(file.media_type, '')}"
 
 
 def store_files(recording: Path, files: Iterable[InputFile]) -> None:
