@@ -5,6 +5,7 @@
 # make test-browser     the pages in Chromium, which it installs on Debian where there is none
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make test-cluster     sweeps and batches with Ray and other launchers, which it installs
+# make test-mcp         `aeon mcp` with the conformance suite and the TypeScript SDK of MCP, which it installs; needs npm
 # make test-inspect     logs and solvers of Inspect, which it installs
 # make test-lowest      the quick tests with the lowest versions of dependencies that pyproject.toml allows
 # make test-wheel       a built wheel in an empty environment: the version, the demo and a simulated run
@@ -20,7 +21,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-slow test-browser chromium test-local test-cluster test-inspect test-lowest test-wheel test-pythons \
+.PHONY: help demo run test test-slow test-browser chromium test-local test-cluster test-mcp test-inspect test-lowest test-wheel test-pythons \
 	coverage test-hydra-next bench lint complexity site clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
@@ -79,6 +80,19 @@ test-local: $(VENV)/installed-local
 
 test-cluster: $(VENV)/installed-cluster
 	$(BIN)/python -m pytest tests/cluster $(args)
+
+# A Node that is new enough comes with the packages.
+MCP_NODE := $(VENV)/mcp-node
+test-mcp: $(VENV)/installed-dev $(MCP_NODE)/installed
+	AEON_TEST_NODE=$(abspath $(MCP_NODE)) $(BIN)/python -m pytest tests/service/mcp/test_node.py $(args)
+
+$(MCP_NODE)/installed: $(wildcard tests/service/mcp/node/*)
+	@command -v npm > /dev/null || { echo "make test-mcp needs npm: install Node, then run it again." >&2; exit 1; }
+	@echo "Installing the conformance suite and the TypeScript SDK into $(MCP_NODE) ..." >&2
+	@mkdir -p $(MCP_NODE)
+	@cp tests/service/mcp/node/*.json tests/service/mcp/node/*.mjs $(MCP_NODE)
+	@npm install --prefix $(MCP_NODE) --no-package-lock --no-audit --no-fund --loglevel=error >&2
+	@touch $@
 
 # What Inspect warns of itself is no failure.
 test-inspect: $(VENV)/installed-inspect

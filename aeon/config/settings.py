@@ -45,6 +45,7 @@ _NOT_ENGINE = {
     "progress",
     "batch",
     "sweep",
+    "mcp",
 }
 
 
@@ -137,6 +138,18 @@ class SweepSettings(GroupSettings):
     resume: Path | None = None
 
 
+class McpServing(Value):
+    """`mcp`: how `aeon mcp` serves. `plans` is a folder of plan files, `folder` that of the runs;
+    `parallel` of them are under way at once, `queue` wait for that."""
+
+    plans: Path | None = None
+    transport: Literal["stdio", "http"] = "stdio"
+    port: int = Field(default=8643, ge=0, le=65_535)
+    folder: Path = Path("outputs/mcp")
+    parallel: int = Field(default=4, ge=1)
+    queue: int = Field(default=16, ge=0)
+
+
 class ComponentSettings(Value):
     """`components`: parts of the engine replaced by a person's own, which have the published
     interfaces."""
@@ -204,6 +217,7 @@ class Settings(Value):
     batch: Unneeded[BatchSettings] = Field(default=BatchSettings.model_construct(), exclude=True)
     arms: Unneeded[dict[str, tuple[str, ...]]] = Field(default_factory=dict, exclude=True)
     sweep: Unneeded[SweepSettings] = Field(default=SweepSettings.model_construct(), exclude=True)
+    mcp: Unneeded[McpServing] = Field(default=McpServing.model_construct(), exclude=True)
     progress: Unneeded[ProgressSettings] = ProgressSettings.model_construct()
     interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()
 

@@ -18,6 +18,7 @@ def run(given: Namespace) -> int:
     of = read_composition(given, several=True)
     refuse_keys(given.overrides, "batch", "`aeon batch`")
     refuse_keys(given.overrides, "arms", "`aeon eval`")
+    refuse_keys(given.overrides, "mcp", "`aeon mcp`")
     if any(key_of(text) == "sweep.resume" for text in of.overrides):
         from aeon.cli.job.sweep_resume import compose_again
 

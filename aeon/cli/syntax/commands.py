@@ -230,6 +230,23 @@ def declare_answer(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.people.answer:answer"
 
 
+def declare_mcp(parser: CommandParser) -> None:
+    """Serve MCP clients, such as an IDE or a desktop assistant.
+
+    A client is given the tool run_task, and one for each plan file of the folder mcp.plans. It
+    starts this command itself and speaks with it through standard input and output; with
+    mcp.transport=http it finds it at http://127.0.0.1:8643/mcp. Runs are stored in the folder
+    mcp.folder: they go on after a stop or a kill. Everything else is configured as for a run, by
+    whoever starts the server; clients give a task and inputs, nothing else. `aeon docs mcp-server`
+    shows how to add it to a client.
+
+      aeon mcp provider=openai limits.max_cost=1
+      aeon mcp mcp.plans=plans mcp.transport=http
+    """
+    parser.add_overrides()
+    parser.function = "aeon.cli.commands.service.mcp:mcp"
+
+
 def declare_compare(parser: CommandParser) -> None:
     """Show runs beside each other.
 
@@ -551,6 +568,7 @@ COMMANDS: dict[str, Declare] = {
     "runs": declare_runs,
     "runs prune": declare_prune,
     "answer": declare_answer,
+    "mcp": declare_mcp,
     "compare": declare_compare,
     "batch": declare_batch,
     "batch merge": declare_merge,

@@ -29,6 +29,7 @@ RECORDED_APART = frozenset(
         "sweep",
         "batch",
         "arms",
+        "mcp",
         "trust",
     }
 )

@@ -1,0 +1,65 @@
+"""`aeon mcp`: a server of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import io
+import sys
+from argparse import Namespace
+from contextlib import closing
+from importlib.util import find_spec
+from typing import TextIO, cast
+
+from aeon.cli.job.arguments import read_composition
+from aeon.cli.job.prepare import keep_private
+from aeon.cli.terminal.status import DONE
+from aeon.cli.terminal.streams import say, stdout
+from aeon.config.load import compose_settings
+from aeon.domain.errors import ConfigError
+
+
+def mcp(given: Namespace) -> int:
+    """Serve clients until they have gone, or the process is stopped. Raises ConfigError for what
+    cannot be served, before anything is."""
+    if find_spec("mcp") is None:
+        raise ConfigError(
+            "aeon mcp needs the package mcp", hint="pip install 'aeon-engine[mcp]' installs it."
+        )
+    of = read_composition(given)
+    # Whoever is asked is behind the client, or answers later.
+    of = of.with_overrides(("interaction=defer", *of.overrides))
+    settings = compose_settings(of)
+    keep_private(settings)
+    from aeon.service.configurations import Configurations
+    from aeon.service.jobs import Capacity, Jobs
+    from aeon.service.mcp.server import build_server
+    from aeon.service.mcp.tools import list_tools
+    from aeon.service.mcp.transports import serve_http, serve_stdio
+
+    tools = list_tools(settings.mcp.plans)
+    named = {name: tool.list_overrides() for name, tool in tools.items()}
+    capacity = Capacity(parallel=settings.mcp.parallel, queue=settings.mcp.queue)
+    with (
+        closing(Configurations(of, named)) as configurations,
+        Jobs.open(settings.mcp.folder, configurations, capacity) as jobs,
+    ):
+        server = build_server(jobs, tools)
+        if settings.mcp.transport == "http":
+            serve_http(server, settings.mcp.port, say)
+        else:
+            serve_stdio(server, _open_output())
+    return DONE
+
+
+def _open_output() -> TextIO:
+    """Standard output, for the messages of the protocol alone. Raises ConfigError where it is
+    closed."""
+    output = stdout()
+    if output is None or sys.stdin is None:
+        raise ConfigError(
+            "mcp.transport=stdio: standard input or output is closed",
+            hint="Let the client start this command, or use mcp.transport=http.",
+        )
+    if sys.stdin.isatty():
+        say("Serving MCP on standard input and output: a client is to start this command.")
+    cast(io.TextIOWrapper, output).reconfigure(encoding="utf-8", errors="strict")
+    return output
