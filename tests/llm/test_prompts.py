@@ -664,3 +664,9 @@ def test_what_a_step_is_given_is_a_template_of_the_set(make_set: MakeSet) -> Non
         PromptLibrary(make_set(_context="{{ partz }}"), "mine").text(
             "_context.j2", {"parts": parts}
         )
+
+
+def test_no_full_stop_stands_behind_a_closing_tag() -> None:
+    templates = (resource_root() / "prompts" / "default").glob("*.j2")
+    closing = re.compile(r"(fence\([^}]*|incoming_context \}\}.*\{% endif %)\}\.")
+    assert [path.name for path in templates if closing.search(path.read_text())] == []
