@@ -16,6 +16,7 @@ from urllib.parse import quote
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import GOOD_ENDS
 from aeon.observability.artefacts import replace_file
+from aeon.report.ending import LACKS
 from aeon.report.html import render_page
 from aeon.report.words import (
     command_of,
@@ -180,7 +181,7 @@ class Summary:
         return [line for _, line in self._shown]
 
     def __str__(self) -> str:
-        ends = [f"{count:,} {end.replace('_', ' ')}" for end, count in self.ends.most_common()]
+        ends = [f"{count:,} {end}" for end, count in self.ends.most_common()]
         if self.with_steps_left:
             place = list(dict(self.ends.most_common())).index("converged")
             ends[place] += f", {self.with_steps_left:,} with steps left"
@@ -243,6 +244,7 @@ def write_page(summary: Summary, out: Path) -> Path:
         quantiles=list(QUANTILES),
         rows=summary.list_shown(),
         errors=summary.errors(),
+        lacks=LACKS,
         count_noun=count_noun,
         command=lambda row: command_of(
             ("batch", "record", str(relative_to_here(out)), row["id"], f"row-{row['row']}")

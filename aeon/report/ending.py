@@ -70,12 +70,13 @@ _STATES = {
     "unfinished": "Running or cut off: there is no result, and this is what its journals tell.",
     "plan": "A plan alone was made: this is what its journals tell.",
 }
-_LACKS: Mapping[DegradationKind, str] = {
+LACKS: Mapping[DegradationKind, str] = {
     "tool_missing": "missing tool",
     "server_down": "server down",
     "review_lost": "lost review",
     "tools_ended": "look-ups cut short",
 }
+"""The words for what a run did without."""
 
 
 def find_page(directory: Path) -> Path | None:
@@ -185,7 +186,7 @@ def _fallbacks(result: RunResult) -> list[str]:
         one.kind for one in result.degraded if one.step is None or one.step not in result.steps_left
     )
     total = sum(step.replaced_by is None for step in _steps(result))
-    return [_describe_lack(kind, counted[kind], total) for kind in _LACKS if counted[kind]]
+    return [_describe_lack(kind, counted[kind], total) for kind in LACKS if counted[kind]]
 
 
 def _describe_lack(kind: DegradationKind, number: int, total: int) -> str:
@@ -295,7 +296,7 @@ def open_points(result: RunResult) -> Points:
     waits: Points = [(one.kind, f"{one.id}: {one.text}") for one in result.waits_for]
     kinds = [
         waits,
-        [(_LACKS[one.kind], f"{one.message}. {one.remedy}") for one in result.degraded],
+        [(LACKS[one.kind], f"{one.message}. {one.remedy}") for one in result.degraded],
     ]
     if result.exit_status:
         kinds += _gaps(result)

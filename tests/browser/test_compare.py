@@ -79,7 +79,7 @@ def test_what_is_not_known_stands_last_in_both_orders(several: Path, opened: Sho
 
 def test_it_filters_by_words_and_by_end(several: Path, opened: Show) -> None:
     tab = opened(several)
-    tab.page.fill("#words", "ttl exp")
+    tab.page.fill("#words", "ttl_exp")
     assert names(tab) == ["2"]
     assert tab.page.locator("#count").inner_text() == "1 of 4 runs"
     tab.page.fill("#words", "")

@@ -138,7 +138,7 @@ def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -
     rows = table(ended.err)
     left = results(tmp_path)
     assert [(row["run"], row["ttl.base"]) for row in rows] == [("0", "1"), ("1", "10")]
-    assert [row["ended by"] for row in rows] == ["ttl expired", "converged"]
+    assert [row["ended by"] for row in rows] == ["ttl_expired", "converged"]
     assert [row["passes"] for row in rows] == [str(result["passes"]) for result in left]
     tokens = [result["usage"]["total"]["total_tokens"] for result in left]
     assert [row["tokens"] for row in rows] == [f"{count:,}" for count in tokens]
@@ -285,7 +285,7 @@ def test_the_table_fits_the_terminal(aeon: RunAeon, tmp_path: Path) -> None:
         lines = draw_comparison(comparison, width=width).splitlines()
         plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
         assert max(map(cell_len, plain)) <= width
-        assert sum("ttl expired" in line for line in plain) == 1
+        assert sum("ttl_expired" in line for line in plain) == 1
 
 
 def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) -> None:

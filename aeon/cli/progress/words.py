@@ -33,6 +33,8 @@ SIMULATED = (
     "For a model: provider=openai, with OPENAI_API_KEY or OPENAI_BASE_URL set.",
 )
 _MOST_ROWS = 20
+_REVIEWS = {"cross_phase": "plan and outputs", "execution_artifact": "an output"}
+"""What a review is of, where it is not the word itself."""
 _BANNER_WIDTH = 78
 
 
@@ -191,8 +193,8 @@ def _of_judgements(event: e.Event, view: RunView) -> list[str]:
         case e.ChecksDone():
             return [_describe_checks(event)]
         case e.Validated(report=report):
-            what = f"validation of {report.artifact_type.replace('_', ' ')}"
-            return [_join(event.pass_number, what, _count_issues(report.issues))]
+            what = _REVIEWS.get(report.artifact_type, report.artifact_type)
+            return [_join(event.pass_number, f"review of {what}", _count_issues(report.issues))]
         case e.Refined(refinement=record):
             questions = [
                 _join(event.pass_number, "question", one)

@@ -82,7 +82,7 @@ def _rows(runs: Sequence[ComparedRun], parameters: Sequence[str] | None) -> Tabl
     for name in _SHOWN:
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
-        cells = [*_name_cells(run, names), _end(run), *_count_cells(run, checks)]
+        cells = [*_name_cells(run, names), run.ended, *_count_cells(run, checks)]
         table.add_row(*map(_text, cells), style=None if run.is_good else "yellow")
     return table
 
@@ -117,11 +117,6 @@ def _text(text: str) -> Text:
 
 def _value(run: ComparedRun, key: str) -> str:
     return one_line(show(run.parameters.get(key)), _LONGEST) or "-"
-
-
-def _end(run: ComparedRun) -> str:
-    # A setting that stopped the run is named as it is typed.
-    return run.ended if "." in run.ended else run.ended.replace("_", " ")
 
 
 def _causes(runs: Sequence[ComparedRun]) -> Iterator[RenderableType]:
@@ -170,7 +165,7 @@ def _compare_figures(comparison: Comparison) -> Table:
     table = _new_table("", one_line(first.name), one_line(second.name), "change")
     for key in comparison.parameters:
         table.add_row(*map(_text, (key, _value(first, key), _value(second, key))))
-    table.add_row("ended by", *(_text(_end(run)) for run in comparison.runs))
+    table.add_row("ended by", *(_text(run.ended) for run in comparison.runs))
     if any(run.checks for run in comparison.runs):
         table.add_row("checks passed", *(run.checks or "-" for run in comparison.runs))
     for name in FIGURES:

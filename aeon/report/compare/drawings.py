@@ -110,7 +110,7 @@ def _dot(run: ComparedRun, share: float, score: float) -> str:
     title = f"{run.name}: lowest score {round_down(score):.2f}, {run.figures['tokens']:,.0f} tokens"
     return (
         f'<circle class="{kind}" cx="{_across_scatter(share)}" cy="{_up(score)}" r="5">'
-        f"<title>{escape(title)}, {escape(run.ended.replace('_', ' '))}</title></circle>"
+        f"<title>{escape(title)}, {escape(run.ended)}</title></circle>"
     )
 
 

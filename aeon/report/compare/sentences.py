@@ -259,7 +259,7 @@ def _ends(first: ComparedRun, second: ComparedRun) -> Iterator[str]:
 
 
 def _verb(end: str) -> str:
-    return end if end in (*GOOD_ENDS, "failed") else f"ended {end.replace('_', ' ')}"
+    return end if end in (*GOOD_ENDS, "failed") else f"ended {end}"
 
 
 def _tokens(first: ComparedRun, second: ComparedRun) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aeon.cli.terminal.side_by_side import draw_comparison
 from aeon.report.compare import sentences
 from aeon.report.compare.divergence import Divergence
 from aeon.report.compare.effects import effects
+from aeon.report.compare.forms import csv_text
+from aeon.report.compare.page import render_comparison
 from aeon.report.compare.rows import FIGURES, ComparedRun, Comparison
 
 
@@ -367,3 +371,12 @@ def test_where_two_runs_part_is_told_as_far_as_it_is_known(
     found: Divergence, sentence: str
 ) -> None:
     assert sentences.describe_divergence(found) == sentence
+
+
+def test_an_end_has_one_name_in_files_tables_and_pages() -> None:
+    comparison = Comparison((run("0", "ttl_expired"), run("1", "ttl_expired")), ())
+    page = render_comparison(comparison, Path()).decode()
+    shown = draw_comparison(comparison), sentences.describe_two(comparison), csv_text(comparison)
+    for text in (*shown, page):
+        assert "ttl_expired" in text
+        assert "ttl expired" not in text
