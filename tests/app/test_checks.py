@@ -96,7 +96,7 @@ def test_a_cassette_is_replayed_with_its_checks_and_starts_nothing(
     settings = [counted.override, "convergence.checks.hot={type: contains, value: hot}"]
     first = carry_out(ScriptedModel(), *settings, "limits.max_passes=1", directory=run)
     cassette = tmp_path / "run.aeon"
-    given = {"answered_by": None, "note": None, "force": False}
+    given = {"answered_by": None, "note": None, "force": False, "files": None}
     export(Namespace(run=run, out=cassette, **given))
     replay = ["store.mode=replay", f"store.path={cassette}"]
     with Aeon.from_config(replay, environ={}) as aeon:

@@ -147,7 +147,7 @@ def test_a_run_goes_on_after_the_last_round_that_was_finished(tmp_path: Path) ->
 def test_a_recording_replays_rounds_without_model_and_tools(tmp_path: Path) -> None:
     recorded = run(tmp_path / "run", one_step(three_rounds), "mode=core")
     assert recorded.answer == "a done"
-    given = {"answered_by": None, "note": None, "force": False}
+    given = {"answered_by": None, "note": None, "force": False, "files": None}
     export(Namespace(run=tmp_path / "run", out=tmp_path / "tea.aeon", **given))
     SEEN.clear()
     for source in (tmp_path / "run", tmp_path / "tea.aeon"):
