@@ -175,10 +175,7 @@ def _read(path: Path, columns: BatchColumns, common: Common) -> _Rows:
 def _row(number: int, line: int, given: object, columns: BatchColumns, common: Common) -> Row:
     row_id = f"line-{line}"  # its number may be another's id
     try:
-        if isinstance(given, ValueError):
-            raise given
-        if not isinstance(given, dict):
-            raise ValueError(f"a row is a JSON object, not {type(given).__name__}")
+        given = _require_object(given)
         row_id = _identity(given.get(columns.id), columns.id) or str(number)
         own = given.get(columns.task)
         is_given = own is not None and str(own).strip()
@@ -205,6 +202,21 @@ def _row(number: int, line: int, given: object, columns: BatchColumns, common: C
         return Row(number, line, row_id, problem=f"line {line}: {message}")
     row = Row(number, line, row_id, text, inputs, overrides)
     return replace(row, target=target, metadata=metadata, checks=checks, values=given)
+
+
+def _require_object(given: object) -> dict[str, Any]:
+    """The row as an object. Raises ValueError for what is none, and for files of its own: a dataset
+    may be a stranger's, and would have them sent to a server."""
+    if isinstance(given, ValueError):
+        raise given
+    if not isinstance(given, dict):
+        raise ValueError(f"a row is a JSON object, not {type(given).__name__}")
+    if "input_files" in given:
+        raise ValueError(
+            "input_files: a row names no files; those of the command line are given to all rows, and "
+            "a program gives each its own: Aeon.run(inputs={'NAME': Path(...)})"
+        )
+    return given
 
 
 def _read_target(value: object, name: str) -> str:

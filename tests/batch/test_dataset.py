@@ -75,6 +75,7 @@ def test_a_cell_of_blanks_is_no_task_of_its_own(tmp_path: Path) -> None:
             '{"task": "t", "overrides": [1]}',
             "line 1: overrides: must be an object of names and values",
         ),
+        ('{"task": "t", "input_files": {"a": "/a"}}', "line 1: input_files: a row names no files"),
         ('{"id": [1], "task": "t"}', "line 1: id: must be a text or a number, not list"),
         ('{"id": "\\ud800", "task": "t"}', "line 1: id is not valid Unicode"),
         ('{"task": "\\ud800"}', "line 1: task is not valid Unicode"),

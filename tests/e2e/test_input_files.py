@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import RunAeon
 from tests.cli.conftest import aeon as aeon
 from tests.support.input_files import make_docx, make_pdf, make_png
+from tests.support.openai_server import OpenAIServer
 
 PNG = make_png()
 DIGEST = hashlib.sha256(PNG).hexdigest()
@@ -158,3 +159,48 @@ def test_the_text_of_a_document_is_given_and_recorded(aeon: RunAeon, tmp_path: P
     cut = "[cut after 9 characters: 7 more are left out]"
     assert origin["inputs"] == {"a": f"The total\n{cut}", "b": f"The limit\n{cut}"}
     assert origin["input_files"] == {}
+
+
+def test_the_rows_of_a_batch_have_the_files_of_the_command_line(
+    aeon: RunAeon, tmp_path: Path
+) -> None:
+    (tmp_path / "photo.png").write_bytes(PNG)
+    rows = [
+        {"task": "look"},
+        {"task": "read", "inputs": {"photo": "described in words"}},
+        {"task": "send", "input_files": {"photo": "/etc/hostname"}},
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with OpenAIServer({"direct": {"working": None, "answer": "done"}}) as server:
+        given = [*server.overrides, "mode=single", "input_files.photo=photo.png", *QUIET]
+        given += ["batch.records=all", "batch.parallel=1"]
+        ended = aeon("batch", "dataset=rows.jsonl", "out=out.jsonl", *given)
+        contents = {
+            "look" if isinstance(request.body["messages"][-1]["content"], list) else "read"
+            for request in server.requests
+        }
+        assert (len(server.requests), contents) == (2, {"look", "read"})
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    refused = next(line for line in lines if line["row"] == 3)
+    assert ended.status != 0
+    assert "a row names no files" in json.dumps(refused)
+
+
+def test_a_plan_is_made_for_a_task_with_a_file(aeon: RunAeon, photo: Path) -> None:
+    ended = aeon("plan", *LOOKED_AT, *QUIET)
+    assert ended.status == 0
+    assert "input_files.photo=photo.png" in ended.out
+    assert f"attached file: image/png, {len(PNG)} bytes" in aeon("render", "step", *LOOKED_AT).out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [["provider.accepts=[pdf]"], ["input_as.receipt=text"]])
+def test_the_example_runs_with_the_receipt_as_it_is_and_as_text(
+    more: list[str], aeon: RunAeon
+) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "inputs"
+    files = [f"input_files.{path.stem}={path}" for path in folder.glob("*.[pc][ds][fv]")]
+    assert len(files) == 2
+    given = [*files, "provider=simulated", *more, *QUIET]
+    assert aeon("check", str(folder / "plan.yaml"), *given).status == 0
+    assert aeon(f"plan_file={folder / 'plan.yaml'}", *given).status in (0, 3)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import FileForm, InputFile
@@ -25,6 +26,10 @@ _SUFFIXES: Mapping[str, str] = {
 }
 BESIDE = ".files"
 """What the name of a cassette is followed by in that of the folder with its files."""
+
+
+_stored: WeakKeyDictionary[InputFile, Path] = WeakKeyDictionary()
+"""Where each file was stored last: many rows of a batch may have the same one."""
 
 
 class DescribedFile(Protocol):
@@ -68,9 +73,22 @@ def store_files(recording: Path, files: Iterable[InputFile]) -> None:
         if path.exists():
             continue
         part = path.with_name(f".{path.name}.{os.getpid()}")
-        with open(part, "wb", opener=create_like_folder) as written:
-            written.write(file.content)
+        if not _link(_stored.get(file), part):
+            with open(part, "wb", opener=create_like_folder) as written:
+                written.write(file.content)
         part.replace(path)
+        _stored[file] = path
+
+
+def _link(earlier: Path | None, path: Path) -> bool:
+    """Give the copy that another run has a second name; False where that cannot be."""
+    if earlier is None:
+        return False
+    try:
+        path.hardlink_to(earlier)
+    except OSError:
+        return False
+    return True
 
 
 def find_stored(

@@ -10,6 +10,7 @@ import pytest
 from aeon import ConfigError
 from aeon.domain.request import InputFile
 from aeon.files.inputs.reading import ReadingLimits, read_input
+from aeon.files.inputs.stored import find_stored, store_files
 from tests.support.input_files import make_png
 
 LIMITS = ReadingLimits(bytes=1000, characters=10)
@@ -63,3 +64,19 @@ def test_a_text_that_is_asked_for_as_text_is_cut_with_a_note(tmp_path: Path) -> 
     cut = "0123456789\n[cut after 10 characters: 3 more are left out]"
     assert read_input("x", tmp_path / "a.csv", LIMITS, as_text=True) == cut
     assert read_input("x", tmp_path / "a.csv", LIMITS) == "0123456789abc"
+
+
+def test_runs_that_have_the_same_file_share_one_copy(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(make_png())
+    image = read_input("photo", tmp_path / "a", LIMITS)
+    assert isinstance(image, InputFile)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        store_files(tmp_path / name, [image, image])
+    stored = [*(tmp_path / "one" / "files").iterdir(), *(tmp_path / "two" / "files").iterdir()]
+    assert [path.read_bytes() for path in stored] == [make_png()] * 2
+    assert stored[0].stat().st_ino == stored[1].stat().st_ino
+    stored[0].unlink()
+    (tmp_path / "three").mkdir()
+    store_files(tmp_path / "three", [image])
+    assert find_stored(tmp_path / "three", image).content == make_png()
