@@ -59,7 +59,7 @@ class PartialResult(RunResult):
 
 def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
     """The run so far, from the `events` of its journal. Raises ArtefactError where the journals
-    cannot be read, or the composed configuration is missing."""
+    cannot be read, or hold no configuration."""
     state = end_without_result(directory)
     origin = read_document(directory / FILE)
     try:
@@ -77,8 +77,10 @@ def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
 
 
 def _configuration(directory: Path, origin: Line) -> dict[str, Any]:
-    """The settings that Hydra composed, with the provider as it was resolved."""
-    settings = Settings.model_validate(read_yaml(directory / ".hydra" / "config.yaml"))
+    """The settings that were composed, with the provider as it was resolved."""
+    path = directory / ".hydra" / "config.yaml"
+    recorded = {**origin["settings"], "task": origin["task"]}
+    settings = Settings.model_validate(read_yaml(path) if path.is_file() else recorded)
     configuration = settings.model_dump(mode="json")
     if configuration["provider"]["kind"] == "auto":
         configuration["provider"] = {"kind": origin["provider"]["kind"]}

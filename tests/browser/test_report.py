@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -495,3 +497,32 @@ def test_ten_passes_of_twenty_steps_are_small_and_quick(run: Run, opened: Show) 
 def _first_paint(tab: Opened) -> float:
     script = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
     return float(tab.page.evaluate(script))
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of a run that was killed before its end, and of a plan alone."""
+    folder = tmp_path_factory.mktemp("partial")
+    for name, words in (("killed", []), ("plan", ["plan"])):
+        given = ["task=plan a move", "provider=simulated", f"hydra.run.dir={folder / name}"]
+        command = [sys.executable, "-m", "aeon", *words, *given]
+        subprocess.run(command, capture_output=True, check=True, cwd=folder)
+    for left in ("result.json", "history.json", "answer.md", "report.html"):
+        (folder / "killed" / left).unlink()
+    return {name: write_report(folder / name) for name in ("killed", "plan")}
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("name", ["killed", "plan"])
+def test_axe_finds_nothing_on_the_page_of_a_run_without_a_result(
+    partial: dict[str, Path], opened: Show, name: str, width: int
+) -> None:
+    tab = opened(partial[name], width=width)
+    assert tab.said == []
+    tab.page.evaluate(
+        "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+    )
+    tab.page.wait_for_timeout(100)  # each call is unfolded by its own event
+    found = Axe().run(tab.page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == width

@@ -108,11 +108,17 @@ def test_the_page_can_do_without(killed: Path, name: str) -> None:
     assert b"Cut off" in draw_report(load_record(killed))
 
 
-@pytest.mark.parametrize("name", [".hydra/config.yaml", "events.jsonl"])
-def test_a_run_whose_records_are_gone_is_told_from_a_folder_that_holds_none(
-    killed: Path, name: str
+@pytest.mark.parametrize(("name", "text"), [(".hydra/config.yaml", "["), ("events.jsonl", "")])
+def test_a_run_whose_records_cannot_be_read_is_told_from_a_folder_that_holds_none(
+    killed: Path, name: str, text: str
 ) -> None:
-    (killed / name).unlink()
+    (killed / name).write_text(text, encoding="utf-8")
     with pytest.raises(ArtefactError, match="holds no result") as refused:
         load_record(killed)
     assert "resume=" in refused.value.hint
+
+
+def test_a_run_without_a_folder_of_hydra_has_its_settings_in_run_json(killed: Path) -> None:
+    with_hydra = load_record(killed).result
+    shutil.rmtree(killed / ".hydra")
+    assert load_record(killed).result.configuration == with_hydra.configuration
