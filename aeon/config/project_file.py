@@ -22,6 +22,7 @@ _FOLDERS = ("prompts.dir", "schemas.dir")
 _NAMED = (
     "inputs.",
     "input_files.",
+    "input_as.",
     "convergence.criteria.",
     "convergence.checks.",
     "tools.functions.",

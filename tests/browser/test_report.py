@@ -24,6 +24,7 @@ from aeon.evaluation.calibration.labels import read_labels
 from aeon.report.page.build import write_report
 from tests.browser.conftest import Opened, Run
 from tests.report.diagnosis.planted import RUNS, play
+from tests.support.input_files import make_pdf, make_png
 
 Show = Callable[..., Opened]
 MOST_BYTES = 500_000
@@ -526,3 +527,25 @@ def test_axe_finds_nothing_on_the_page_of_a_run_without_a_result(
     found = Axe().run(tab.page).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
     assert tab.page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_small_image_is_seen_and_each_file_has_a_link(
+    run: Run, opened: Show, width: int, tmp_path: Path
+) -> None:
+    (tmp_path / "wide.png").write_bytes(make_png(900, 10))
+    (tmp_path / "paper.pdf").write_bytes(make_pdf())
+    given = [f"input_files.{name.stem}={name}" for name in tmp_path.iterdir()]
+    path = run("look at them", {}, "provider.accepts=[image,pdf]", *given)
+    tab = opened(path, width=width)
+    image = tab.page.get_by_alt_text("The input wide")
+    assert image.evaluate("each => [each.complete, each.naturalWidth]") == [True, 900]
+    assert image.evaluate("each => each.getBoundingClientRect().right") <= width
+    links = tab.page.locator(".input a")
+    assert links.all_inner_texts() == ["Open the file", "Open the file"]
+    for address in links.evaluate_all("each => each.map(link => link.getAttribute('href'))"):
+        assert (path.parent / address).is_file()
+    assert tab.said == []
+    assert [address for address in tab.asked if not address.startswith("data:")] == [path.as_uri()]
+    found = Axe().run(tab.page).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in GRAVE] == []
