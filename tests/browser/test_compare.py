@@ -213,3 +213,20 @@ def test_no_text_of_a_run_does_anything(
     assert [each for each in addresses if not each.startswith(("#", "0/report", "1/report"))] == []
     assert tab.page.locator("img, iframe, object").count() == 0
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+WIDER = """[...document.querySelectorAll('main *')].filter((each) => each.checkVisibility()
+  && !each.closest('svg, .unseen') && each.getBoundingClientRect().right > innerWidth + 1).length"""
+
+
+def test_nothing_is_cut_or_folded_on_paper(several: Path, pair: Path, opened: Show) -> None:
+    for path in (several, pair):
+        page = opened(path, width=1040, scheme="dark").page  # A4, landscape
+        page.emulate_media(media="print", color_scheme="dark")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate(WIDER) == 0
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+            "rgb(255, 255, 255)"
+        )
+        assert page.locator("details:not([open])").count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")

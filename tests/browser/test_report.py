@@ -341,9 +341,10 @@ def test_names_are_code_and_commands_come_before_scores_on_a_narrow_screen(
 
 
 def test_all_passes_are_printed(recorded: Path, opened: Show) -> None:
-    page = opened(recorded).page
+    page = opened(recorded, width=720).page  # A4
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") == 720
     assert page.locator("article.pass:visible").count() == 5
     assert not page.locator(".top").is_visible()
     assert page.locator(".answer").evaluate("each => each.scrollHeight <= each.clientHeight + 1")

@@ -43,3 +43,11 @@ const openTarget = () => {
 addEventListener("hashchange", openTarget);
 openTarget();
 document.body.dataset.ready = "";
+
+// On paper everything is unfolded.
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((one) => { one.open = true; });
+});
+addEventListener("afterprint", () => { folded.forEach((one) => { one.open = false; }); });

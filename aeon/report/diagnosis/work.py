@@ -278,7 +278,7 @@ def find_unreached_steps(evidence: Evidence) -> Iterator[Finding]:
     unreached = [
         step.step_id for step in steps if step.status == "pending" and step.replaced_by is None
     ]
-    if unreached and not evidence.ended_well:
+    if unreached and not evidence.ended_well and not is_under_way(evidence.result):
         title = f"Never reached: {join_names(unreached)}"
         yield Finding(title=title, rank="cause", weight=20, anchor="plan")
 
