@@ -16,7 +16,6 @@ from aeon.domain.request import (
     ToolTurn,
     end_part,
 )
-from aeon.llm.dialects.dialect import with_system_text
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import WireSchema
@@ -43,6 +42,8 @@ def offer_tools(
         schema_prompt=request.schema_prompt,
         conversation=conversation,
     )
+    from aeon.llm.dialects.dialect import with_system_text  # only for steps that use tools
+
     words = prompts.text("_functions.j2", {"tools": conversation.tools})
     messages = (*with_system_text(opening, words), *_write_turns(conversation))
     offered = replace(request, messages=messages, functions=functions)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -428,3 +430,15 @@ def test_no_arguments_of_a_tool_are_made_up(
     asked = request(call, {**variables, "original": '{"issue": "x"}'}, schema=schema)
     with pytest.raises(NotSimulated, match="makes no arguments up"):
         adapter(seed).complete(asked)
+
+
+@pytest.mark.slow
+def test_a_simulated_run_loads_no_dialect_of_a_server() -> None:
+    code = (
+        "import sys; from aeon import Aeon\n"
+        "with Aeon.from_config(['provider=simulated', 'observability=none'], environ={}) as aeon:\n"
+        "    aeon.run('plan a move')\n"
+        "print(*(name for name in sys.modules if name.startswith('aeon.llm.dialects')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
