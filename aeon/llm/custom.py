@@ -98,9 +98,9 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
 
 def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomProvider:
     """The settings of an adapter that was given in Python; the retries, rates and prices of
-    `provider` hold for it. Its model's name is that of `provider=custom`, its own `model`, or its
-    class. Raises ConfigError for an object that is no adapter, and where the configuration names
-    one."""
+    `provider` hold for it; what it accepts is that of `provider=custom` alone. Its model's name is
+    that of `provider=custom`, its own `model`, or its class. Raises ConfigError for an object that
+    is no adapter, and where the configuration names one."""
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"
     _check(f"adapter={name}", adapter, "an object")
@@ -113,7 +113,8 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
                 "recorded run sets.",
             )
         model = model if provider.model == NO_NAME else provider.model
-    shared = provider.model_dump(include=set(SHARED))
+    accepts = provider.accepts if isinstance(provider, CustomProvider) else ()
+    shared = {**provider.model_dump(include=set(SHARED)), "accepts": accepts}
     model = model if isinstance(model, str) and model else name
     return CustomProvider.model_validate({**shared, "adapter": name, "model": model})
 

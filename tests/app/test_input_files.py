@@ -14,7 +14,7 @@ import pytest
 from aeon import Aeon, ConfigError
 from aeon.app.job import read_given, require_accepted
 from aeon.config.load import compose
-from aeon.domain.request import select_files
+from aeon.domain.request import LLMRequest, LLMResponse, select_files
 from aeon.store.opening import open_source
 from tests.support.input_files import make_docx, make_pdf, make_png, make_wav
 from tests.support.openai_server import Failure, OpenAIServer
@@ -230,3 +230,30 @@ def test_a_step_is_shown_the_inputs_that_it_says_it_needs(here: Path) -> None:
         "Say": (["image_url", "file"], True),
         "Count": ([], False),
     }
+
+
+class Looking:
+    """A model of one's own that notes the files it is given."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[str, bytes]] = []
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Note the files."""
+        self.files += [(one.name, one.content) for one in request.messages[-1].files]
+        return LLMResponse('{"working": null, "answer": "seen"}')
+
+
+def test_an_adapter_of_ones_own_gets_the_files_that_it_accepts() -> None:
+    model = Looking()
+    given = ["provider=custom", "provider.accepts=[image]", "mode=single", "progress=none"]
+    with Aeon.from_config(given, adapter=model, environ={}) as aeon:
+        assert aeon.run("x", inputs={"photo": PNG}).answer == "seen"
+        with pytest.raises(ConfigError, match="not known to take PDF"):
+            aeon.run("x", inputs={"paper": PDF})
+    assert model.files == [("photo", PNG)]
+    with (
+        Aeon.from_config(["mode=single"], adapter=model, environ={}) as aeon,
+        pytest.raises(ConfigError, match="not known to take image"),
+    ):
+        aeon.run("x", inputs={"photo": PNG})

@@ -22,6 +22,7 @@ _HTML = re.compile(rb"\s*(<!doctype\s+html|<html[\s>])", re.IGNORECASE)
 _AGAIN = "Download or save it again."
 _JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _JPEG_SCAN = 0xDA
+_NO_FILL = re.compile(rb"[^\xff]")
 _JPEG_END = b"\xff\xd9"
 
 
@@ -142,15 +143,21 @@ def _check_jpeg(content: bytes) -> None:
     """A JPEG image is parts with their lengths, then what was scanned, to a mark for its end."""
     place = 2
     while place + 4 <= len(content) and content[place] == 0xFF:
+        place = _find_mark(content, place)
         mark = content[place + 1]
         if mark == _JPEG_SCAN and content.find(_JPEG_END, place) >= 0:
             return
         if mark == _JPEG_SCAN:
             break
-        bare = mark == 0xFF or mark in _JPEG_WITHOUT_LENGTH
-        skipped = 1 if mark == 0xFF else 2
-        place += skipped if bare else 2 + struct.unpack_from(">H", content, place + 2)[0]
+        is_bare = mark in _JPEG_WITHOUT_LENGTH or place + 4 > len(content)
+        place += 2 if is_bare else 2 + struct.unpack_from(">H", content, place + 2)[0]
     raise UnusableFile("it is a JPEG image that is cut off", _AGAIN)
+
+
+def _find_mark(content: bytes, place: int) -> int:
+    """Where the last of the bytes is that stand before a mark; there may be many."""
+    found = _NO_FILL.search(content, place)
+    return found.start() - 1 if found else len(content) - 2
 
 
 def _check_riff(content: bytes) -> None:
@@ -170,11 +177,10 @@ def _check_wav(content: bytes) -> None:
 
 
 def _check_pdf(content: bytes) -> None:
-    """At its end a PDF says where its table of contents is."""
+    """At its end a PDF says where its table of contents is; readers find one that is a little off."""
     ends = list(_END_OF_PDF.finditer(content[-_TAIL_OF_PDF:]))
     table = int(ends[-1][1]) if ends else len(content)
-    begins = content[table : table + 64].lstrip()
-    if not (begins.startswith(b"xref") or re.match(rb"\d+\s+\d+\s+obj", begins)):
+    if table >= len(content):
         raise UnusableFile("it is a PDF that is cut off or damaged", _AGAIN)
     if b"/Encrypt" in content[table:]:
         raise UnusableFile("it is a PDF that a password locks", "Save it without its password.")

@@ -113,6 +113,14 @@ def test_a_document_whose_directory_names_too_much_is_refused() -> None:
         find_kind(bomb)
 
 
+def test_fill_bytes_before_a_mark_are_passed_over() -> None:
+    content = make_jpeg()
+    assert find_kind(content[:2] + b"\xff" * 2_000_000 + content[2:]) == kinds.JPEG
+    for end in (b"", b"\xe0", b"\xe0\0"):
+        with pytest.raises(UnusableFile, match="cut off"):
+            find_kind(b"\xff\xd8" + b"\xff" * 2_000_000 + end)
+
+
 def test_broken_lengths_end_the_search_and_raise_nothing_else() -> None:
     png = bytearray(make_png())
     png[8:12] = struct.pack(">I", 0xFFFFFFFF)
