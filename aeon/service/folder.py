@@ -51,7 +51,7 @@ class JobFolder:
         with as_artefact_error(self.path):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)
-        hint = "Stop that one, or name another folder."
+        hint = "Stop that one, or name another folder: mcp.folder=DIR, serve.folder=DIR."
         return hold(self.path / _LOCK, f"the folder of jobs {self.path}", hint)
 
     def create(self, record: JobRecord) -> None:

@@ -12,9 +12,12 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import InputRequiredResult
 
+from aeon.observability import artefacts
 from aeon.service.mcp.tools import RUN_TASK
 from tests.service.gates import GatedModel, OpenJobs, wait_for
 from tests.service.mcp.clients import Person, open_server, run_client, write_plans
+from tests.support.openai_server import OpenAIServer
+from tests.support.scripted_model import clear, defaults, plan, planned, refinement
 
 SIMULATED = ("provider=simulated", "provider.seed=1")
 ASKING = (*SIMULATED, "mode=core", "tools=builtin", "tools.approval={calculator: ask}")
@@ -157,6 +160,38 @@ def test_the_person_behind_the_client_is_asked_for_an_approval(
     run_client(server, talk, mode, elicitation_callback=person)
     assert len(person.seen) == 1
     assert '"expression": "40 + 2"' in person.seen[0]
+
+
+@BOTH_ERAS
+@pytest.mark.parametrize(
+    ("person", "answer"), [(Person(answer="Bergen"), "Bergen"), (Person("decline"), None)]
+)
+def test_a_question_of_the_planner_is_answered_or_left_to_its_assumption(
+    open_jobs: OpenJobs, openai_server: OpenAIServer, mode: str, person: Person, answer: str | None
+):
+    asked = {"question": "Which city?", "assumption": "Oslo", "step_id": "only"}
+    openai_server.script = {
+        **defaults(),
+        "plan": plan("only", planned("last", "only")),
+        "refinement": refinement(questions=[asked]),
+        "step": clear("done"),
+    }
+    server, jobs = open_server(
+        open_jobs, None, *openai_server.overrides, "provider.require_key=false"
+    )
+    person.seen.clear()
+
+    async def talk(client: Client) -> None:
+        result = await client.call_tool(RUN_TASK, {"task": "plan a trip"})
+        run = jobs.find(result.structured_content["run_id"]).run
+        assert run is not None
+        (question,) = artefacts.load(run).follow_up_questions
+        assert question.answer == answer
+
+    run_client(server, talk, mode, elicitation_callback=person)
+    (shown,) = person.seen
+    assert "Which city?" in shown
+    assert "Assumed for now: Oslo" in shown
 
 
 @BOTH_ERAS

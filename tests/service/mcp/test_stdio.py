@@ -230,6 +230,50 @@ def test_a_client_that_goes_away_ends_the_server_and_its_calls(tmp_path: Path, m
     assert json.loads(record.read_text())["ended"] == "cancelled"
 
 
+def test_two_servers_do_not_share_a_folder(tmp_path: Path):
+    line = command_line(tmp_path, "provider=simulated")
+
+    async def start_another(_client: Client) -> None:
+        command = [line.command, *line.args]
+        ended = subprocess.run(
+            command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        assert ended.returncode == 2
+        assert "outputs/mcp: another process is writing it" in ended.stderr
+        assert "mcp.folder" in ended.stderr
+
+    run_client(line, start_another)
+
+
+def test_a_server_without_a_model_says_so_at_its_start(tmp_path: Path):
+    line = command_line(tmp_path, "provider=simulated")
+    command = [line.command, *line.args]
+    ended = subprocess.run(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert ended.returncode == 0
+    assert "SIMULATED: no model is called" in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_waits_for_its_client_can_be_stopped(tmp_path: Path, number: signal.Signals):
+    line = command_line(tmp_path, "provider=simulated")
+    with subprocess.Popen(
+        [line.command, *line.args],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for(lambda: (tmp_path / "outputs/mcp/.lock").exists())
+        assert process.stderr is not None
+        assert "SIMULATED" in process.stderr.readline()
+        process.send_signal(number)
+        assert process.wait(30) == 130
+
+
 @pytest.mark.parametrize(
     ("overrides", "problem"),
     [

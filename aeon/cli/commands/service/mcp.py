@@ -7,14 +7,18 @@ import sys
 from argparse import Namespace
 from contextlib import closing
 from importlib.util import find_spec
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from aeon.cli.job.arguments import read_composition
 from aeon.cli.job.prepare import keep_private
+from aeon.cli.progress.words import SIMULATED
 from aeon.cli.terminal.status import DONE
-from aeon.cli.terminal.streams import say, stdout
+from aeon.cli.terminal.streams import say, stdout, warn
 from aeon.config.load import compose_settings
 from aeon.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aeon.service.configurations import Configurations
 
 
 def mcp(given: Namespace) -> int:
@@ -42,12 +46,21 @@ def mcp(given: Namespace) -> int:
         closing(Configurations(of, named)) as configurations,
         Jobs.open(settings.mcp.folder, configurations, capacity) as jobs,
     ):
+        _warn_before(configurations)
         server = build_server(jobs, tools)
         if settings.mcp.transport == "http":
             serve_http(server, settings.mcp.port, say)
         else:
             serve_stdio(server, _open_output())
     return DONE
+
+
+def _warn_before(configurations: Configurations) -> None:
+    """Say what a person should know before their server is used, each once."""
+    served = [configurations.find(name) for name in configurations.names]
+    warn(*dict.fromkeys(text for aeon in served for text in aeon.warnings))
+    if any(aeon.synthetic for aeon in served):
+        warn(*SIMULATED)
 
 
 def _open_output() -> TextIO:
