@@ -46,6 +46,7 @@ _NOT_ENGINE = {
     "batch",
     "sweep",
     "mcp",
+    "serve",
 }
 
 
@@ -150,6 +151,20 @@ class McpServing(Value):
     queue: int = Field(default=16, ge=0)
 
 
+class ServeSettings(Value):
+    """`serve`: how `aeon serve` is reached, how much it takes, where its jobs are, and the named
+    configurations that it serves, each a list of overrides; none stands for one without."""
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    port: int = Field(default=8642, ge=0, le=65535)
+    token_env: str = Field(default="AEON_SERVE_TOKEN", min_length=1)
+    folder: Path = Path("outputs/serve")
+    parallel: int = Field(default=4, ge=1)
+    queue: int = Field(default=16, ge=0)
+    max_body_bytes: int = Field(default=4_000_000, ge=1)
+    models: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
 class ComponentSettings(Value):
     """`components`: parts of the engine replaced by a person's own, which have the published
     interfaces."""
@@ -218,6 +233,7 @@ class Settings(Value):
     arms: Unneeded[dict[str, tuple[str, ...]]] = Field(default_factory=dict, exclude=True)
     sweep: Unneeded[SweepSettings] = Field(default=SweepSettings.model_construct(), exclude=True)
     mcp: Unneeded[McpServing] = Field(default=McpServing.model_construct(), exclude=True)
+    serve: Unneeded[ServeSettings] = Field(default=ServeSettings.model_construct(), exclude=True)
     progress: Unneeded[ProgressSettings] = ProgressSettings.model_construct()
     interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()
 

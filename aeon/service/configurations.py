@@ -14,6 +14,7 @@ from aeon.config.environment import environment
 from aeon.config.load import compose_settings
 from aeon.config.origin import read
 from aeon.domain.errors import ConfigError
+from aeon.llm.stack.limits import Spent
 
 _NOT_OF_JOBS = {
     "resume": "a job goes on by itself, from its folder",
@@ -52,6 +53,11 @@ class Configurations:
     def names(self) -> tuple[str, ...]:
         """The names, in the order in which they were given."""
         return tuple(self._opened)
+
+    @property
+    def spent(self) -> Spent:
+        """What all jobs up to now have really asked of their providers."""
+        return self._endpoints.meter.spent
 
     def find(self, name: str) -> Aeon:
         """The Aeon of a name. Raises ConfigError for one that is not there."""

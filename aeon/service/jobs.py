@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -103,8 +103,8 @@ class _UnderWay:
 
 class Jobs:
     """Carries out jobs in threads of this process. Their folder is what lasts: what has ended is
-    read from there, and what had not ended when a process went away goes on in the next one. May be
-    used from threads."""
+    read from there, and what had not ended when a process went away goes on in the next one. `ended`
+    counts the jobs that have ended here, by configuration and end. May be used from threads."""
 
     def __init__(
         self, folder: JobFolder, configurations: Configurations, capacity: Capacity
@@ -118,6 +118,7 @@ class Jobs:
         self._waiting: set[str] = set()
         self._threads: set[threading.Thread] = set()
         self._stopping = threading.Event()
+        self.ended: Counter[tuple[str, JobEnd]] = Counter()
 
     @classmethod
     @contextmanager
@@ -133,6 +134,11 @@ class Jobs:
                 yield jobs
             finally:
                 jobs.close()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether everything is being stopped."""
+        return self._stopping.is_set()
 
     def submit(self, request: JobRequest, follower: Follower | None = None) -> str:
         """Begin a job, or put it into the queue; its id. Raises ConfigError for what cannot be run,
@@ -361,6 +367,7 @@ class Jobs:
     def _end(self, record: JobRecord, end: JobEnd) -> None:
         now = datetime.now(UTC)
         self.folder.write(record.model_copy(update={"ended": end, "ended_at": now}))
+        self.ended[record.configuration, end] += 1
 
 
 def _find_end(record: JobRecord, result: Mapping[str, object]) -> JobEnd | None:

@@ -19,6 +19,7 @@ def run(given: Namespace) -> int:
     refuse_keys(given.overrides, "batch", "`aeon batch`")
     refuse_keys(given.overrides, "arms", "`aeon eval`")
     refuse_keys(given.overrides, "mcp", "`aeon mcp`")
+    refuse_keys(given.overrides, "serve", "`aeon serve`")
     if any(key_of(text) == "sweep.resume" for text in of.overrides):
         from aeon.cli.job.sweep_resume import compose_again
 

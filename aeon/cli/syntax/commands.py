@@ -309,6 +309,27 @@ def declare_batch(parser: CommandParser) -> None:
     parser.function = "aeon.cli.commands.batch:batch"
 
 
+def declare_serve(parser: CommandParser) -> None:
+    """Serve runs to other programs, by OpenAI's HTTP interface.
+
+    Any OpenAI client may ask http://127.0.0.1:8642/v1 for a run; people look at
+    http://127.0.0.1:8642/runs. What is under way when the server is stopped or killed goes on with
+    the next start. Keys of the server:
+
+      serve.host=0.0.0.0     listen where others can reach it; needs a token in AEON_SERVE_TOKEN
+      serve.port=8642        the port; 0 takes a free one
+      serve.parallel=4       how many runs are under way at once
+      serve.queue=16         how many wait for that; beyond it, requests are refused
+      serve.folder=DIR       the folder of its runs
+
+      aeon serve 'serve.models.small=["mode=single"]' 'serve.models.large=["limits.max_cost=1"]'
+
+    Exit status: 0 stopped by Ctrl-C or SIGTERM, 2 it cannot be started.
+    """
+    parser.add_overrides()
+    parser.function = "aeon.cli.commands.service.serve:serve"
+
+
 def declare_merge(parser: CommandParser) -> None:
     """Put the results of shards together, in the order of the dataset.
 
@@ -570,6 +591,7 @@ COMMANDS: dict[str, Declare] = {
     "answer": declare_answer,
     "mcp": declare_mcp,
     "compare": declare_compare,
+    "serve": declare_serve,
     "batch": declare_batch,
     "batch merge": declare_merge,
     "batch record": declare_record,

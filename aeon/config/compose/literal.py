@@ -24,7 +24,9 @@ _APPROVAL = re.compile(
     r"\+{0,2}tools\.approval\.(?P<pattern>[\w.*?-]+)=(?P<policies>[A-Za-z]+(,[A-Za-z]+)*)", re.ASCII
 )
 _STORE_URL = re.compile(r"(?P<key>\+{0,2}store\.path)=(?P<url>[a-z][a-z0-9+.-]*://.*)", re.DOTALL)
-_NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|input_as|tools\.functions|arms)\.[^=]+=")
+_NAMED_ENTRY = re.compile(
+    r"\+{0,2}(input_files|input_as|tools\.functions|arms|serve\.models)\.[^=]+="
+)
 
 
 def quote(text: str, *, interpolated: bool = False) -> str:

@@ -30,6 +30,7 @@ RECORDED_APART = frozenset(
         "batch",
         "arms",
         "mcp",
+        "serve",
         "trust",
     }
 )

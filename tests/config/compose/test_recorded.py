@@ -23,7 +23,7 @@ def test_all_settings_are_recorded_but_the_task_and_how_jobs_are_carried_out() -
     values, missing = recorded("task=x", "inputs.a=b", "ttl.base=7", "batch.parallel=2")
     assert (values["ttl"]["base"], missing) == (7, ())
     given = {"task", "task_file", "inputs", "input_files", "input_as"}
-    apart = {*given, "resume", "sweep", "batch", "trust", "arms", "mcp"}
+    apart = {*given, "resume", "sweep", "batch", "trust", "arms", "mcp", "serve"}
     assert values.keys() == Settings.model_fields.keys() - apart
 
 

@@ -1,0 +1,138 @@
+"""What stands before every request: who may ask, from which page, how much, and how slowly."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import ipaddress
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aeon.service.http.errors import ApiError
+
+_READ_SECONDS = 30.0
+_WRITE_SECONDS = 60.0
+"""How long a client may take to send its request, and to take what is sent to it."""
+_OPEN_PATHS = ("/healthz",)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may ask. Without a `token`, anybody on this machine whose `Host` names this machine."""
+
+    is_loopback: bool
+    token: str | None = None
+    max_body_bytes: int = 4_000_000
+
+
+class Guard:
+    """Lets through what may pass, and answers the rest."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                await send(message)
+
+        try:
+            self._check(scope, Headers(scope=scope))
+            body = await self._read_body(Headers(scope=scope), receive)
+        except ApiError as error:
+            error.headers["connection"] = "close"
+            await error.respond()(scope, receive, send_in_time)
+            return
+        await self._app(scope, _replay(body, receive), send_in_time)
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        host = headers.get("host", "")
+        if self._access.is_loopback and not is_this_machine(host):
+            # A page of a stranger whose name leads here by now is of another host.
+            raise ApiError(403, f"Host: {host[:200]} is not this machine", "host_refused")
+        origin = headers.get("origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            raise ApiError(403, "a page of another origin may not ask", "origin_refused")
+        if self._access.token and scope["path"] not in _OPEN_PATHS:
+            self._check_token(headers.get("authorization", ""))
+
+    def _check_token(self, authorization: str) -> None:
+        given = _read_token(authorization)
+        if not hmac.compare_digest(given.encode(), (self._access.token or "").encode()):
+            ways = 'Bearer, Basic realm="aeon: any name, the token as the password"'
+            message = "the token is missing or wrong: Authorization: Bearer TOKEN"
+            raise ApiError(401, message, "invalid_api_key", headers={"www-authenticate": ways})
+
+    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
+        most = self._access.max_body_bytes
+        too_large = ApiError(413, f"the request has more than {most} bytes", "request_too_large")
+        stated = headers.get("content-length", "0")
+        if not stated.isdecimal() or int(stated) > most:
+            raise too_large
+        if stated == "0" and "transfer-encoding" not in headers:
+            return b""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                while (message := await receive())["type"] == "http.request":
+                    body += message.get("body", b"")
+                    if len(body) > most:
+                        raise too_large
+                    if not message.get("more_body"):
+                        break
+        except TimeoutError:
+            raise ApiError(408, "the request took too long to arrive", "timeout") from None
+        return bytes(body)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether the `Host` of a request, with a port or without, names this machine itself."""
+    name, _, port = host.rpartition(":")
+    if not name or not port.isdecimal():
+        name = host
+    name = name.strip("[]").lower()
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _read_token(authorization: str) -> str:
+    """The token of a program, or the password that a browser has asked its person for."""
+    scheme, _, value = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(value, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """`receive` of a request whose body has been read."""
+    is_read = False
+
+    async def read() -> Message:
+        nonlocal is_read
+        if is_read:
+            return await receive()
+        is_read = True
+        first: dict[str, Any] = {"type": "http.request", "body": body, "more_body": False}
+        return first
+
+    return read

@@ -1,0 +1,136 @@
+"""What clients send, as jobs: the last message of a conversation is the task, the earlier ones are
+an input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+from starlette.requests import Request
+
+from aeon.service.http.errors import ApiError, refuse
+from aeon.service.jobs import JobRequest
+
+CONVERSATION = "conversation"
+"""The input that holds the earlier messages."""
+_MOST_METADATA = 16
+_UNSUPPORTED = {
+    "tools": "tools are configured on the server",
+    "functions": "tools are configured on the server",
+    "audio": "answers are text",
+    "previous_response_id": "send the conversation itself as `input`",
+    "conversation": "send the conversation itself as `input`",
+    "prompt": "prompts are configured on the server",
+}
+_TEXT_PARTS = ("text", "input_text", "output_text")
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The JSON object that a request holds. Raises ApiError."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        # What a page of a stranger may send without being asked for leave is of another kind.
+        raise ApiError(415, "Content-Type must be application/json", "unsupported_media_type")
+    try:
+        body = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise refuse("the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise refuse("the body must be an object")
+    return body
+
+
+def read_chat(body: Mapping[str, Any]) -> JobRequest:
+    """The job that a chat completion asks for. Raises ApiError."""
+    _check_unsupported(body)
+    if body.get("n") not in (None, 1):
+        raise refuse("n: a run gives one answer", "n", "unsupported_parameter")
+    shape = body.get("response_format") or {"type": "text"}
+    _check_format(shape, "response_format")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise refuse("messages must be a list of messages", "messages")
+    return _make_request(body, messages, "messages")
+
+
+def read_response(body: Mapping[str, Any]) -> JobRequest:
+    """The job that a response asks for. Raises ApiError."""
+    _check_unsupported(body)
+    _check_format(_read_text_format(body), "text")
+    given = body.get("input")
+    messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if not isinstance(messages, list) or not messages:
+        raise refuse("input must be a text or a list of messages", "input")
+    instructions = body.get("instructions")
+    if instructions:
+        messages = [{"role": "system", "content": instructions}, *messages]
+    return _make_request(body, messages, "input", background=body.get("background") is True)
+
+
+def _read_text_format(body: Mapping[str, Any]) -> Any:
+    text = body.get("text")
+    return (text.get("format") if isinstance(text, dict) else None) or {"type": "text"}
+
+
+def _check_unsupported(body: Mapping[str, Any]) -> None:
+    for name, why in _UNSUPPORTED.items():
+        if body.get(name):
+            raise refuse(f"{name}: {why}", name, "unsupported_parameter")
+
+
+def _check_format(shape: Any, param: str) -> None:
+    if not isinstance(shape, dict) or shape.get("type") != "text":
+        why = "the form of answers is configured on the server (answer.schema)"
+        raise refuse(f"{param}: {why}", param, "unsupported_parameter")
+
+
+def _make_request(
+    body: Mapping[str, Any], messages: Sequence[Any], param: str, *, background: bool = False
+) -> JobRequest:
+    model = body.get("model")
+    if not isinstance(model, str):
+        raise refuse("model must be a text", "model")
+    said = [_read_message(message, f"{param}[{place}]") for place, message in enumerate(messages)]
+    if said[-1]["role"] != "user":
+        raise refuse("the last message must be the user's: it is the task", param)
+    inputs = _read_texts(body, "inputs")
+    if said[:-1]:
+        inputs[CONVERSATION] = json.dumps(said[:-1], ensure_ascii=False, indent=2)
+    metadata = _read_texts(body, "metadata")
+    if len(metadata) > _MOST_METADATA:
+        raise refuse(f"metadata has more than {_MOST_METADATA} entries", "metadata")
+    note: dict[str, JsonValue] = {"metadata": dict(metadata)}
+    return JobRequest(model, said[-1]["content"], inputs, background, note)
+
+
+def _read_message(message: Any, where: str) -> dict[str, str]:
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(role, str):
+        raise refuse(f"{where} must be a message with a role", where)
+    if message.get("tool_calls") or role in ("tool", "function"):
+        raise refuse(f"{where}: {_UNSUPPORTED['tools']}", where, "unsupported_parameter")
+    return {"role": role, "content": _read_content(message.get("content"), where)}
+
+
+def _read_content(content: Any, where: str) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [None]
+    texts = []
+    for part in parts:
+        values = part if isinstance(part, dict) else {}
+        text = values.get("text")
+        if values.get("type") not in _TEXT_PARTS or not isinstance(text, str):
+            raise refuse(f"{where}.content: only text is taken", f"{where}.content")
+        texts.append(text)
+    return "".join(texts)
+
+
+def _read_texts(body: Mapping[str, Any], name: str) -> dict[str, str]:
+    """An object of texts by their names."""
+    given = body.get(name) or {}
+    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        raise refuse(f"{name} must be an object of texts", name)
+    return dict(given)

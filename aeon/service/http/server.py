@@ -1,0 +1,117 @@
+"""The server process: its socket, its signals, and its stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from aeon.domain.errors import ConfigError
+from aeon.service.http.app import make_app
+from aeon.service.http.guard import Access
+from aeon.service.jobs import Jobs
+
+_REQUEST_SECONDS = 30.0
+_MOST_CONNECTIONS = 1000
+_STOP_SECONDS = 60
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds after which a client that has vanished without a word is noticed."""
+
+
+class _PatientProtocol(H11Protocol):
+    """Closes connections that bring no request in time."""
+
+    def connection_made(self, transport: Any) -> None:
+        """A client has connected."""
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(_REQUEST_SECONDS, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A client has gone."""
+        self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class JobServer(uvicorn.Server):
+    """Stops gracefully at the first signal, at once at the second."""
+
+    def __init__(self, config: uvicorn.Config, stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals while the server runs; where it ended by one, that is no error."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, self.handle_exit) for each in handled}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Stop: what runs is stopped at its next safe boundary, and clients are told."""
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = True
+        threading.Thread(target=self._stop, daemon=True, name="aeon-stop").start()
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises ConfigError."""
+    named = f"serve.host={host} serve.port={port}"
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE.items():
+            if hasattr(socket, name):
+                listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        listening.bind((host, port))
+        listening.listen(128)
+    except OSError as error:
+        problem = f"{named}: cannot be listened at: {error.strerror or error}"
+        raise ConfigError(problem, hint="Name another port with serve.port=N.") from None
+    return listening
+
+
+def make_server(jobs: Jobs, access: Access) -> JobServer:
+    """What answers requests, not yet started."""
+    config = uvicorn.Config(
+        make_app(jobs, access),
+        http=_PatientProtocol,
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+    return JobServer(config, jobs.close)
+
+
+def serve(jobs: Jobs, access: Access, listening: socket.socket) -> None:
+    """Answer requests until a signal ends it."""
+    asyncio.run(make_server(jobs, access).serve([listening]))

@@ -1,0 +1,156 @@
+"""`aeon serve` as a process: what it refuses, how it stops, and that a kill loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import httpx2
+import openai
+import pytest
+
+from aeon.cli.main import main
+from tests.service.gates import GatedModel, wait_for
+from tests.support.openai_server import OpenAIServer
+
+SIMULATED = ("provider=simulated", "provider.seed=1")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.com"])
+def test_it_refuses_to_start_for_others_without_a_token(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    host: str,
+):
+    monkeypatch.delenv("AEON_SERVE_TOKEN", raising=False)
+    assert main(["serve", *SIMULATED, f"serve.host='{host}'"]) == 2
+    assert "AEON_SERVE_TOKEN holds no token" in capsys.readouterr().err
+    assert not (here / "outputs").exists()
+
+
+@pytest.mark.parametrize("token", ["short", "x" * 20 + " y"])
+def test_a_token_that_is_easily_guessed_or_cannot_be_sent_is_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], token: str
+):
+    monkeypatch.setenv("AEON_SERVE_TOKEN", token)
+    assert main(["serve", *SIMULATED]) == 2
+    assert "at least 16 characters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("task=x", "each job brings its own"),
+        ('serve.models.a=["ttl.bass=1"]', "ttl.bass"),
+        ("interaction=ask", "no terminal to ask at"),
+        ("batch.parallel=2", "is read by `aeon batch` alone"),
+        ("serve.port=70000", "serve.port"),
+    ],
+)
+def test_a_mistake_is_reported_before_anything_is_served(
+    here: Path, capsys: pytest.CaptureFixture[str], override: str, message: str
+):
+    assert main(["serve", *SIMULATED, override]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_its_keys_are_no_keys_of_a_run(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["task=x", *SIMULATED, "serve.port=1"]) == 2
+    assert "serve.port is read by `aeon serve` alone" in capsys.readouterr().err
+
+
+class Process:
+    """A server of its own."""
+
+    def __init__(self, folder: Path, overrides: tuple[str, ...]) -> None:
+        command = [sys.executable, "-m", "aeon", "serve", "serve.port=0", *overrides]
+        environment = {**os.environ, "OPENAI_API_KEY": "k"}
+        self.process = subprocess.Popen(
+            command, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert self.process.stderr
+        line = self.process.stderr.readline()
+        found = re.search(r"at (http://127\.0\.0\.1:\d+/v1)", line)
+        assert found, line + self.process.stderr.read()
+        self.client = openai.OpenAI(base_url=found[1], api_key="none", max_retries=0, timeout=30)
+
+    def end(self, by: signal.Signals) -> int:
+        self.process.send_signal(by)
+        status = self.process.wait(30)
+        assert self.process.stderr
+        self.process.stderr.close()
+        self.client.close()
+        return status
+
+
+Begin = Callable[..., Process]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Starts servers on one folder, one after the other."""
+    begun: list[Process] = []
+
+    def start(*overrides: str) -> Process:
+        begun.append(Process(tmp_path, overrides))
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        with suppress(ProcessLookupError):
+            if each.process.poll() is None:
+                each.end(signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_and_what_was_under_way_goes_on(
+    begin: Begin, openai_server: OpenAIServer, by: signal.Signals
+):
+    model = GatedModel(openai_server)
+    overrides = (*model.overrides, "execution.grace_seconds=0.2")
+    server = begin(*overrides)
+    response = server.client.responses.create(model="aeon", input="abc", background=True)
+    wait_for(lambda: openai_server.requests)
+    assert server.end(by) == 0
+    model.open()
+    client = begin(*overrides).client
+    wait_for(lambda: client.responses.retrieve(response.id).status == "completed")
+    assert client.responses.retrieve(response.id).output_text == "cba"
+
+
+@pytest.mark.slow
+def test_a_kill_between_any_two_polls_loses_nothing_and_goes_on_once(begin: Begin, tmp_path: Path):
+    overrides = ("provider=simulated", "provider.seed=1", "provider.latency_seconds=0.05")
+    server = begin(*overrides)
+    response = server.client.responses.create(model="aeon", input="make tea", background=True)
+    for _ in range(4):
+        time.sleep(0.2)
+        assert server.end(signal.SIGKILL) == -signal.SIGKILL
+        server = begin(*overrides)
+        response = server.client.responses.retrieve(response.id)
+        assert response.status in ("queued", "in_progress", "completed")
+    client = server.client
+    wait_for(lambda: client.responses.retrieve(response.id).status == "completed", 60)
+    figures = httpx2.get(str(client.base_url).replace("/v1/", "/metrics")).text
+    asked = re.search(r"^aeon_llm_calls_total (\d+)$", figures, re.MULTILINE)
+    assert asked
+    alone = client.responses.create(model="aeon", input="make tea")
+    assert alone.output_text == client.responses.retrieve(response.id).output_text
+    runs = tmp_path / "outputs" / "serve" / response.id.removeprefix("resp_")
+    last = max(runs.glob("run-*"), key=lambda path: int(path.name[4:]))
+    result = json.loads((last / "result.json").read_text())
+    saved = result["parent"]["saved"]["model_calls"]
+    whole = json.loads((runs.parent / alone.id[5:] / "run-1" / "result.json").read_text())
+    assert saved > 0
+    assert saved + int(asked[1]) == whole["usage"]["total"]["requests"]
+    assert server.end(signal.SIGTERM) == 0

@@ -1,0 +1,235 @@
+"""`/v1/chat/completions` and `/v1/models`, as the unmodified client of OpenAI has them."""
+
+from __future__ import annotations
+
+import json
+
+import httpx2
+import openai
+import pytest
+
+from tests.service.gates import GatedModel, wait_for, wait_until
+from tests.service.http.conftest import Start
+
+SIMULATED = ("provider=simulated", "provider.seed=1")
+TEA = [{"role": "user", "content": "make tea"}]
+
+
+def test_the_named_configurations_are_the_models(start: Start):
+    client = start(*SIMULATED, small=("mode=single",), large=()).connect()
+    assert [model.id for model in client.models.list()] == ["small", "large"]
+    assert client.models.retrieve("small").owned_by == "aeon"
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt-5")
+
+
+def test_a_task_is_answered_with_its_figures(start: Start):
+    client = start(*SIMULATED).connect()
+    completion = client.chat.completions.create(
+        model="aeon",
+        messages=TEA,  # type: ignore[arg-type]
+        metadata={"for": "me"},
+        temperature=0.3,
+    )
+    choice = completion.choices[0]
+    metadata = completion.metadata
+    assert choice.message.content
+    assert choice.finish_reason == "stop"
+    assert completion.usage
+    assert completion.usage.total_tokens > 0
+    assert metadata["for"] == "me"
+    assert metadata["termination_reason"] == "converged"
+    assert metadata["scores"]["completeness_score"] == 0.97
+    assert metadata["cost"] == 0
+    assert completion.id == f"chatcmpl-{metadata['run_id']}"
+
+
+def test_a_run_that_did_not_converge_is_an_answer_that_says_so(start: Start):
+    client = start("provider=simulated", "provider.seed=4").connect()
+    completion = client.chat.completions.create(model="aeon", messages=TEA)  # type: ignore[arg-type]
+    metadata = completion.metadata
+    assert completion.choices[0].finish_reason == "stop"
+    assert metadata["termination_reason"] == "ttl_expired"
+    assert metadata["converged"] is False
+
+
+def test_a_run_that_failed_is_a_502_that_no_client_asks_for_again(start: Start):
+    served = start("provider=simulated", "provider.seed=8")
+    with pytest.raises(openai.InternalServerError) as failed:
+        served.connect(max_retries=2).chat.completions.create(model="aeon", messages=TEA)  # type: ignore[arg-type]
+    assert failed.value.status_code == 502
+    assert failed.value.body["type"] == "server_error"  # type: ignore[index, call-overload]
+    assert len(served.jobs.list_latest(9)) == 1
+
+
+def test_the_last_message_is_the_task_and_the_earlier_ones_are_an_input(start: Start):
+    served = start(*SIMULATED, small=("mode=single",))
+    said = [
+        {"role": "system", "content": "be kind"},
+        {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+        {"role": "assistant", "content": "hello to you"},
+    ]
+    served.connect().chat.completions.create(
+        model="small",
+        messages=[*said, *TEA],  # type: ignore[arg-type, list-item]
+        extra_body={"inputs": {"house": "a teapot"}},
+    )
+    (status,) = served.jobs.list_latest(9)
+    assert status.record.task == "make tea"
+    assert status.record.inputs["house"] == "a teapot"
+    assert json.loads(status.record.inputs["conversation"]) == [
+        {"role": "system", "content": "be kind"},
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "hello to you"},
+    ]
+
+
+def test_the_answer_comes_as_the_model_writes_it_where_it_is_final(start: Start, model: GatedModel):
+    model.open()
+    model.server.piece_seconds = 0.1
+    served = start(*model.overrides)
+    said = [{"role": "user", "content": "abcdefghij" * 30}]
+    stream = served.connect().chat.completions.create(model="aeon", messages=said, stream=True)  # type: ignore[call-overload]
+    pieces = []
+    while_running = 0
+    for chunk in stream:
+        if piece := chunk.choices[0].delta.content:
+            pieces.append(piece)
+            while_running += served.jobs.count()["running"]
+    assert "".join(pieces) == "jihgfedcba" * 30
+    assert len(pieces) > 1
+    assert while_running > 0
+    assert chunk.choices[0].finish_reason == "stop"
+    assert chunk.metadata["termination_reason"] == "completed"
+
+
+def test_an_answer_that_may_still_change_comes_when_it_is_the_answer(start: Start):
+    served = start("provider=simulated", "provider.seed=9", "provider.latency_seconds=0.02")
+    with served.connect().chat.completions.with_streaming_response.create(
+        model="aeon",
+        messages=TEA,  # type: ignore[arg-type]
+        stream=True,
+        stream_options={"include_usage": True},
+    ) as response:
+        lines = list(response.iter_lines())
+    chunks = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    text = "".join(each["choices"][0]["delta"].get("content", "") for each in chunks[:-1])
+    (status,) = served.jobs.list_latest(9)
+    assert text == status.result["answer"]
+    assert chunks[-1]["usage"]["total_tokens"] > 0
+    assert lines[-2] == "data: [DONE]"
+    assert any(line.startswith(": pass 1") for line in lines)
+
+
+def test_a_stream_of_a_run_that_fails_ends_with_the_error(start: Start):
+    client = start("provider=simulated", "provider.seed=8").connect()
+    with pytest.raises(openai.APIError, match="provider fails"):
+        list(client.chat.completions.create(model="aeon", messages=TEA, stream=True))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"model": "aeon", "messages": []}, "messages"),
+        ({"model": "aeon", "messages": "tea"}, "messages"),
+        ({"model": "aeon", "messages": [{"role": "assistant", "content": "x"}]}, "messages"),
+        ({"model": "aeon", "messages": [{"content": "x"}]}, "messages[0]"),
+        (
+            {
+                "model": "aeon",
+                "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}],
+            },
+            "messages[0].content",
+        ),
+        ({"model": "aeon", "messages": TEA, "n": 2}, "n"),
+        ({"model": "aeon", "messages": TEA, "tools": [{"type": "function"}]}, "tools"),
+        (
+            {"model": "aeon", "messages": TEA, "response_format": {"type": "json_object"}},
+            "response_format",
+        ),
+        ({"model": "aeon", "messages": TEA, "inputs": {"a": 1}}, "inputs"),
+        (
+            {"model": "aeon", "messages": TEA, "metadata": {str(n): "" for n in range(17)}},
+            "metadata",
+        ),
+        ({"model": 3, "messages": TEA}, "model"),
+        ({"model": "aeon", "messages": [{"role": "user", "content": "  "}]}, None),
+        ({"model": "aeon", "messages": [{"role": "user", "content": "\ud800"}]}, None),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_openais_form(
+    start: Start, body: dict[str, object], param: str | None
+):
+    served = start(*SIMULATED)
+    response = httpx2.post(
+        f"{served.url}/v1/chat/completions",
+        content=json.dumps(body),
+        headers={"content-type": "application/json"},
+    )
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["type"] == "invalid_request_error"
+    assert response.json()["error"]["param"] == param
+    assert served.jobs.list_latest(1) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"model": NaN'])
+def test_a_body_that_is_no_object_is_refused(start: Start, text: str):
+    served = start(*SIMULATED, most=200_000)
+    for path in ("chat/completions", "responses"):
+        response = httpx2.post(
+            f"{served.url}/v1/{path}", content=text, headers={"content-type": "application/json"}
+        )
+        assert response.status_code == 400
+        assert response.json()["error"]["message"]
+
+
+def test_a_path_that_is_not_there_and_a_method_that_is_not_taken(start: Start):
+    served = start(*SIMULATED)
+    assert httpx2.get(f"{served.url}/v1/embeddings").json()["error"]["message"] == "Not Found"
+    assert httpx2.get(f"{served.url}/v1/chat/completions").status_code == 405
+
+
+def test_beyond_the_queue_clients_are_asked_to_come_again(start: Start, model: GatedModel):
+    served = start(*model.overrides, parallel=1, queue=0)
+    client = served.connect()
+    client.responses.create(model="aeon", input="abc", background=True)
+    with pytest.raises(openai.RateLimitError) as refused:
+        client.chat.completions.create(model="aeon", messages=TEA)  # type: ignore[arg-type]
+    assert refused.value.response.headers["retry-after"] == "5"
+    assert refused.value.code == "rate_limit_exceeded"
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_the_run_of_a_client_that_goes_away_is_stopped(
+    start: Start, model: GatedModel, streams: bool
+):
+    served = start(*model.overrides, "execution.grace_seconds=0.1")
+    with httpx2.Client() as client:
+        sending = {"model": "aeon", "messages": TEA, "stream": streams}
+        with pytest.raises(httpx2.ReadTimeout):
+            client.post(f"{served.url}/v1/chat/completions", json=sending, timeout=1)
+    wait_for(lambda: served.jobs.list_latest(1))
+    job_id = served.jobs.list_latest(1)[0].record.id
+    status = wait_until(served.jobs, job_id, "cancelled")
+    assert status.record.cancelled == "its client went away"
+
+
+def test_a_stop_of_the_server_tells_clients_that_wait(start: Start, model: GatedModel):
+    served = start(*model.overrides, "execution.grace_seconds=0.1")
+    client = served.connect()
+    stream = client.chat.completions.create(model="aeon", messages=TEA, stream=True)  # type: ignore[call-overload]
+    assert next(stream).metadata["run_id"]
+    served.jobs.close()
+    with pytest.raises(openai.APIError, match="being stopped"):
+        list(stream)
+    with pytest.raises(openai.RateLimitError):
+        client.chat.completions.create(model="aeon", messages=TEA)  # type: ignore[arg-type]
+
+
+def test_a_slow_reader_holds_nobody_up(start: Start):
+    served = start(*SIMULATED, small=("mode=single",))
+    client = served.connect()
+    slow = client.chat.completions.create(model="small", messages=TEA, stream=True)  # type: ignore[call-overload]
+    assert client.models.list().data
+    assert client.chat.completions.create(model="small", messages=TEA).choices  # type: ignore[arg-type]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in slow)

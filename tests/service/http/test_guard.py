@@ -1,0 +1,124 @@
+"""Who may ask, from which page, how much, and how slowly."""
+
+from __future__ import annotations
+
+import base64
+import socket
+
+import httpx2
+import openai
+import pytest
+
+from aeon.service.http import guard, server
+from aeon.service.http.guard import is_this_machine
+from tests.service.gates import wait_for
+from tests.service.http.conftest import TOKEN, Start
+
+SIMULATED = ("provider=simulated", "provider.seed=1")
+BODY = {"model": "aeon", "messages": [{"role": "user", "content": "tea"}]}
+
+
+def test_a_token_is_needed_where_there_is_one(start: Start):
+    served = start(*SIMULATED, token=TOKEN)
+    assert served.connect().models.list().data
+    with pytest.raises(openai.AuthenticationError):
+        served.connect(api_key="wrong").models.list()
+    for path in ("/v1/models", "/runs", "/metrics", "/live.js", "/nothing"):
+        refused = httpx2.get(served.url + path)
+        assert refused.status_code == 401
+        assert "Basic" in refused.headers["www-authenticate"]
+    assert httpx2.get(f"{served.url}/healthz").json() == {"status": "ok"}
+
+
+def test_a_browser_may_give_the_token_as_a_password(start: Start):
+    served = start(*SIMULATED, token=TOKEN)
+    assert httpx2.get(f"{served.url}/runs", auth=("me", TOKEN)).status_code == 200
+    assert httpx2.get(f"{served.url}/runs", auth=("me", "wrong")).status_code == 401
+    for given in ("Basic", "Basic %%%", "Basic " + base64.b64encode(b"\xff:x").decode(), "Bearer"):
+        refused = httpx2.get(f"{served.url}/runs", headers={"authorization": given})
+        assert refused.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.1"]
+)
+def test_a_name_that_leads_here_by_now_is_refused(start: Start, host: str):
+    served = start(*SIMULATED)
+    refused = httpx2.get(f"{served.url}/v1/models", headers={"host": host})
+    assert refused.status_code in (400, 403)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:1", "127.0.0.1:8642", "127.9.9.9", "[::1]:8642", "[::1]"]
+)
+def test_this_machine_has_many_names(host: str):
+    assert is_this_machine(host)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+def test_a_page_of_another_origin_starts_nothing(start: Start, origin: str):
+    served = start(*SIMULATED)
+    refused = httpx2.post(
+        f"{served.url}/v1/chat/completions", json=BODY, headers={"origin": origin}
+    )
+    assert refused.status_code == 403
+    assert served.jobs.list_latest(1) == []
+
+
+def test_what_a_page_may_send_without_leave_starts_nothing(start: Start):
+    served = start(*SIMULATED)
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
+        refused = httpx2.post(
+            f"{served.url}/v1/chat/completions", content=b"{}", headers={"content-type": kind}
+        )
+        assert refused.status_code == 415
+    assert served.jobs.list_latest(1) == []
+
+
+def test_a_large_request_is_refused_before_it_is_read(start: Start):
+    served = start(*SIMULATED, most=1000)
+    large = {**BODY, "more": "x" * 2000}
+    refused = httpx2.post(f"{served.url}/v1/chat/completions", json=large)
+    assert refused.status_code == 413
+    assert refused.json()["error"]["code"] == "request_too_large"
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(_head("Content-Length: 99999999999"))
+        assert client.recv(100).startswith(b"HTTP/1.1 413")
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(_head("Transfer-Encoding: chunked") + b"3e9\r\n" + b"x" * 1001 + b"\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_a_request_that_never_ends_is_given_up(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guard, "_READ_SECONDS", 0.2)
+    served = start(*SIMULATED)
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(_head("Content-Length: 10") + b"x")
+        assert client.recv(100).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /v1/chat", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_connection_that_brings_no_request_is_closed(
+    start: Start, monkeypatch: pytest.MonkeyPatch, begun: bytes
+):
+    monkeypatch.setattr(server, "_REQUEST_SECONDS", 0.2)
+    served = start(*SIMULATED)
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(begun)
+        client.settimeout(10)
+        assert client.recv(100) == b""
+
+
+def test_what_is_no_http_is_no_harm(start: Start):
+    served = start(*SIMULATED)
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(b"\x16\x03\x01\x02\x00\r\n\r\n")
+        assert b"400" in client.recv(100)
+    wait_for(lambda: served.connect().models.list().data)
+
+
+def _head(line: str) -> bytes:
+    return (
+        f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/json\r\n{line}\r\n\r\n"
+    ).encode()
