@@ -47,8 +47,9 @@ def photo(tmp_path: Path) -> Path:
         (b"MZ\x90\0" + bytes(99), "a program for Windows"),
         (b"GIF89a\xff", "a GIF image"),
         (make_docx(), "a Word document, which goes to a model as text"),
+        (make_docx(more={"word/zeros": bytes(10**8)}), "unpack to 100,00"),
     ],
-    ids=["simulated", "png", "pdf", "program", "gif", "word"],
+    ids=["simulated", "png", "pdf", "program", "gif", "word", "bomb"],
 )
 def test_what_no_model_can_be_given_ends_with_2_and_leaves_no_folder(
     content: bytes, message: str, aeon: RunAeon, tmp_path: Path

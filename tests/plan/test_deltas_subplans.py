@@ -206,3 +206,17 @@ def test_a_substep_may_have_the_name_of_its_parent() -> None:
         chain(), [decompose("b")], subplans=subplan("b", step("b"), step("x", "b"))
     )
     assert shape(result.plan)["b.x"] == ("b.b",)
+
+
+def test_substeps_and_what_stands_for_a_step_are_shown_the_inputs_that_it_was() -> None:
+    plan = plan_of(step("a", inputs=("map",)), step("b", "a", inputs=()), step("c", "b"))
+    actions = [decompose("a"), replace("b", "b2", "a"), modify("c"), add("d", "c")]
+    result = apply_actions(plan, actions, subplans=subplan("a", step("x")))
+    assert {one.step_id: one.inputs for one in result.plan.steps} == {
+        "a.x": ("map",),
+        "a": ("map",),
+        "b2": (),
+        "c": None,
+        "d": None,
+    }
+    assert apply_actions(plan, [modify("a")]).plan.step("a").inputs == ("map",)
