@@ -338,10 +338,9 @@ def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
     usual = median(item.end - item.start for item in evidence.items if item.kind != "wait")
     if seconds <= max(_SECONDS, _SLOW * total, _SLOWER * usual):
         return
-    remedies: tuple[Remedy, ...] = ()
+    advice = ""
     if isinstance(slow.source, Call):
-        faster = (f"roles.{slow.source.role}.model=NAME",)
-        remedies = (Remedy("To have it answered by a faster model", faster),)
+        advice = f"A faster model may answer it: `roles.{slow.source.role}.model=NAME`."
     yield Finding(
         title=f"Everything waited {format_took(seconds)} of {format_took(total)} for "
         f"{_name_item(slow)} "
@@ -350,7 +349,7 @@ def find_slow_item(evidence: Evidence) -> Iterator[Finding]:
         weight=15 + 60 * min(1.0, seconds / total),
         evidence=f"It is on the critical path; a request usually took {format_took(usual)}.",
         anchor=slow.key,
-        remedies=remedies,
+        advice=advice,
     )
 
 

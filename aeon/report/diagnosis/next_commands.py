@@ -35,11 +35,15 @@ _MOST = 5
 _BLANK = '="..."'  # stays as it is: quotes tell that a text belongs there
 _TEXTS = ("++convergence.criteria.", "++inputs.")
 _OPEN_ENDS = ("failed", "interrupted", "step_failed")
+_latest: tuple[RunResult, Points] | None = None
 
 
 def find_next_commands(result: RunResult, directory: Path) -> Points:
     """What to type next, each with its purpose, for a run with its directory; nothing where its
     journals cannot be examined."""
+    known = _latest
+    if known is not None and known[0] is result:
+        return known[1]
     try:
         record = load_record(directory, result)
         patterns = find_patterns(record)
@@ -49,6 +53,12 @@ def find_next_commands(result: RunResult, directory: Path) -> Points:
     except Exception:  # the run is over: whatever fails here has not failed it
         _log.debug("no next commands", exc_info=True)
         return []
+
+
+def remember_next_commands(result: RunResult, commands: Points) -> None:
+    """Spare `find_next_commands` the journals of the run whose page was made last."""
+    global _latest
+    _latest = (result, commands)
 
 
 def list_next_commands(record: Record, patterns: Patterns, findings: Sequence[Finding]) -> Points:

@@ -16,7 +16,11 @@ from aeon.domain.result import RunResult
 from aeon.observability.artefacts import replace_file
 from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.finding import name_passes
-from aeon.report.diagnosis.next_commands import list_next_commands, list_typed_overrides
+from aeon.report.diagnosis.next_commands import (
+    list_next_commands,
+    list_typed_overrides,
+    remember_next_commands,
+)
 from aeon.report.diagnosis.ranking import diagnose
 from aeon.report.ending import REPORT, describe_samples, headline, is_replay, scores, tone
 from aeon.report.given import list_changed_settings
@@ -94,6 +98,8 @@ def draw_report(record: Record) -> bytes:
         "lines": texts.lines,
     }
     findings = diagnose(record, patterns, items, critical)
+    commands = list_next_commands(record, patterns, findings)
+    remember_next_commands(result, commands)
     return render_page(
         "report",
         {**_data(record, patterns, views), "packed": pack(packed)},
@@ -101,7 +107,7 @@ def draw_report(record: Record) -> bytes:
         **_end(record, patterns),
         **_details(record, patterns),
         findings=findings,
-        ways=list_next_commands(record, patterns, findings),
+        ways=commands,
         passes=views,
         last=render_part("pass", one=last, **helpers),
         answers=answers,

@@ -97,3 +97,13 @@ def test_what_is_offered_follows_from_the_end(
 ) -> None:
     run = a_run(a_pass(1, assessed(0.9), steps=STEPS[steps]), reason=reason).result
     assert [purpose for purpose, _ in find_next_commands(run, tmp_path)] == purposes
+
+
+def test_the_journals_are_not_read_again_once_the_page_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(a_pass(1, assessed(0.9), steps=STEPS["all done"]), reason="max_passes").result
+    expected = on_page(run, tmp_path)
+    monkeypatch.setattr("aeon.report.diagnosis.next_commands.load_record", None)
+    assert [command for _, command in find_next_commands(run, tmp_path)] == expected != []
+    assert find_next_commands(run.model_copy(), tmp_path) == []
