@@ -45,7 +45,7 @@ COMMANDS = {
         "convergence.criteria.cited=WORDS",
     ],
     "a judge that denies its scores": ["roles.grader.model=NAME"],
-    "a slow step": ["roles.worker.model=NAME"],
+    "a slow step": ["convergence.completeness=0.99"],
     "a refused change": ["roles.planner.model=NAME"],
     "a wasted pass": ["convergence.completeness=0.99"],
     "a limit that came too early": ["limits.max_passes=4"],
