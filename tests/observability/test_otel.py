@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 import socket
 import sys
 import threading
@@ -20,6 +22,7 @@ from aeon.domain.result import RunResult
 from aeon.observability.otel import Tracing
 from aeon.tools.function import tool
 from tests.support.fixtures import StartServer
+from tests.support.input_files import make_png
 from tests.support.openai_server import Completion, Failure
 from tests.support.otlp_collector import OtlpCollector, Span
 from tests.support.simulated_server import simulated
@@ -302,6 +305,19 @@ def test_no_text_leaves_unless_the_standard_variable_says_so(
     assert TASK in root["gen_ai.input.messages"]
     (output,) = json.loads(root["gen_ai.output.messages"])
     assert output["parts"][0]["content"] == result.answer
+
+
+def test_a_file_that_a_model_is_given_never_leaves_with_the_texts(
+    collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+    content = make_png(40, 30, random.Random(0).randbytes(3600))
+    (tmp_path / "photo.png").write_bytes(content)
+    run(*CORE, f"input_files.photo={tmp_path / 'photo.png'}", "provider.accepts=[image]")
+    sent = collector.of("chat")[0].attributes["gen_ai.input.messages"]
+    assert "[attached file: image/png" in sent
+    for form in (content, base64.b64encode(content)):
+        assert form[300:400] not in collector.bodies
 
 
 def test_the_standard_variables_hold(

@@ -65,6 +65,12 @@ _SUFFIXES: Mapping[str, FileKind] = {
 _PROGRAM = "Give a file of text, an image, a PDF, or a Word document."
 _TO_PNG = "Convert it to PNG or JPEG."
 _UNPACK = "Unpack it, and give the files that are in it."
+_OTHER_ARCHIVES: Mapping[str, tuple[str, str]] = {
+    "xl/workbook.xml": ("it is an Excel workbook", "Save its sheets as CSV, or as a PDF."),
+    "ppt/presentation.xml": ("it is a presentation", "Save it as a PDF."),
+    "mimetype": ("it is an OpenDocument file or an e-book", "Save it as .docx or PDF."),
+}
+"""Archives that people take for documents, by a part that each has."""
 _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"MZ", "a program for Windows", _PROGRAM),
     (b"\x7fELF", "a program", _PROGRAM),
@@ -195,8 +201,10 @@ def _check_docx(content: bytes) -> None:
         raise UnusableFile(
             f"it is an archive that is cut off or damaged: {error}", _AGAIN
         ) from None
-    if not _WORD_PARTS.issubset(part.filename for part in parts):
-        raise UnusableFile("it is an archive, and no Word document", _UNPACK)
+    names = {part.filename for part in parts}
+    if not names >= _WORD_PARTS:
+        found = (known for name, known in _OTHER_ARCHIVES.items() if name in names)
+        raise UnusableFile(*next(found, ("it is an archive, and no Word document", _UNPACK)))
     unpacked = sum(part.file_size for part in parts)
     if unpacked > MOST_UNPACKED_BYTES or len(parts) > _MOST_PARTS:
         raise UnusableFile(

@@ -93,17 +93,22 @@ def test_a_locked_pdf_is_refused() -> None:
         find_kind(make_pdf("x", trailer="/Encrypt 9 0 R "))
 
 
-def archive(**parts: bytes) -> bytes:
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        ("a", "an archive, and no Word document"),
+        ("xl/workbook.xml", "an Excel workbook"),
+        ("ppt/presentation.xml", "a presentation"),
+        ("mimetype", "an OpenDocument file"),
+    ],
+)
+def test_an_archive_that_is_no_word_document_is_refused(part: str, problem: str) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, data in parts.items():
-            made.writestr(name, data)
-    return file.getvalue()
-
-
-def test_an_archive_that_is_no_word_document_is_refused() -> None:
-    with pytest.raises(UnusableFile, match="an archive, and no Word document"):
-        find_kind(archive(a=b"x"), ".docx")
+        made.writestr(part, b"x")
+    with pytest.raises(UnusableFile, match=problem) as refused:
+        find_kind(file.getvalue(), ".docx")
+    assert refused.value.hint
 
 
 def test_a_document_whose_directory_names_too_much_is_refused() -> None:
