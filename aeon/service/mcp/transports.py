@@ -81,7 +81,13 @@ def serve_http(server: Server, port: int, say: Callable[[str], None]) -> None:
             streamable_http_path=_PATH, host=_HOST, transport_security=security
         )
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=_LAST_SECONDS
+            app,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_LAST_SECONDS,
         )
         say(f"Serving MCP at http://{_HOST}:{port}{_PATH}")
         uvicorn.Server(config).run(sockets=[listening])
