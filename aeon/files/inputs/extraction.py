@@ -32,11 +32,12 @@ _SIMPLER = "Save it again as a PDF or as plain text, and give that."
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """What reading a document may take: memory, seconds of computing, and what its parts may
-    unpack to. Waiting may take half as long again."""
+    """What reading a document may take: memory, seconds of computing, seconds in all, and what its
+    parts may unpack to."""
 
     memory_bytes: int = 2 * 2**30
     seconds: int = 60
+    longest_seconds: float = 90
     unpacked_bytes: int = MOST_UNPACKED_BYTES
 
 
@@ -90,7 +91,7 @@ def _run_child(
     # `-P`: the modules beside the child are not in the place of the standard library's.
     bounds = (most, limits.unpacked_bytes, limits.memory_bytes, limits.seconds)
     command = [sys.executable, "-P", str(_CHILD), kind.name, *map(str, bounds)]
-    longest = 1.5 * limits.seconds
+    longest = limits.longest_seconds
     with tempfile.TemporaryDirectory(prefix="aeon-extract-", ignore_cleanup_errors=True) as folder:
         try:
             return subprocess.run(

@@ -98,7 +98,7 @@ def test_a_process_that_does_not_end_is_ended(
     (tmp_path / "child.py").write_text("import time; time.sleep(600)")
     monkeypatch.setattr(extraction, "_CHILD", tmp_path / "child.py")
     with pytest.raises(UnusableFile, match=r"takes more than 1\.5 seconds"):
-        extract_text(kinds.DOCX, make_docx(), ENOUGH, ExtractionLimits(seconds=1))
+        extract_text(kinds.DOCX, make_docx(), ENOUGH, ExtractionLimits(longest_seconds=1.5))
 
 
 def test_the_process_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
