@@ -70,7 +70,8 @@ class Guard:
     def _check_token(self, authorization: str) -> None:
         given = _read_token(authorization)
         if not hmac.compare_digest(given.encode(), (self._access.token or "").encode()):
-            ways = 'Bearer, Basic realm="aeon: any name, the token as the password"'
+            # Browsers know this way alone: any name, and the token as the password.
+            ways = 'Basic realm="aeon", charset="UTF-8"'
             message = "the token is missing or wrong: Authorization: Bearer TOKEN"
             raise ApiError(401, message, "invalid_api_key", headers={"www-authenticate": ways})
 

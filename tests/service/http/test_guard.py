@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import socket
 
@@ -122,3 +123,20 @@ def _head(line: str) -> bytes:
         f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\n"
         f"Content-Type: application/json\r\n{line}\r\n\r\n"
     ).encode()
+
+
+def test_each_answer_is_sent_at_once(start: Start):
+    served = start(*SIMULATED)
+    accepted: list[int] = []
+    original = server._PatientProtocol.connection_made
+    with pytest.MonkeyPatch.context() as patched:
+
+        def look(self: server._PatientProtocol, transport: asyncio.Transport) -> None:
+            found = transport.get_extra_info("socket")
+            accepted.append(found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            original(self, transport)
+
+        patched.setattr(server._PatientProtocol, "connection_made", look)
+        assert httpx2.get(f"{served.url}/healthz").status_code == 200
+    assert accepted
+    assert all(accepted)
