@@ -177,7 +177,8 @@ def _check_wav(content: bytes) -> None:
             frames = recording.readframes(recording.getnframes())
             whole = recording.getnframes() * recording.getnchannels() * recording.getsampwidth()
     except (wave.Error, EOFError, struct.error) as error:
-        raise UnusableFile(f"it is a WAV recording that cannot be read: {error}", _AGAIN) from None
+        problem = f"it is a WAV recording that cannot be read: {error}"
+        raise UnusableFile(problem, "Save it again, as PCM of 16 bits.") from None
     if len(frames) < whole:
         raise UnusableFile("it is a WAV recording that is cut off", _AGAIN)
 
