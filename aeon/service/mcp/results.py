@@ -22,13 +22,15 @@ def make_result(status: JobStatus) -> CallToolResult:
     """The result of the call that a job which has ended was begun by: the answer, and what is known
     of the run. A run that failed or was cancelled is an error. How a run ended that did not
     converge, or went without something, stands below its answer."""
-    if status.state == "done" and status.run is not None:
-        return _describe_run(status, status.run)
     record = status.record
     if status.state == "cancelled":
         return make_error(f"The run was cancelled: {record.cancelled}", status)
     if record.problem is not None:
         return make_error(f"{record.problem.message}\n{record.problem.hint}".rstrip(), status)
+    if status.run is None or not status.result:
+        return make_error("The run has ended, and what it left was removed since.", status)
+    if status.state == "done":
+        return _describe_run(status, status.run)
     error = status.result.get("error") or {}
     return make_error(f"{error.get('message', '')}\n{error.get('hint') or ''}".strip(), status)
 
@@ -69,7 +71,10 @@ def _describe_run(status: JobStatus, run: Path) -> CallToolResult:
     result = status.result
     answer = str(result.get("answer", ""))
     content = [_write(answer)]
-    whole = artefacts.load(run)
+    try:
+        whole = artefacts.load(run)
+    except AeonError as error:
+        return make_error(error.message, status)
     if whole.exit_status != 0 or whole.degraded or whole.synthetic:
         content.append(_write(headline(whole)))
     known: dict[str, Any] = {"run_id": status.record.id, "answer": answer}

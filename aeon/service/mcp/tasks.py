@@ -14,6 +14,7 @@ from mcp.server.mcpserver.server import require_client_extension
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     HEADER_MISMATCH,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     EmptyResult,
@@ -113,7 +114,10 @@ class TasksExtension(Extension):
 
     async def _cancel(self, ctx: ServerRequestContext, params: TaskParams) -> HandlerResult:
         await self._find_for(ctx, params)
-        await run_in_thread(self._jobs.cancel, params.task_id, _CANCELLED)
+        try:
+            await run_in_thread(self._jobs.cancel, params.task_id, _CANCELLED)
+        except AeonError as error:
+            raise MCPError(INTERNAL_ERROR, error.message) from None
         return EmptyResult(result_type="complete")
 
     async def _find_for(self, ctx: ServerRequestContext, params: TaskParams) -> JobStatus:
@@ -130,6 +134,8 @@ class TasksExtension(Extension):
             return await run_in_thread(self._jobs.find, job_id)
         except JobNotFound:
             raise MCPError(INVALID_PARAMS, "There is no task of this id") from None
+        except AeonError as error:
+            raise MCPError(INTERNAL_ERROR, error.message) from None
 
 
 def _knows_tasks(ctx: ServerRequestContext) -> bool:

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+)
 
 from aeon.service.mcp.tasks import TASKS
 from aeon.service.mcp.tools import RUN_TASK
@@ -200,5 +204,44 @@ def test_methods_of_the_tasks_before_are_not_served(open_jobs: OpenJobs):
             request = TaskRequest(method=method, params={"taskId": "x"})
             with pytest.raises(MCPError, match="Method not found"):
                 await client.session.send_request(request, AnyResult)
+
+    run_task_client(server, talk)
+
+
+def test_a_run_whose_files_were_removed_is_a_call_that_failed(
+    open_jobs: OpenJobs, model: GatedModel
+):
+    server, jobs = open_server(open_jobs, None, *model.overrides)
+    model.open()
+
+    async def talk(client: Client) -> None:
+        task_id = (await begin_task(client, RUN_TASK, task="abc"))["taskId"]
+        await wait_for_task(client, task_id)
+        run = jobs.find(task_id).run
+        assert run is not None
+        for removed in ("history.json", "result.json", "run.json"):
+            (run / removed).unlink()
+            task = await ask_task(client, "get", task_id)
+            assert task["status"] == "completed"
+            assert task["result"]["isError"] is True
+            assert task["result"]["content"][0]["text"]
+
+    run_task_client(server, talk)
+
+
+def test_a_record_that_cannot_be_read_is_reported_with_its_file(
+    open_jobs: OpenJobs, model: GatedModel
+):
+    server, jobs = open_server(open_jobs, None, *model.overrides)
+    model.open()
+
+    async def talk(client: Client) -> None:
+        task_id = (await begin_task(client, RUN_TASK, task="abc"))["taskId"]
+        await wait_for_task(client, task_id)
+        (jobs.folder.path / task_id / "job.json").write_text('{"format": "aeon.job/9"}')
+        for method in ("get", "cancel"):
+            with pytest.raises(MCPError, match=r"job\.json: ") as refused:
+                await ask_task(client, method, task_id)
+            assert refused.value.code == INTERNAL_ERROR
 
     run_task_client(server, talk)
