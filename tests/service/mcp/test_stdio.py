@@ -177,6 +177,28 @@ def come_back_again(begun: list[str]) -> Any:
     return look
 
 
+def test_a_task_is_cancelled_after_the_server_was_killed(tmp_path: Path, model: GatedModel):
+    server = command_line(tmp_path, *model.overrides)
+    begun: list[str] = []
+
+    async def begin(client: Client) -> None:
+        begun.append((await begin_task(client, RUN_TASK, task="abc"))["taskId"])
+        while not model.server.requests:
+            await anyio.sleep(0.02)
+        await anyio.to_thread.run_sync(kill_server)
+
+    async def cancel(client: Client) -> None:
+        await ask_task(client, "cancel", begun[0])
+        model.open()
+        assert (await wait_for_task(client, begun[0]))["status"] == "cancelled"
+
+    async def look(client: Client) -> None:
+        assert (await ask_task(client, "get", begun[0]))["status"] == "cancelled"
+
+    for talk in (begin, cancel, look):
+        run_client(server, talk, extensions=[KnowsTasks()])
+
+
 def test_a_question_is_answered_after_the_server_was_killed(tmp_path: Path):
     plans = write_plans(tmp_path / "plans")
     server = command_line(tmp_path, "provider=simulated", "tools=builtin", f"mcp.plans={plans}")
