@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from aeon.observability.artefacts import RESULT, as_artefact_error, replace_file
 from aeon.report.runs import read_document
 from aeon.service.record import FILE, JobRecord, JobState, is_id
 
+_log = logging.getLogger("aeon")
 _LOCK = ".lock"
 _RUN = "run-"
 
@@ -84,10 +86,17 @@ class JobFolder:
         return heapq.nlargest(most, ids)
 
     def list_open(self) -> Iterator[JobRecord]:
-        """The jobs that have not ended, oldest first."""
+        """The jobs that have not ended, oldest first; those that cannot be read are reported and
+        left as they are."""
         for path in sorted(self.path.glob(f"*/{FILE}")):
-            document = read_document(path)
-            if not document.get("ended") and (record := self.read(path.parent.name)):
+            if read_document(path).get("ended"):
+                continue
+            try:
+                record = self.read(path.parent.name)
+            except ConfigError as error:
+                _log.warning("%s; it is left as it is", error.message)
+                continue
+            if record is not None:
                 yield record
 
     def list_runs(self, job_id: str) -> list[Path]:

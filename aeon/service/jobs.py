@@ -270,6 +270,10 @@ class Jobs:
             self._waiting.add(record.id)
         elif not record.background:
             self._end(record.model_copy(update={"cancelled": _STOPPED}), "cancelled")
+        elif record.configuration not in self.configurations.names:
+            # It may be there again with the next start.
+            why = f"there is no configuration {record.configuration!r}"
+            _log.warning("job %s does not go on: %s", record.id, why)
         else:
             self._begin(record.id)
 
@@ -285,6 +289,9 @@ class Jobs:
             is_waiting = self.find(job_id).state == "waiting"
             if self._stopping.is_set() or not is_waiting or self.list_open_questions(job_id):
                 return
+            # Who asked for it has been told of the questions, and waits no more.
+            record = self._read(job_id).model_copy(update={"background": True})
+            self.folder.write(record)
             self._waiting.discard(job_id)
             self._begin(job_id)
 

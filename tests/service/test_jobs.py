@@ -153,6 +153,23 @@ def test_a_stopped_job_goes_on_with_what_was_answered(
     assert len(model.server.requests) == asked
 
 
+def test_what_cannot_go_on_is_reported_and_left_as_it_is(
+    open_jobs: OpenJobs, model: GatedModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    overrides = (*model.overrides, "execution.grace_seconds=0.1")
+    jobs = open_jobs(*overrides, other=())
+    job_id = jobs.submit(JobRequest("other", "abc", background=True))
+    jobs.close()
+    unreadable = tmp_path / "jobs" / ("f" * 32)
+    unreadable.mkdir()
+    (unreadable / "job.json").write_text("{")
+    with open_again(tmp_path, overrides) as jobs:
+        assert jobs.find(job_id).state == "queued"
+        assert jobs.count()["running"] == 0
+    assert "there is no configuration 'other'" in caplog.text
+    assert "this is no job" in caplog.text
+
+
 class open_again(ExitStack):  # noqa: N801
     """The jobs of the same folder, as another process has them: the first one has let go of it."""
 
@@ -190,6 +207,9 @@ def test_a_job_waits_for_a_person_and_goes_on(open_jobs: OpenJobs, tmp_path: Pat
     jobs.settle(job_id, {question.id: "4 by 5 metres"})
     status = wait_until(jobs, job_id, "done")
     assert status.result["termination_reason"] == "completed"
+    assert status.record.background, (
+        "whoever asked for it has been told of the question, and is gone"
+    )
     assert jobs.list_open_questions(job_id) == ()
     with pytest.raises(ConfigError, match="waits for no answer"):
         jobs.settle(job_id, {question.id: "5 by 6"})

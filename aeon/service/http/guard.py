@@ -23,9 +23,8 @@ _OPEN_PATHS = ("/healthz",)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may ask. Without a `token`, anybody on this machine whose `Host` names this machine."""
+    """Who may ask: who has the `token`; without one, whose `Host` names this machine."""
 
-    is_loopback: bool
     token: str | None = None
     max_body_bytes: int = 4_000_000
 
@@ -58,8 +57,9 @@ class Guard:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         host = headers.get("host", "")
-        if self._access.is_loopback and not is_this_machine(host):
-            # A page of a stranger whose name leads here by now is of another host.
+        if self._access.token is None and not is_this_machine(host):
+            # A page of a stranger whose name leads here by now is of another host. With a token,
+            # which such a page does not have, a proxy may stand before the server.
             raise ApiError(403, f"Host: {host[:200]} is not this machine", "host_refused")
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):

@@ -49,6 +49,13 @@ def test_a_name_that_leads_here_by_now_is_refused(start: Start, host: str):
     assert refused.status_code in (400, 403)
 
 
+def test_a_proxy_before_a_server_with_a_token_has_a_name_of_its_own(start: Start):
+    served = start(*SIMULATED, token=TOKEN)
+    named = {"host": "runs.example", "origin": "https://runs.example"}
+    assert httpx2.get(f"{served.url}/runs", auth=("me", TOKEN), headers=named).status_code == 200
+    assert httpx2.get(f"{served.url}/runs", headers=named).status_code == 401
+
+
 @pytest.mark.parametrize(
     "host", ["localhost", "localhost:1", "127.0.0.1:8642", "127.9.9.9", "[::1]:8642", "[::1]"]
 )

@@ -33,8 +33,7 @@ def serve(words: Namespace) -> int:
     settings = compose_settings(composition)
     keep_private(settings)
     served = settings.serve
-    is_loopback = is_on_loopback(served.host)
-    token = read_token(served, is_loopback=is_loopback)
+    token = read_token(served)
     try:
         from aeon.service.http.guard import Access
         from aeon.service.http.server import open_socket
@@ -44,7 +43,7 @@ def serve(words: Namespace) -> int:
         raise ConfigError(f"aeon serve needs the extra `serve`: {error}", hint=hint) from error
     configurations = Configurations(composition, served.models or {_ONLY_MODEL: ()})
     capacity = Capacity(parallel=served.parallel, queue=served.queue)
-    access = Access(is_loopback, token, served.max_body_bytes)
+    access = Access(token, served.max_body_bytes)
     with (
         closing(configurations),
         closing(open_socket(served.host, served.port)) as listening,
@@ -71,13 +70,13 @@ def is_on_loopback(host: str) -> bool:
         return False
 
 
-def read_token(served: ServeSettings, *, is_loopback: bool) -> str | None:
+def read_token(served: ServeSettings) -> str | None:
     """The token that clients need; None where they need none. Raises ConfigError for an address
     that others can reach without a token, and for one that is too short."""
     name = served.token_env
     token = os.environ.get(name, "")
     hint = f"export {name}=$(openssl rand -hex 32)"
-    if not token and not is_loopback:
+    if not token and not is_on_loopback(served.host):
         problem = f"serve.host={served.host}: others can reach it, and {name} holds no token"
         raise ConfigError(problem, hint=hint)
     if token and (len(token) < _LEAST_TOKEN or not re.fullmatch(r"[!-~]+", token)):
