@@ -20,6 +20,7 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
+from aeon.files.inputs.stored import remove_stored
 from aeon.files.text import load_json, lock_file, open_linked_file, read_linked_file
 from aeon.interaction.desk import Desk
 from aeon.interaction.models import ANSWERS, QUESTIONS
@@ -206,6 +207,7 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     """Remove what a run left, then the directories that this leaves empty below `above`, and a
     multirun's own files with its last job. Gives back what is somebody's own and stays. Raises
     OSError."""
+    remove_stored(run.directory)
     own = _remove(run.directory, (*LEFT_BY_RUNS, *_list_more(run)))
     folder = run.directory
     while folder != above and not any(folder.iterdir()):

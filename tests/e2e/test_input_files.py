@@ -205,3 +205,16 @@ def test_the_example_runs_with_the_receipt_as_it_is_and_as_text(
     given = [*files, "provider=simulated", *more, *QUIET]
     assert aeon("check", str(folder / "plan.yaml"), *given).status == 0
     assert aeon(f"plan_file={folder / 'plan.yaml'}", *given).status in (0, 3)
+
+
+def test_the_files_of_a_run_are_removed_with_it_and_no_others(
+    aeon: RunAeon, photo: Path, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        assert aeon(*LOOKED_AT, *QUIET, f"hydra.run.dir=runs/{name}").status == 0
+    (tmp_path / "runs" / "two" / "files" / "mine.png").write_bytes(PNG)
+    ended = aeon("runs", "prune", "runs", "--keep", "0", "--yes")
+    assert "Removed 2 runs" in ended.out
+    assert not (tmp_path / "runs" / "one").exists()
+    left = [path.name for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert left == ["mine.png"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ BESIDE = ".files"
 """What the name of a cassette is followed by in that of the folder with its files."""
 
 
+_STORED_NAME = re.compile(rf"[0-9a-f]{{64}}({'|'.join(map(re.escape, _SUFFIXES.values()))})")
 _stored: WeakKeyDictionary[InputFile, Path] = WeakKeyDictionary()
 """Where each file was stored last: many rows of a batch may have the same one."""
 
@@ -78,6 +80,19 @@ def store_files(recording: Path, files: Iterable[InputFile]) -> None:
                 written.write(file.content)
         part.replace(path)
         _stored[file] = path
+
+
+def remove_stored(recording: Path) -> None:
+    """Remove the files of a recording, and their folder unless there is something else in it.
+    Raises OSError."""
+    folder = locate_files(recording)
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if _STORED_NAME.fullmatch(path.name):
+            path.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _link(earlier: Path | None, path: Path) -> bool:
