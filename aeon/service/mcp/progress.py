@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from time import monotonic
 
 from mcp.server import ServerRequestContext
 
@@ -15,19 +16,24 @@ from aeon.service.jobs import Follower
 
 _LONGEST = 120
 _LONGEST_WAIT_SECONDS = 1.0
+SECONDS_OF_SILENCE = 15.0
+"""After how long without news the latest are reported again."""
 
 
 class RunProgress:
     """The news of one job. Of news that come faster than a client takes them, the latest counts;
-    their number is the progress, since how much there is to do is not known before the end.
-    `follower` is what follows the job."""
+    their number is the progress, since how much there is to do is not known before the end. What
+    goes on without news is reported again from time to time, as many clients give up a call that
+    they hear nothing of. `follower` is what follows the job."""
 
     def __init__(self) -> None:
         self.follower = Follower(see=self._see, end=lambda: self._call(self._news.set))
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._number = 0
-        self._text = ""
+        self._text = "not started yet"
+        self._is_new = False
+        self._reported_at = monotonic()
 
     async def report(self, ctx: ServerRequestContext) -> None:
         """Wait for news, a while at most, and report them to the client."""
@@ -35,9 +41,12 @@ class RunProgress:
             async with asyncio.timeout(_LONGEST_WAIT_SECONDS):
                 await self._news.wait()
         self._news.clear()
-        if self._text:
-            await ctx.session.report_progress(self._number, None, self._text)
-            self._text = ""
+        if not self._is_new and monotonic() < self._reported_at + SECONDS_OF_SILENCE:
+            return
+        self._number += not self._is_new
+        self._is_new = False
+        self._reported_at = monotonic()
+        await ctx.session.report_progress(self._number, None, self._text)
 
     def _see(self, recorded: Recorded) -> None:
         text = describe_event(recorded.event)
@@ -52,6 +61,7 @@ class RunProgress:
     def _take(self, text: str) -> None:
         self._number += 1
         self._text = text
+        self._is_new = True
         self._news.set()
 
 

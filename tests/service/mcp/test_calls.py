@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import InputRequiredResult
 
 from aeon.observability import artefacts
+from aeon.service.mcp import progress
 from aeon.service.mcp.tools import RUN_TASK
 from tests.service.gates import GatedModel, OpenJobs, wait_for
 from tests.service.mcp.clients import Person, open_server, run_client, write_plans
@@ -65,6 +66,28 @@ def test_progress_tells_how_far_the_run_is(open_jobs: OpenJobs, model: GatedMode
     run_client(server, talk, mode)
     numbers = [number for number, _ in told]
     assert numbers == sorted(set(numbers))
+
+
+def test_a_client_hears_of_a_run_that_has_no_news(
+    open_jobs: OpenJobs, model: GatedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 0.0)
+    server, _ = open_server(open_jobs, None, *model.overrides)
+    told: list[tuple[float, str]] = []
+
+    async def note(number: float, _total: float | None, message: str | None) -> None:
+        told.append((number, message or ""))
+        if sum("step" in text for _, text in told) == 2:
+            model.open()
+
+    async def talk(client: Client) -> None:
+        await client.call_tool(RUN_TASK, {"task": "make tea"}, progress_callback=note)
+
+    run_client(server, talk)
+    numbers = [number for number, _ in told]
+    assert numbers == sorted(set(numbers))
+    first, second = [text for _, text in told if "step" in text][:2]
+    assert first == second
 
 
 def test_a_run_that_did_not_converge_says_so_below_its_answer(open_jobs: OpenJobs):
