@@ -147,6 +147,11 @@ def test_the_page_shows_a_small_image_and_links_to_a_large_one(
     assert 'src="data:image/png;base64,' in page
     for content in (PNG, large):
         assert f'href="files/{hashlib.sha256(content).hexdigest()}.png"' in page
+    (tmp_path / "to").mkdir()
+    run = str(newest(tmp_path).relative_to(tmp_path))
+    assert aeon("inspect", run, "--output", "to/page.html").status == 0
+    elsewhere = (tmp_path / "to" / "page.html").read_text()
+    assert f'href="../{run}/files/{DIGEST}.png"' in elsewhere
 
 
 @pytest.mark.slow

@@ -70,14 +70,14 @@ def write_report(directory: Path, result: RunResult | None = None, to: Path | No
     path = to or directory / REPORT
     replace_file(
         path,
-        draw_report(load_record(directory, result)),
+        draw_report(load_record(directory, result), path.parent),
         "--output FILE writes the page elsewhere.",
     )
     return path
 
 
-def draw_report(record: Record) -> bytes:
-    """The page of a run."""
+def draw_report(record: Record, folder: Path | None = None) -> bytes:
+    """The page of a run, to stand in a `folder`: by default in the run's directory."""
     result = record.result
     texts = TextTable()
     items = list_items(record)
@@ -106,6 +106,7 @@ def draw_report(record: Record) -> bytes:
         **helpers,
         **_end(record, patterns),
         **_details(record, patterns),
+        files=list_files(record, folder or record.directory),
         findings=findings,
         ways=commands,
         passes=views,
@@ -150,7 +151,6 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "patterns": patterns,
         "changed": list(list_changed_settings(record.result)),
         "inputs": _inputs(record),
-        "files": list_files(record),
         "models": _name_models(record.result),
         "facts": _provenance(record),
         "hashes": _hashes(record),

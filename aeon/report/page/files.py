@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 import pydantic
 
@@ -20,7 +22,7 @@ MOST_SHOWN_BYTES = 64 * 1024
 
 
 class ShownFile(NamedTuple):
-    """A file on the page. `address` is that of the file beside the page, empty where it is gone;
+    """A file on the page. `address` leads from the page to the file, empty where that is gone;
     `image` is a small image itself, as a data URI."""
 
     media_type: str
@@ -29,21 +31,24 @@ class ShownFile(NamedTuple):
     image: str
 
 
-def list_files(record: Record) -> dict[str, ShownFile]:
-    """The files of a run, by the names of its inputs."""
+def list_files(record: Record, folder: Path) -> dict[str, ShownFile]:
+    """The files of a run, by the names of its inputs, for a page in this folder."""
     recorded = record.origin.get("input_files")
     found = recorded.items() if isinstance(recorded, dict) else ()
     shown = {}
     for name, values in found:
         with suppress(pydantic.ValidationError):
             file = RecordedFile.model_validate(values)
-            shown[str(name)] = _show_file(file, record.directory)
+            path = record.directory / FOLDER / name_stored(file)
+            shown[str(name)] = _show_file(file, path, folder)
     return shown
 
 
-def _show_file(file: RecordedFile, directory: Path) -> ShownFile:
-    path = directory / FOLDER / name_stored(file)
-    address = f"{FOLDER}/{name_stored(file)}" if path.is_file() else ""
+def _show_file(file: RecordedFile, path: Path, folder: Path) -> ShownFile:
+    address = ""
+    if path.is_file():
+        beside = os.path.relpath(path.absolute(), folder.absolute())
+        address = quote(Path(beside).as_posix())
     return ShownFile(file.media_type, file.size, address, _read_image(file, path))
 
 
