@@ -15,7 +15,7 @@ import pydantic
 from aeon.config.origin import FILE as ORIGIN
 from aeon.domain.errors import ConfigError
 from aeon.files.text import encode_json, hold
-from aeon.observability.artefacts import RESULT, as_artefact_error, replace_file
+from aeon.observability.artefacts import HISTORY, RESULT, as_artefact_error, replace_file
 from aeon.report.runs import read_document
 from aeon.service.record import FILE, JobRecord, JobState, is_id
 
@@ -102,7 +102,8 @@ class JobFolder:
     def list_runs(self, job_id: str) -> list[Path]:
         """The directories of a job's runs, in their order."""
         found = (each.parent for each in (self.path / job_id).glob(f"{_RUN}*/{ORIGIN}"))
-        return sorted(found, key=lambda path: int(path.name.removeprefix(_RUN)))
+        numbered = (path for path in found if path.name.removeprefix(_RUN).isdecimal())
+        return sorted(numbered, key=lambda path: int(path.name.removeprefix(_RUN)))
 
     def find_next_run(self, job_id: str) -> Path:
         """The directory of a job's next run."""
@@ -112,7 +113,8 @@ class JobFolder:
         """A job as it stands, where this process has it `under_way`, or not."""
         runs = self.list_runs(record.id)
         run = runs[-1] if runs else None
-        result = read_document(run / RESULT) if run else {}
+        # A kill can come between the two files: a run without its history has not ended.
+        result = read_document(run / RESULT) if run and (run / HISTORY).is_file() else {}
         state = record.ended or under_way
         if state is None:
             is_waiting = result.get("termination_reason") == "waiting"

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from aeon.app.attendance import Attendance
 from aeon.app.run import RunPlace
-from aeon.domain.errors import AeonError, ConfigError
+from aeon.domain.errors import AeonError, ArtefactError, ConfigError
 from aeon.domain.events import Recorded
 from aeon.domain.plan import OpenQuestion
 from aeon.domain.result import RunResult
@@ -118,6 +118,8 @@ class Jobs:
         self._waiting: set[str] = set()
         self._threads: set[threading.Thread] = set()
         self._stopping = threading.Event()
+        # Whoever waits for these jobs learns their end, although the disk is full.
+        self._unwritten: dict[str, JobRecord] = {}
         self.ended: Counter[tuple[str, JobEnd]] = Counter()
 
     @classmethod
@@ -247,7 +249,7 @@ class Jobs:
             thread.join()
 
     def _read(self, job_id: str) -> JobRecord:
-        record = self.folder.read(job_id)
+        record = self._unwritten.get(job_id) or self.folder.read(job_id)
         if record is None:
             raise JobNotFound(f"there is no job {job_id[:64]!r}")
         return record
@@ -338,11 +340,11 @@ class Jobs:
             _log.exception("job %s failed unexpectedly", under_way.job_id)
             message = f"Aeon failed unexpectedly: {type(error).__name__}: {error}"
             problem = JobProblem(kind=type(error).__name__, message=message)
-        try:
-            self._finish(under_way.job_id, result, problem)
-        except AeonError as error:
-            _log.error("job %s: %s", under_way.job_id, error.message)
         with self._lock:
+            try:
+                self._finish(under_way.job_id, result, problem)
+            except AeonError as error:
+                _log.error("job %s: %s", under_way.job_id, error.message)
             self._under_way.pop(under_way.job_id, None)
             self._threads.discard(threading.current_thread())
             if not self._stopping.is_set():
@@ -362,19 +364,22 @@ class Jobs:
 
     def _finish(self, job_id: str, result: RunResult | None, problem: JobProblem | None) -> None:
         """Record how a run of a job has ended, unless the job is to go on."""
-        with self._lock:
-            record = self._read(job_id).model_copy(update={"problem": problem})
-            if result is None:
-                self._end(record, "failed")
-            elif result.termination_reason == "waiting" and record.cancelled is None:
-                self._waiting.add(job_id)
-            elif end := _find_end(record, {"termination_reason": result.termination_reason}):
-                self._end(record, end)
+        record = self._read(job_id).model_copy(update={"problem": problem})
+        if result is None:
+            self._end(record, "failed")
+        elif result.termination_reason == "waiting" and record.cancelled is None:
+            self._waiting.add(job_id)
+        elif end := _find_end(record, {"termination_reason": result.termination_reason}):
+            self._end(record, end)
 
     def _end(self, record: JobRecord, end: JobEnd) -> None:
-        now = datetime.now(UTC)
-        self.folder.write(record.model_copy(update={"ended": end, "ended_at": now}))
+        ended = record.model_copy(update={"ended": end, "ended_at": datetime.now(UTC)})
         self.ended[record.configuration, end] += 1
+        try:
+            self.folder.write(ended)
+        except ArtefactError:
+            self._unwritten[ended.id] = ended
+            raise
 
 
 def _find_end(record: JobRecord, result: Mapping[str, object]) -> JobEnd | None:

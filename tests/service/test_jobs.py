@@ -7,15 +7,18 @@ import stat
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aeon.config import load
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.interaction.desk import Desk
+from aeon.observability import artefacts
 from aeon.service.configurations import Configurations
 from aeon.service.folder import JobFolder
 from aeon.service.jobs import Capacity, Follower, JobNotFound, JobRequest, Jobs, QueueFull
+from aeon.service.record import JobRecord
 from tests.service.gates import GatedModel, OpenJobs, wait_for, wait_until
 
 SIMULATED = ("provider=simulated", "provider.seed=1")
@@ -242,6 +245,76 @@ def test_a_job_that_waits_can_be_cancelled(open_jobs: OpenJobs, tmp_path: Path):
     wait_until(jobs, job_id, "waiting")
     assert jobs.cancel(job_id, "enough").state == "cancelled"
     assert jobs.count()["waiting"] == 0
+
+
+def test_a_job_is_cancelled_that_begins_to_wait_at_that_moment(
+    open_jobs: OpenJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    jobs = open_jobs(*SIMULATED, "mode=core", f"plan_file={plan}", "interaction=defer")
+    finish = jobs._finish
+
+    def finish_and_cancel(job_id: str, *given: Any) -> None:
+        finish(job_id, *given)
+        cancelling = threading.Thread(target=jobs.cancel, args=(job_id, "enough"))
+        cancelling.start()
+        cancelling.join(0.2)
+
+    monkeypatch.setattr(jobs, "_finish", finish_and_cancel)
+    assert wait_until(jobs, jobs.submit(JobRequest("aeon")), "cancelled").has_ended
+    assert jobs.count()["waiting"] == 0
+
+
+def test_a_job_ends_whose_end_cannot_be_recorded(
+    open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
+):
+    jobs = open_jobs(*SIMULATED)
+    write = JobFolder.write
+
+    def write_until_the_end(folder: JobFolder, record: JobRecord) -> None:
+        if record.ended is not None:
+            raise ArtefactError("no space left on device")
+        write(folder, record)
+
+    monkeypatch.setattr(JobFolder, "write", write_until_the_end)
+    assert wait_until(jobs, jobs.submit(ask()), "done").has_ended
+
+
+def test_a_run_that_was_killed_before_its_history_was_written_goes_on(
+    open_jobs: OpenJobs, model: GatedModel, tmp_path: Path
+):
+    model.open()
+    jobs = open_jobs(*model.overrides)
+    status = wait_until(jobs, jobs.submit(ask("abc")), "done")
+    jobs.close()
+    assert status.run is not None
+    (status.run / "history.json").unlink()
+    jobs.folder.write(status.record.model_copy(update={"ended": None, "ended_at": None}))
+    with open_again(tmp_path, tuple(model.overrides)) as jobs:
+        again = wait_until(jobs, status.record.id, "done")
+        assert again.result["answer"] == "cba"
+        assert again.run is not None
+        assert artefacts.load(again.run).history.passes
+    assert len(model.server.requests) == 1
+
+
+def test_folders_that_are_no_jobs_and_no_runs_hold_nothing_up(
+    open_jobs: OpenJobs, model: GatedModel, tmp_path: Path
+):
+    jobs = open_jobs(*model.overrides)
+    job_id, damaged = jobs.submit(ask("abc")), "0" * 32
+    jobs.close()
+    (tmp_path / "jobs" / damaged).mkdir()
+    (tmp_path / "jobs" / damaged / "job.json").write_text("{")
+    copied = tmp_path / "jobs" / job_id / "run-1 (copy)"
+    copied.mkdir()
+    (copied / "run.json").write_text("{}")
+    model.open()
+    with open_again(tmp_path, tuple(model.overrides)) as jobs:
+        assert wait_until(jobs, job_id, "done").result["answer"] == "cba"
+        with pytest.raises(ConfigError, match="this is no job"):
+            jobs.find(damaged)
 
 
 @pytest.mark.parametrize(
