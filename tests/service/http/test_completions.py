@@ -233,3 +233,18 @@ def test_a_slow_reader_holds_nobody_up(start: Start):
     assert client.models.list().data
     assert client.chat.completions.create(model="small", messages=TEA).choices  # type: ignore[arg-type]
     assert "".join(chunk.choices[0].delta.content or "" for chunk in slow)
+
+
+def test_a_stream_whose_text_is_withdrawn_ends_with_an_error(start: Start, model: GatedModel):
+    malformed = json.dumps({"working": None, "answer": "abc " * 50, "more": 1})
+    model.server.script = {
+        "direct": malformed,
+        "repair": {"working": None, "answer": "xyz"},
+    }
+    model.server.piece_seconds = 0.05
+    served = start(*model.overrides)
+    stream = served.connect().chat.completions.create(model="aeon", messages=TEA, stream=True)  # type: ignore[call-overload]
+    with pytest.raises(openai.APIError, match="withdrawn"):
+        list(stream)
+    (status,) = served.jobs.list_latest(9)
+    assert status.result["answer"] == "xyz"

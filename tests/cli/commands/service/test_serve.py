@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import httpx2
 import openai
+import psutil
 import pytest
 
 from aeon.cli.main import main
@@ -154,3 +156,35 @@ def test_a_kill_between_any_two_polls_loses_nothing_and_goes_on_once(begin: Begi
     assert saved > 0
     assert saved + int(asked[1]) == whole["usage"]["total"]["requests"]
     assert server.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.slow
+def test_a_hundred_clients_are_answered_and_small_requests_leave_nothing_behind(begin: Begin):
+    server = begin(*SIMULATED, "mode=single", "serve.queue=100")
+    chat = server.client.chat.completions
+
+    def ask(number: int) -> str:
+        said = [{"role": "user", "content": f"task {number}"}]
+        if number % 2:
+            return str(chat.create(model="aeon", messages=said).choices[0].message.content)  # type: ignore[arg-type]
+        stream = chat.create(model="aeon", messages=said, stream=True)  # type: ignore[call-overload]
+        return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+
+    with ThreadPoolExecutor(100) as clients:
+        answers = list(clients.map(ask, range(100)))
+    assert all(answer.endswith(f"task {number}") for number, answer in enumerate(answers))
+
+    base = str(server.client.base_url).removesuffix("/v1/")
+    process = psutil.Process(server.process.pid)
+    with httpx2.Client(base_url=base) as client:
+
+        def ask_much(times: int) -> int:
+            for _ in range(times):
+                client.get("/v1/models")
+                client.get("/v1/responses/resp_none")
+                client.post("/v1/chat/completions", json={"model": "none", "messages": []})
+                client.get("/metrics")
+            return int(process.memory_info().rss)
+
+        before = ask_much(250)
+        assert ask_much(750) - before < 4_000_000
