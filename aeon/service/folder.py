@@ -22,6 +22,7 @@ from aeon.service.record import FILE, JobRecord, JobState, is_id
 _log = logging.getLogger("aeon")
 _LOCK = ".lock"
 _RUN = "run-"
+_OTHER_FOLDER = "Name a folder of its own: mcp.folder=DIR or serve.folder=DIR."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ class JobFolder:
     def hold(self) -> AbstractContextManager[None]:
         """Make the folder, and hold it against other servers while the block lasts. Raises
         ConfigError, ArtefactError."""
-        with as_artefact_error(self.path):
+        with as_artefact_error(self.path, _OTHER_FOLDER):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)
-        hint = "Stop that one, or name another folder: mcp.folder=DIR, serve.folder=DIR."
+        hint = f"{_OTHER_FOLDER} One server over HTTP serves several clients."
         return hold(self.path / _LOCK, f"the folder of jobs {self.path}", hint)
 
     def create(self, record: JobRecord) -> None:

@@ -18,6 +18,7 @@ from aeon.config.load import compose_settings
 from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
+    from aeon.config.settings import Settings
     from aeon.service.configurations import Configurations
 
 
@@ -32,6 +33,7 @@ def mcp(given: Namespace) -> int:
     # Whoever is asked is behind the client, or answers later.
     of = of.with_overrides(("interaction=defer", *of.overrides))
     settings = compose_settings(of)
+    _check(settings)
     keep_private(settings)
     from aeon.service.configurations import Configurations
     from aeon.service.jobs import Capacity, Jobs
@@ -53,6 +55,20 @@ def mcp(given: Namespace) -> int:
         else:
             serve_stdio(server, _open_output())
     return DONE
+
+
+def _check(settings: Settings) -> None:
+    """Raise ConfigError for what suits one run, not a server of many."""
+    if settings.plan_file is not None:
+        raise ConfigError(
+            "plan_file: a server runs many plans",
+            hint="mcp.plans=DIR has a tool for each plan file of a folder.",
+        )
+    if settings.store.mode == "off" and settings.interaction.kind == "defer":
+        raise ConfigError(
+            "store=off: a run that waits for a person could not go on",
+            hint="Leave it out, or have nobody asked: interaction=none.",
+        )
 
 
 def _warn_before(configurations: Configurations) -> None:
