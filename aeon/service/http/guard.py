@@ -92,6 +92,8 @@ class Guard:
                         raise too_large
                     if not message.get("more_body"):
                         break
+                else:
+                    raise ApiError(400, "the request broke off", "incomplete")
         except TimeoutError:
             raise ApiError(408, "the request took too long to arrive", "timeout") from None
         return bytes(body)

@@ -21,28 +21,38 @@ from aeon.service.http.guard import Access
 from aeon.service.jobs import Jobs
 
 _REQUEST_SECONDS = 30.0
-_MOST_CONNECTIONS = 1000
+_MOST_CONNECTIONS = 400
+"""Runs need files beside them, and a process has 1024 as a rule."""
 _STOP_SECONDS = 60
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds after which a client that has vanished without a word is noticed."""
 
 
 class _PatientProtocol(H11Protocol):
-    """Closes connections that bring no request in time."""
+    """Closes connections that are too many, or bring no request in time."""
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
         super().connection_made(transport)
-        self._patience = self.loop.call_later(_REQUEST_SECONDS, self._give_up)
+        self._idle_after: object = None
+        self._patience = self.loop.call_later(_REQUEST_SECONDS, self._look)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """A client has gone."""
         self._patience.cancel()
         super().connection_lost(exc)
 
-    def _give_up(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+    def _look(self) -> None:
+        """Close it where no request has come since the last look: one that has only begun would
+        hold it open for ever."""
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if is_idle and self.cycle is self._idle_after:
             self.transport.close()
+            return
+        self._idle_after = self.cycle if is_idle else self
+        self._patience = self.loop.call_later(_REQUEST_SECONDS, self._look)
 
 
 class JobServer(uvicorn.Server):
@@ -106,7 +116,6 @@ def make_server(jobs: Jobs, access: Access) -> JobServer:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )

@@ -152,6 +152,7 @@ def test_a_stream_of_a_run_that_fails_ends_with_the_error(start: Start):
             {"model": "aeon", "messages": TEA, "metadata": {str(n): "" for n in range(17)}},
             "metadata",
         ),
+        ({"model": "aeon", "messages": TEA, "metadata": {"a": "\ud800"}}, None),
         ({"model": 3, "messages": TEA}, "model"),
         ({"model": "aeon", "messages": [{"role": "user", "content": "  "}]}, None),
         ({"model": "aeon", "messages": [{"role": "user", "content": "\ud800"}]}, None),

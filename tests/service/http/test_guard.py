@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+from contextlib import ExitStack
 
 import httpx2
 import openai
@@ -105,6 +106,15 @@ def test_a_request_that_never_ends_is_given_up(start: Start, monkeypatch: pytest
         assert client.recv(100).startswith(b"HTTP/1.1 408")
 
 
+def test_a_request_that_broke_off_starts_nothing(start: Start):
+    served = start(*SIMULATED)
+    body = b'{"model": "aeon", "input": "tea", "background": true}'
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(_head(f"Content-Length: {len(body) + 1}") + body)
+    assert served.connect().responses.create(model="aeon", input="coffee").output_text
+    assert [each.record.task for each in served.jobs.list_latest(2)] == ["coffee"]
+
+
 @pytest.mark.parametrize("begun", [b"", b"POST /v1/chat", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
 def test_a_connection_that_brings_no_request_is_closed(
     start: Start, monkeypatch: pytest.MonkeyPatch, begun: bytes
@@ -115,6 +125,33 @@ def test_a_connection_that_brings_no_request_is_closed(
         client.sendall(begun)
         client.settimeout(10)
         assert client.recv(100) == b""
+
+
+@pytest.mark.parametrize("begun", [b"POST /v1/chat", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_nor_may_a_later_request_of_a_connection_never_arrive(
+    start: Start, monkeypatch: pytest.MonkeyPatch, begun: bytes
+):
+    monkeypatch.setattr(server, "_REQUEST_SECONDS", 0.2)
+    served = start(*SIMULATED)
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.settimeout(10)
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        client.sendall(begun)
+        while client.recv(1000):
+            pass
+
+
+def test_no_more_connections_are_held_than_there_are_files_for(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 2)
+    served = start(*SIMULATED)
+    with ExitStack() as opened:
+        for _ in range(2):
+            opened.enter_context(socket.create_connection(("127.0.0.1", served.port)))
+        wait_for(lambda: _is_closed_at_once(served.port))
+    wait_for(lambda: not _is_closed_at_once(served.port))
 
 
 def test_what_is_no_http_is_no_harm(start: Start):
@@ -147,3 +184,14 @@ def test_each_answer_is_sent_at_once(start: Start):
         assert httpx2.get(f"{served.url}/healthz").status_code == 200
     assert accepted
     assert all(accepted)
+
+
+def _is_closed_at_once(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(0.2)
+        try:
+            return client.recv(1) == b""
+        except TimeoutError:
+            return False
+        except ConnectionResetError:
+            return True
