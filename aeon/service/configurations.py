@@ -68,8 +68,8 @@ class Configurations:
 
     @contextmanager
     def open_for(self, name: str, before: Path | None) -> Iterator[Aeon]:
-        """The Aeon that a job's next run is made with, while the block lasts: where the run `before`
-        can be gone on with, it does that. Raises ConfigError."""
+        """The Aeon that a job's next run is made with, while the block lasts: where the run
+        `before` can be gone on with, it does that. Raises ConfigError."""
         aeon = self.find(name)
         stored = aeon.settings.store.mode in ("record", "cache")
         if before is None or not stored or read(before).store_mode in ("off", "replay"):

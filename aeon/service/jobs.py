@@ -103,8 +103,9 @@ class _UnderWay:
 
 class Jobs:
     """Carries out jobs in threads of this process. Their folder is what lasts: what has ended is
-    read from there, and what had not ended when a process went away goes on in the next one. `ended`
-    counts the jobs that have ended here, by configuration and end. May be used from threads."""
+    read from there, and what had not ended when a process went away goes on in the next one.
+    `ended` counts the jobs that have ended here, by configuration and end. May be used from
+    threads."""
 
     def __init__(
         self, folder: JobFolder, configurations: Configurations, capacity: Capacity
@@ -126,8 +127,8 @@ class Jobs:
     @contextmanager
     def open(cls, path: Path, configurations: Configurations, capacity: Capacity) -> Iterator[Jobs]:
         """The jobs of a folder, which this process alone may have open; those that a stop or a kill
-        has left go on. At the end of the block, runs are stopped, to go on later. Raises ConfigError
-        and ArtefactError."""
+        has left go on. At the end of the block, runs are stopped, to go on later. Raises
+        ConfigError and ArtefactError."""
         folder = JobFolder(path)
         with folder.hold():
             jobs = cls(folder, configurations, capacity)

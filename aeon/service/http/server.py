@@ -104,8 +104,8 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def make_server(jobs: Jobs, access: Access) -> JobServer:
-    """What answers requests, not yet started."""
+def make_server(jobs: Jobs, access: Access, stop: Callable[[], None]) -> JobServer:
+    """What answers requests, not yet started; a signal calls `stop`, in a thread of its own."""
     config = uvicorn.Config(
         make_app(jobs, access),
         http=_PatientProtocol,
@@ -119,9 +119,9 @@ def make_server(jobs: Jobs, access: Access) -> JobServer:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
-    return JobServer(config, jobs.close)
+    return JobServer(config, stop)
 
 
-def serve(jobs: Jobs, access: Access, listening: socket.socket) -> None:
-    """Answer requests until a signal ends it."""
-    asyncio.run(make_server(jobs, access).serve([listening]))
+def serve(jobs: Jobs, access: Access, listening: socket.socket, stop: Callable[[], None]) -> None:
+    """Answer requests until a signal, which calls `stop`; every client has its answer then."""
+    asyncio.run(make_server(jobs, access, stop).serve([listening]))

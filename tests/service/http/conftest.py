@@ -44,7 +44,7 @@ class Served:
 def answering(jobs: Jobs, token: str | None, most: int) -> Iterator[Served]:
     """The server, in a thread of its own."""
     listening = open_socket("127.0.0.1", 0)
-    server = make_server(jobs, Access(token, most))
+    server = make_server(jobs, Access(token, most), jobs.close)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
     thread.start()
     served = Served(jobs, listening.getsockname()[1], token)

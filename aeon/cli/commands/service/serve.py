@@ -55,8 +55,12 @@ def serve(words: Namespace) -> int:
         named = f"[{host}]" if ":" in host else host
         models = list_names(list(configurations.names))
         say(f"Serving {models} at http://{named}:{port}/v1, runs at http://{named}:{port}/runs")
-        serve_jobs(jobs, access, listening)
-        say("Stopping: what is under way goes on with the next start.")
+
+        def stop() -> None:
+            say("Stopping: what is under way in the background goes on with the next start.")
+            jobs.close()
+
+        serve_jobs(jobs, access, listening, stop)
     return DONE
 
 

@@ -89,6 +89,7 @@ class Process:
         self.process.send_signal(by)
         status = self.process.wait(30)
         assert self.process.stderr
+        self.said = self.process.stderr.read()
         self.process.stderr.close()
         self.client.close()
         return status
@@ -124,6 +125,7 @@ def test_a_signal_stops_it_and_what_was_under_way_goes_on(
     response = server.client.responses.create(model="aeon", input="abc", background=True)
     wait_for(lambda: openai_server.requests)
     assert server.end(by) == 0
+    assert "goes on with the next start" in server.said
     model.open()
     client = begin(*overrides).client
     wait_for(lambda: client.responses.retrieve(response.id).status == "completed")
