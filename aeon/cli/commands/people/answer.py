@@ -17,6 +17,7 @@ from aeon.files.text import load_json, read_linked_file
 from aeon.interaction.desk import Desk
 from aeon.report.ending import resume_command
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here
+from aeon.service.record import FILE as JOB
 
 
 def answer(given: Namespace) -> int:
@@ -36,8 +37,16 @@ def answer(given: Namespace) -> int:
     if waiting:
         put("\n".join(_describe_waiting(waiting, folder)))
         return WAITING
-    put(f"Nothing waits there. To go on: {resume_command(folder)}")
+    put(f"Nothing waits there. {_describe_way_on(folder)}")
     return DONE
+
+
+def _describe_way_on(folder: Path) -> str:
+    """How the run in a folder goes on, of which nothing waits."""
+    if (folder.parent / JOB).is_file():
+        # Whoever resumed it as well would pay for it twice.
+        return "Its server goes on with it by itself, or when it is started again."
+    return f"To go on: {resume_command(folder)}"
 
 
 def _warn_of_others(desk: Desk) -> None:

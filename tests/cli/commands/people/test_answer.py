@@ -283,3 +283,11 @@ def test_a_plan_that_is_made_waits_for_the_answer_of_its_planner(
     assert ended.status == 0, ended.err
     assert "# Answered: Bergen" in (tmp_path / "q.yaml").read_text()
     assert len(server.requests) == calls
+
+
+def test_the_run_of_a_job_goes_on_by_its_server(aeon: RunAeon, waiting: Path) -> None:
+    (waiting.parent / "job.json").write_text("{}")
+    words = [f"{ids(waiting)['approval']}=yes", f"{ids(waiting)['step']}=4 by 5 metres"]
+    ended = aeon("answer", str(waiting), *words)
+    assert "Its server goes on with it by itself" in ended.out
+    assert "resume" not in ended.out
