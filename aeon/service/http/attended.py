@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.service.folder import JobStatus
-from aeon.service.http.errors import ApiError, describe_failure
+from aeon.service.http.errors import NO_RETRY, ApiError, describe_failure
 from aeon.service.http.feed import Feed
 from aeon.service.jobs import JobRequest, Jobs
 
@@ -135,8 +135,11 @@ def read_answer(status: JobStatus) -> str:
     if status.state == "waiting":
         return "\n\n".join(("The run waits for a person:", *_list_questions(status)))
     if status.state != "done":
-        why = status.record.cancelled or "the server is being stopped"
-        raise ApiError(503, f"the run was stopped: {why}", "stopped")
+        cancelled = status.record.cancelled
+        why = cancelled or "the server is being stopped"
+        # Who stopped a run for good does not want the client to ask for it again.
+        headers = NO_RETRY if cancelled else None
+        raise ApiError(503, f"the run was stopped: {why}", "stopped", headers=headers)
     return str(status.result.get("answer", ""))
 
 

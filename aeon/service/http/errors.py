@@ -15,7 +15,7 @@ from aeon.service.jobs import JobNotFound, QueueFull
 
 RETRY_SECONDS = 5
 """After how many seconds a client may ask again that was refused for want of room."""
-_NO_RETRY = {"x-should-retry": "false"}
+NO_RETRY = {"x-should-retry": "false"}
 """What keeps OpenAI's clients from asking for a whole run again by themselves."""
 
 
@@ -56,7 +56,7 @@ def refuse(message: str, param: str | None = None, code: str | None = None) -> A
 
 def describe_failure(message: str, code: str | None) -> ApiError:
     """What a run that failed is answered with."""
-    return ApiError(502, message, code, headers=_NO_RETRY)
+    return ApiError(502, message, code, headers=NO_RETRY)
 
 
 def as_api_error(error: Exception) -> ApiError:
@@ -73,7 +73,7 @@ def as_api_error(error: Exception) -> ApiError:
     if isinstance(error, AeonError):
         status = 400 if isinstance(error, ConfigError) else 503
         return ApiError(status, f"{error.message}. {error.hint}".strip(), type(error).__name__)
-    return ApiError(500, "Aeon failed unexpectedly; its log says how", headers=_NO_RETRY)
+    return ApiError(500, "Aeon failed unexpectedly; its log says how", headers=NO_RETRY)
 
 
 async def handle_error(_request: Request, error: Exception) -> Response:

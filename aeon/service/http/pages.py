@@ -77,7 +77,7 @@ async def follow_events(request: Request) -> Response:
 def _read_place(text: str) -> tuple[int, int]:
     """The run, counted from 0, and the byte after the last event that a client has seen."""
     run, _, byte = text.partition(".")
-    if not (run.isdecimal() and byte.isdecimal() and len(text) < 30):
+    if not (run.isdecimal() and byte.isdecimal() and len(text) < 20):
         return 0, 0
     return int(run), int(byte)
 

@@ -52,7 +52,7 @@ async def create_response(request: Request) -> Response:
     status = await attended.wait(request)
     if status is None:
         return Response(status_code=499)
-    if status.state != "waiting":
+    if status.state not in ("waiting", "cancelled"):
         read_answer(status)
     return JSONResponse(describe_response(status))
 

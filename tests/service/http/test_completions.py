@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import openai
@@ -213,6 +214,20 @@ def test_the_run_of_a_client_that_goes_away_is_stopped(
     job_id = served.jobs.list_latest(1)[0].record.id
     status = wait_until(served.jobs, job_id, "cancelled")
     assert status.record.cancelled == "its client went away"
+
+
+def test_a_run_that_was_cancelled_is_not_asked_for_again_by_its_client(
+    start: Start, model: GatedModel
+):
+    served = start(*model.overrides, "execution.grace_seconds=0.1")
+    client = served.connect(max_retries=1)
+    with ThreadPoolExecutor() as waiting:
+        asked = waiting.submit(client.chat.completions.create, model="aeon", messages=TEA)  # type: ignore[call-overload]
+        wait_for(lambda: served.jobs.list_latest(1))
+        served.jobs.cancel(served.jobs.list_latest(1)[0].record.id, "it was cancelled")
+        with pytest.raises(openai.InternalServerError, match="it was cancelled"):
+            asked.result(30)
+    assert len(served.jobs.list_latest(2)) == 1
 
 
 def test_a_stop_of_the_server_tells_clients_that_wait(start: Start, model: GatedModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
@@ -45,6 +46,16 @@ def test_a_response_is_cancelled(start: Start, model: GatedModel):
     client.responses.cancel(response.id)
     wait_for(lambda: client.responses.retrieve(response.id).status == "cancelled")
     assert client.responses.cancel(response.id).status == "cancelled"
+
+
+def test_a_response_that_is_waited_for_is_cancelled(start: Start, model: GatedModel):
+    served = start(*model.overrides, "execution.grace_seconds=0.1")
+    client = served.connect()
+    with ThreadPoolExecutor() as waiting:
+        asked = waiting.submit(client.responses.create, model="aeon", input="abc")
+        wait_for(lambda: served.jobs.list_latest(1))
+        client.responses.cancel(f"resp_{served.jobs.list_latest(1)[0].record.id}")
+        assert asked.result(30).status == "cancelled"
 
 
 def test_a_response_that_failed_says_why(start: Start):
