@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx2
 import openai
@@ -264,3 +265,34 @@ def test_a_stream_whose_text_is_withdrawn_ends_with_an_error(start: Start, model
         list(stream)
     (status,) = served.jobs.list_latest(9)
     assert status.result["answer"] == "xyz"
+
+
+def test_of_several_steps_the_final_one_is_streamed(start: Start):
+    served = start(*SIMULATED, "mode=core", "provider.latency_seconds=0.2")
+    stream = served.connect().chat.completions.create(model="aeon", messages=TEA, stream=True)  # type: ignore[call-overload]
+    pieces = []
+    while_running = 0
+    for chunk in stream:
+        if piece := chunk.choices[0].delta.content:
+            pieces.append(piece)
+            while_running += served.jobs.count()["running"]
+    (status,) = served.jobs.list_latest(9)
+    assert "".join(pieces) == status.result["answer"]
+    assert while_running > 0
+
+
+def test_a_plan_file_is_a_model_that_names_the_inputs_it_lacks(start: Start, tmp_path: Path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "goal: g\ntask: Review it\ninputs: {text: a text}\nsteps:\n  - {id: r, description: 'Review ${inputs.text}'}\n"
+    )
+    served = start(*SIMULATED, "mode=core", f"plan_file={plan}")
+    client = served.connect()
+    with pytest.raises(openai.BadRequestError, match=r"inputs\.text"):
+        client.chat.completions.create(model="aeon", messages=TEA)  # type: ignore[arg-type]
+    given = {"inputs": {"text": str(plan)}}
+    client.chat.completions.create(model="aeon", messages=TEA, extra_body=given)  # type: ignore[arg-type]
+    (status,) = served.jobs.list_latest(9)
+    assert status.run is not None
+    recorded = json.loads((status.run / "run.json").read_text())
+    assert recorded["inputs"] == {"text": str(plan)}, "a text of a client is never a path"
