@@ -107,7 +107,10 @@ def _find_plan_files(folder: Path) -> list[Path]:
     except OSError as error:
         why = error.strerror or error
         raise ConfigError(f"mcp.plans={folder}: it cannot be read: {why}") from None
-    plans = [path for path in files if path.suffix in _SUFFIXES and path.is_file()]
+    shown = (
+        path for path in files if not path.name.startswith(".")
+    )  # editors and systems hide files
+    plans = [path for path in shown if path.suffix in _SUFFIXES and path.is_file()]
     if not plans:
         raise ConfigError(
             f"mcp.plans={folder}: there is no plan file in it",

@@ -83,3 +83,9 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path):
     folder = write_plans(tmp_path / "plans", {"a.yaml": TYPED, "a.yml": TYPED})
     with pytest.raises(ConfigError, match=r"a\.yml: there is a tool a already"):
         list_tools(folder)
+
+
+def test_hidden_files_are_no_tools(tmp_path: Path):
+    folder = write_plans(tmp_path / "plans", {"describe.yaml": TYPED, ".old.yaml": TYPED})
+    (folder / "._describe.yaml").write_bytes(b"\x00\x05\x16\x07\xff")
+    assert list(list_tools(folder)) == [RUN_TASK, "describe"]
