@@ -107,9 +107,8 @@ def _find_plan_files(folder: Path) -> list[Path]:
     except OSError as error:
         why = error.strerror or error
         raise ConfigError(f"mcp.plans={folder}: it cannot be read: {why}") from None
-    shown = (
-        path for path in files if not path.name.startswith(".")
-    )  # editors and systems hide files
+    # What editors and systems leave beside a file is hidden.
+    shown = (path for path in files if not path.name.startswith("."))
     plans = [path for path in shown if path.suffix in _SUFFIXES and path.is_file()]
     if not plans:
         raise ConfigError(
