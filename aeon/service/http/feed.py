@@ -37,8 +37,9 @@ class Feed:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._last_step: str | None = None
-        self._mark = ""
-        self._pieces: list[str] = []
+        self._mark: str | None = None
+        # Of each step, since an event may be seen later than the text that follows it.
+        self._pieces: dict[str | None, list[str]] = {}
 
     def make_follower(self, *, with_text: bool = False) -> Follower:
         """What the job is followed by."""
@@ -61,15 +62,16 @@ class Feed:
 
     def read_text(self) -> str:
         """The text of the answer as far as it has come; empty where it may still be another."""
-        if not self._pieces:
+        pieces = self._pieces.get(self._last_step)
+        if not pieces or self._mark is None:
             return ""
-        text = _read_partly("".join(tuple(self._pieces)))
+        text = _read_partly("".join(tuple(pieces)))
         return f"{self._mark}{text}" if text else ""
 
     def _see(self, recorded: Recorded) -> None:
         event = recorded.event
-        if isinstance(event, RunStarted) and event.synthetic:
-            self._mark = f"{SIMULATED_LINE}\n"
+        if isinstance(event, RunStarted):
+            self._mark = f"{SIMULATED_LINE}\n" if event.synthetic else ""
         if isinstance(event, PlanMade):
             last = final_steps(event.plan)
             self._last_step = last[0].step_id if len(last) == 1 else None
@@ -80,12 +82,12 @@ class Feed:
     def _watch(self, seen: Waiting | Piece) -> None:
         if not isinstance(seen, Piece) or not self._is_final:
             return
-        is_last = seen.call == "step" and seen.site.step_id == self._last_step
-        if seen.call != "direct" and not is_last:
+        if seen.call not in _FIELDS:
             return
+        step = seen.site.step_id
         if seen.begins:
-            self._pieces = []
-        self._pieces.append(seen.text)
+            self._pieces[step] = []
+        self._pieces.setdefault(step, []).append(seen.text)
         self._notify()
 
     def _end(self) -> None:
