@@ -406,6 +406,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_decisions_are_numbered_one_after_another() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    numbers = [int(page.name.partition("-")[0]) for page in pages]
+    assert numbers == sorted(set(numbers))
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in pages]
+    assert [title.partition(".")[0] for title in titles] == [f"# {number}" for number in numbers]
+
+
 def test_files_named_in_the_architecture_page_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text))
