@@ -53,7 +53,6 @@ class JobFolder:
         ConfigError, ArtefactError."""
         with as_artefact_error(self.path, _OTHER_FOLDER):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.path.chmod(0o700)
         hint = f"{_OTHER_FOLDER} One server over HTTP serves several clients."
         return hold(self.path / _LOCK, f"the folder of jobs {self.path}", hint)
 

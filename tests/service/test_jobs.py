@@ -49,6 +49,13 @@ def test_a_job_is_a_run_in_a_folder_of_its_own(open_jobs: OpenJobs, tmp_path: Pa
     assert stat.S_IMODE((tmp_path / "jobs" / job_id).stat().st_mode) == 0o700
 
 
+def test_a_folder_that_was_there_keeps_its_mode(open_jobs: OpenJobs, tmp_path: Path):
+    (tmp_path / "jobs").mkdir(mode=0o755)
+    job_id = open_jobs(*SIMULATED).submit(ask())
+    assert stat.S_IMODE((tmp_path / "jobs").stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "jobs" / job_id).stat().st_mode) == 0o700
+
+
 def test_named_configurations_differ(open_jobs: OpenJobs):
     jobs = open_jobs(*SIMULATED, small=("mode=single",), large=("mode=core",))
     ids = [jobs.submit(JobRequest(name, "tea")) for name in ("small", "large")]

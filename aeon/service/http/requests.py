@@ -98,6 +98,8 @@ def _make_request(
     if said[-1]["role"] != "user":
         raise refuse("the last message must be the user's: it is the task", param)
     inputs = _read_texts(body, "inputs")
+    if said[:-1] and CONVERSATION in inputs:
+        raise refuse(f"inputs.{CONVERSATION}: earlier messages have that name", "inputs")
     if said[:-1]:
         inputs[CONVERSATION] = json.dumps(said[:-1], ensure_ascii=False, indent=2)
     metadata = _read_texts(body, "metadata")

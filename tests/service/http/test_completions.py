@@ -150,6 +150,7 @@ def test_a_stream_of_a_run_that_fails_ends_with_the_error(start: Start):
             "response_format",
         ),
         ({"model": "aeon", "messages": TEA, "inputs": {"a": 1}}, "inputs"),
+        ({"model": "aeon", "messages": TEA * 2, "inputs": {"conversation": "x"}}, "inputs"),
         (
             {"model": "aeon", "messages": TEA, "metadata": {str(n): "" for n in range(17)}},
             "metadata",
