@@ -77,7 +77,7 @@ def test_a_client_hears_of_a_run_that_has_no_news(
 
     async def note(number: float, _total: float | None, message: str | None) -> None:
         told.append((number, message or ""))
-        if sum("step" in text for _, text in told) == 2:
+        if [text for _, text in told].count(message or "") == 2:
             model.open()
 
     async def talk(client: Client) -> None:
@@ -86,8 +86,8 @@ def test_a_client_hears_of_a_run_that_has_no_news(
     run_client(server, talk)
     numbers = [number for number, _ in told]
     assert numbers == sorted(set(numbers))
-    first, second = [text for _, text in told if "step" in text][:2]
-    assert first == second
+    texts = [text for _, text in told]
+    assert len(set(texts)) < len(texts)
 
 
 def test_a_run_that_did_not_converge_says_so_below_its_answer(open_jobs: OpenJobs):
