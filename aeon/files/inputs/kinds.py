@@ -18,6 +18,8 @@ _MOST_PARTS = 10_000
 _WORD_PARTS = frozenset({"[Content_Types].xml", "word/document.xml"})
 _END_OF_PDF = re.compile(rb"startxref\s+(\d{1,12})\s+%%EOF")
 _TAIL_OF_PDF = 2048
+# What `zipfile` raises for archives that are damaged, or of a version that it does not read.
+_UNREADABLE_ARCHIVE = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 _HTML = re.compile(rb"\s*(<!doctype\s+html|<html[\s>])", re.IGNORECASE)
 _AGAIN = "Download or save it again."
 _JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
@@ -198,7 +200,7 @@ def _check_docx(content: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()
-    except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError) as error:
+    except _UNREADABLE_ARCHIVE as error:
         raise UnusableFile(
             f"it is an archive that is cut off or damaged: {error}", _AGAIN
         ) from None
