@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import openai
 import pytest
 
 from tests.service.gates import GatedModel, wait_for, wait_until
-from tests.service.http.conftest import Start
+from tests.service.http.conftest import Served, Start
 
 SIMULATED = ("provider=simulated", "provider.seed=1")
 TEA = [{"role": "user", "content": "make tea"}]
+
+
+def read_pieces(stream: Iterable[Any], served: Served) -> tuple[list[str], int, Any]:
+    """The texts of a stream, how many of them came while a run was under way, and its last chunk."""
+    pieces = []
+    while_running = 0
+    for chunk in stream:
+        if piece := chunk.choices[0].delta.content:
+            pieces.append(piece)
+            while_running += served.jobs.count()["running"]
+    return pieces, while_running, chunk
 
 
 def test_the_named_configurations_are_the_models(start: Start):
@@ -92,17 +105,12 @@ def test_the_answer_comes_as_the_model_writes_it_where_it_is_final(start: Start,
     served = start(*model.overrides)
     said = [{"role": "user", "content": "abcdefghij" * 30}]
     stream = served.connect().chat.completions.create(model="aeon", messages=said, stream=True)  # type: ignore[call-overload]
-    pieces = []
-    while_running = 0
-    for chunk in stream:
-        if piece := chunk.choices[0].delta.content:
-            pieces.append(piece)
-            while_running += served.jobs.count()["running"]
+    pieces, while_running, last = read_pieces(stream, served)
     assert "".join(pieces) == "jihgfedcba" * 30
     assert len(pieces) > 1
     assert while_running > 0
-    assert chunk.choices[0].finish_reason == "stop"
-    assert chunk.metadata["termination_reason"] == "completed"
+    assert last.choices[0].finish_reason == "stop"
+    assert last.metadata["termination_reason"] == "completed"
 
 
 def test_an_answer_that_may_still_change_comes_when_it_is_the_answer(start: Start):
@@ -271,12 +279,7 @@ def test_a_stream_whose_text_is_withdrawn_ends_with_an_error(start: Start, model
 def test_of_several_steps_the_final_one_is_streamed(start: Start):
     served = start(*SIMULATED, "mode=core", "provider.latency_seconds=0.2")
     stream = served.connect().chat.completions.create(model="aeon", messages=TEA, stream=True)  # type: ignore[call-overload]
-    pieces = []
-    while_running = 0
-    for chunk in stream:
-        if piece := chunk.choices[0].delta.content:
-            pieces.append(piece)
-            while_running += served.jobs.count()["running"]
+    pieces, while_running, _ = read_pieces(stream, served)
     (status,) = served.jobs.list_latest(9)
     assert "".join(pieces) == status.result["answer"]
     assert while_running > 0

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 
 from aeon.service.mcp.tools import RUN_TASK
 from tests.service.gates import GatedModel, wait_for
@@ -52,6 +52,18 @@ goal: Say it
 steps:
   - {id: say, description: Say it, tool: shout, arguments: {text: hello}}
 """
+
+
+def open_process(line: StdioServerParameters, folder: Path) -> subprocess.Popen[str]:
+    """A server whose lines a test reads and writes itself."""
+    return subprocess.Popen(
+        [line.command, *line.args],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def find_server() -> psutil.Process:
@@ -103,14 +115,7 @@ def test_standard_output_has_the_protocol_alone(tmp_path: Path):
         "this is no JSON",
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
     ]
-    with subprocess.Popen(
-        [server.command, *server.args],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with open_process(server, tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -281,14 +286,7 @@ def test_a_server_without_a_model_says_so_at_its_start(tmp_path: Path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_waits_for_its_client_can_be_stopped(tmp_path: Path, number: signal.Signals):
     line = command_line(tmp_path, "provider=simulated")
-    with subprocess.Popen(
-        [line.command, *line.args],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with open_process(line, tmp_path) as process:
         wait_for(lambda: (tmp_path / "outputs/mcp/.lock").exists())
         assert process.stderr is not None
         assert "SIMULATED" in process.stderr.readline()
