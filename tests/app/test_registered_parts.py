@@ -52,7 +52,6 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     yield
     find_registered.cache_clear()
     sys.modules.pop("house_parts", None)
-    STORES.clear()
 
 
 def test_adapter_sink_store_and_component_are_found_by_their_names(tmp_path: Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from aeon.store.interface import AnswerStore
 from tests.support.dict_store import STORES, DictStore
 
 BACKEND = "store.backend=tests.support.dict_store:DictStore"
-
-
-@pytest.fixture(autouse=True)
-def emptied() -> Iterator[None]:
-    STORES.clear()
-    yield
-    STORES.clear()
 
 
 def run(directory: Path, *overrides: str, task: str | None = "make tea") -> RunResult:

@@ -28,6 +28,14 @@ def nothing_is_pinned() -> Iterator[None]:
         pinned.unpin_all()
 
 
+@pytest.fixture(autouse=True)
+def no_store_is_left_in_memory() -> Iterator[None]:
+    """Stores in a dictionary live as long as the process, and the next test counts its own."""
+    yield
+    if (stores := sys.modules.get("tests.support.dict_store")) is not None:
+        stores.STORES.clear()
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, which is the current one."""

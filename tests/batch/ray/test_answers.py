@@ -12,7 +12,6 @@ from aeon.domain.errors import ArtefactError
 from aeon.domain.values import OwnObject
 from aeon.store.opening import open_source
 from tests.store.entries import entry
-from tests.support.dict_store import STORES
 
 
 def opened(folder: Path) -> Answers:
@@ -52,7 +51,6 @@ def test_a_store_of_ones_own_gets_what_a_killed_batch_was_answered(tmp_path: Pat
     assert not (directory / "store.sqlite").exists()
     with closing(open_source(directory, backend)) as source:
         assert source.get(entry(text="one").request.key) is not None
-    STORES.clear()
 
 
 def test_an_attempt_that_was_given_up_can_keep_nothing_more(tmp_path: Path) -> None:
