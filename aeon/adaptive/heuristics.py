@@ -14,6 +14,7 @@ from aeon.domain.history import ProfileTransition, RunState
 from aeon.domain.profile import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.supervisor.structured import StructuredCaller
 
 UPDATE_SIGNALS = (
@@ -35,11 +36,11 @@ class AdaptiveDepth:
         self,
         llm: LLMAdapter,
         global_ttl_limit: int = 100,
-        global_resource_caps: dict[str, Any] | None = None,
+        global_resource_caps: JsonObject | None = None,
         *,
         table: TTLTable | None = None,
         structured: StructuredCaller | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
+        tools: Sequence[JsonMapping] = (),
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self.table = table or load_packaged_table()
@@ -53,7 +54,7 @@ class AdaptiveDepth:
         self._profiles: dict[str, TaskProfile] = {}
 
     def infer_task_profile(
-        self, task_description: str, context: dict[str, Any] | None = None
+        self, task_description: str, context: JsonObject | None = None
     ) -> TaskProfile:
         """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010); the same task and
         context give the same profile without one. Raises LLMError when the call fails,
@@ -80,7 +81,7 @@ class AdaptiveDepth:
         task_description: str,
         *,
         reason_codes: Sequence[str] = (),
-        planning: Mapping[str, Any] | None = None,
+        planning: JsonMapping | None = None,
     ) -> TaskProfile | None:
         """Profile the task anew at a pass boundary, when all three signals speak of a mismatch
         (FR-094); else None, and no call. The model is given counts of issues, codes and states, and
@@ -201,7 +202,7 @@ def complexity_mismatch(
 
 def mismatch_signals(
     issues: Sequence[ValidationIssue], clarity_states: Sequence[str], reason_codes: Sequence[str]
-) -> dict[str, Any]:
+) -> JsonObject:
     """The signals of a mismatch, counted, for the profile update's prompt."""
     return {
         "issue_count": len(issues),
@@ -212,7 +213,7 @@ def mismatch_signals(
     }
 
 
-def planning_signals(state: RunState) -> dict[str, Any]:
+def planning_signals(state: RunState) -> JsonObject:
     """What the planner has done so far: refinements, refusals and their reasons, subplans,
     questions (FR-033)."""
     plan = state.plan

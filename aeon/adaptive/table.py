@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from aeon.domain.profile import TTLTable
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.resources import resource_root
 
 
@@ -22,8 +23,8 @@ def complete_table(given: object) -> Any:
 
 
 @cache
-def _read_packaged_values() -> Mapping[str, Any]:
+def _read_packaged_values() -> JsonMapping:
     from aeon.files.fast_yaml import read_yaml  # a library that not every engine needs
 
-    values: dict[str, Any] = read_yaml(resource_root() / "conf" / "ttl" / "default.yaml")
+    values: JsonObject = read_yaml(resource_root() / "conf" / "ttl" / "default.yaml")
     return values

@@ -15,6 +15,7 @@ from aeon.config.compose.literal import format_value
 from aeon.config.settings import BatchColumns
 from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.tables import SUFFIXES, load_unique, read_rows
 from aeon.files.text import require_unicode
 from aeon.report.words import one_line
@@ -51,9 +52,9 @@ class Row:
     overrides: tuple[str, ...] = ()
     problem: str = ""
     target: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: JsonMapping = field(default_factory=dict)
     checks: Mapping[str, OuterCheck] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    values: JsonMapping = field(default_factory=dict, compare=False, repr=False)
     arm: Arm | None = None
     answer: str | None = None
 
@@ -75,7 +76,7 @@ class Row:
         return digest(json.dumps(asked)).hex()
 
 
-_Rows = Iterator[tuple[Row, Mapping[str, Any]]]
+_Rows = Iterator[tuple[Row, JsonMapping]]
 
 
 def digest(text: str) -> bytes:
@@ -204,7 +205,7 @@ def _row(number: int, line: int, given: object, columns: BatchColumns, common: C
     return replace(row, target=target, metadata=metadata, checks=checks, values=given)
 
 
-def _require_object(given: object) -> dict[str, Any]:
+def _require_object(given: object) -> JsonObject:
     """The row as an object. Raises ValueError for what is none, and for files of its own: a dataset
     may be a stranger's, and would have them sent to a server."""
     if isinstance(given, ValueError):

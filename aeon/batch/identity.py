@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from aeon.app.aeon import Aeon
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings
 from aeon.config.settings import Settings, engine_settings, hash_of_json
-from aeon.domain.values import Value, flatten
+from aeon.domain.values import JsonObject, Value, flatten
 
 _Part = TypeVar("_Part", bound=Value)
 _OF_PROVIDER = (
@@ -57,7 +57,7 @@ def _keys_of(identity: str) -> Iterator[tuple[str, str]]:
         yield key, digest
 
 
-def _values_of(settings: Settings) -> dict[str, Any]:
+def _values_of(settings: Settings) -> JsonObject:
     columns = {"batch": {"columns": settings.batch.columns.model_dump(mode="json")}}
     parts = engine_settings(_without_travel(settings)) | columns
     parts = {name: part for name, part in parts.items() if name not in ("prompts", "schemas")}

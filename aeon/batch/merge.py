@@ -7,12 +7,12 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from aeon.batch.results import read_places
 from aeon.batch.summary import SCORES, Line, Summary
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonObject
 from aeon.files.jsonl import encode_line
 from aeon.files.tables import write_csv, write_parquet
 from aeon.files.text import unwritable_error
@@ -111,7 +111,7 @@ def _rows(paths: Sequence[Path], places: array[int], summary: Summary) -> Iterat
             yield line
 
 
-def _flat(line: Line) -> dict[str, Any]:
+def _flat(line: Line) -> JsonObject:
     """A line as a row of a table."""
     whole = {
         **line,

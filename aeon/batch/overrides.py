@@ -14,7 +14,7 @@ from aeon.config.compose.literal import key_of
 from aeon.config.marks import mark_at
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import flatten
+from aeon.domain.values import JsonObject, flatten
 from aeon.files.resources import resource_root
 
 _MAY = "a row may only set models, thresholds, modes, ttl.base, and lower limits"
@@ -64,7 +64,7 @@ def check_changes(settings: Settings, configured: Settings) -> None:
             _check_value(key, given, before)
 
 
-def _check_value(key: str, given: object, before: dict[str, Any]) -> None:
+def _check_value(key: str, given: object, before: JsonObject) -> None:
     rule = mark_at(key).row
     if rule == "any":
         return

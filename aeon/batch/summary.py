@@ -6,15 +6,15 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import GOOD_ENDS
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.observability.artefacts import replace_file
 from aeon.report.ending import LACKS
 from aeon.report.html import render_page
@@ -27,7 +27,7 @@ from aeon.report.words import (
     shorten,
 )
 
-Line = dict[str, Any]
+Line = JsonObject
 WAITING = "waiting"
 """How a row ended that waits for a person: it goes on once they have answered."""
 FAILED_ENDS = ("failed", "interrupted", "invalid", "no result", "not started")
@@ -57,7 +57,7 @@ _MOST_ROWS_OF_ERROR = 5
 _VARYING = re.compile(r"^line \d+: |\d+(\.\d+)?")
 
 
-def is_final(line: Mapping[str, Any]) -> bool:
+def is_final(line: JsonMapping) -> bool:
     """Whether the row or job of a line is done: it ended well, or another start would find the same
     answers."""
     ended = line["ended"]

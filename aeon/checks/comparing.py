@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from aeon.checks.interface import CheckBroken, CheckResult
 from aeon.domain.checks import ComparingCheck
 from aeon.domain.errors import SchemaFileError
+from aeon.domain.values import JsonObject
 from aeon.files.text import load_json
 from aeon.schema.equality import is_same
 from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
@@ -141,7 +142,7 @@ def _make_is_json(settings: ComparingCheck) -> Condition:
     return Condition("be JSON of the schema", compare_json)
 
 
-def _compile(schema: dict[str, Any]) -> SchemaValidator:
+def _compile(schema: JsonObject) -> SchemaValidator:
     try:
         return compile_schema(schema, "value")
     except SchemaFileError as error:

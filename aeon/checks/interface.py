@@ -5,14 +5,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pydantic import Field
 
 from aeon.domain.checks import CheckOutcome, RubricCheck
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
-from aeon.domain.values import Value
+from aeon.domain.values import JsonObject, Value
 
 
 class CheckContext(Value):
@@ -25,7 +25,7 @@ class CheckContext(Value):
     outputs: dict[str, str] = Field(default_factory=dict)
     pass_number: int = 1
     previous_answer: str | None = None
-    row: dict[str, Any] | None = None
+    row: JsonObject | None = None
 
 
 class CheckResult(Value):

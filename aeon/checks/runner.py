@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aeon.checks.interface import CheckContext, CheckResult, describe_failure
 from aeon.checks.selection import Check, CheckAccess, CheckSet
@@ -23,6 +23,7 @@ from aeon.domain.errors import AeonError
 from aeon.domain.graph import by_id, current_outputs, final_steps, is_answer_awaited
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site, current_site
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.store.lookup import ReuseScope
 from aeon.store.models import CallPath, StoreRequest
 from aeon.store.session import Session
@@ -51,7 +52,7 @@ class RunChecks:
     inputs: Mapping[str, str]
     session: Session
     access: CheckAccess
-    row: Mapping[str, Any] | None = None
+    row: JsonMapping | None = None
     waits_for_answer: bool = False
     _before: dict[str, str] = field(default_factory=dict)
 
@@ -131,12 +132,12 @@ class RunChecks:
         settings = check.settings.model_dump(mode="json", exclude=code)
         body = {"check": settings, "answer": subject.text}
 
-        def ask() -> dict[str, Any]:
+        def ask() -> JsonObject:
             with at_site(site):
                 found = self._look(subject, context)
             return {"outcome": found.model_dump(mode="json"), "code": check.code}
 
-        def choose_scope(found: dict[str, Any]) -> ReuseScope:
+        def choose_scope(found: JsonObject) -> ReuseScope:
             # What could not be measured, or was by other code, is asked again in a resumed run.
             is_current = found["outcome"]["measured"] and found["code"] == check.code
             return "here" if is_current else "replay"

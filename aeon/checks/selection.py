@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pydantic
 
@@ -24,7 +23,7 @@ from aeon.domain.checks import (
     is_negated,
 )
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, Value
 from aeon.files.explain import explain
 from aeon.files.pinned import read_named
 from aeon.tools.invoke import ToolInvoker
@@ -186,7 +185,7 @@ class _OuterChecks(Value):
     checks: dict[str, OuterCheck]
 
 
-def read_outer_checks(given: Mapping[str, Any]) -> dict[str, OuterCheck]:
+def read_outer_checks(given: JsonMapping) -> dict[str, OuterCheck]:
     """The checks of a row of a dataset. Raises ValueError that names the first mistake."""
     if not given:
         return {}

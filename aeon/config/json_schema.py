@@ -4,13 +4,13 @@ words."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from aeon.config.compose.reference import entries_of, groups, top_entries
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonObject
 from aeon.schema.json_schema import resolve
 
-Schema = dict[str, Any]
+Schema = JsonObject
 _DIALECT = "http://json-schema.org/draft-07/schema#"  # which every editor knows
 _INTERPOLATION: Schema = {"type": "string", "pattern": r"\$\{"}
 _NULL: Schema = {"type": "null"}

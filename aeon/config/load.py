@@ -22,6 +22,7 @@ from aeon.config.settings import Settings
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.domain.request import InputFile
+from aeon.domain.values import JsonObject
 from aeon.files.explain import first_mistake
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.pinned import read_named
@@ -111,14 +112,14 @@ def _plain(value: object) -> Any:
     )
 
 
-def _read_values(path: Path, model: type[BaseModel], field: str, key: str) -> dict[str, Any]:
+def _read_values(path: Path, model: type[BaseModel], field: str, key: str) -> JsonObject:
     try:
         return dict(getattr(model.model_validate({field: LocatedYaml(path).value}), field))
     except PydanticError as error:
         raise ConfigError(f"{key} {path}: {first_mistake(error)}") from None
 
 
-def _read_json_schema(path: Path) -> dict[str, Any]:
+def _read_json_schema(path: Path) -> JsonObject:
     from aeon.schema.validators import check_schema  # takes time, and few runs have a schema
 
     try:

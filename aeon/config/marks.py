@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from aeon.config.compose.recorded import leaves, put
-from aeon.domain.values import TAKEN, UNNEEDED, CodeMark, FromOthers
+from aeon.domain.values import TAKEN, UNNEEDED, CodeMark, FromOthers, JsonMapping, JsonObject
 from aeon.files.explain import models_in
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def mark_at(key: str) -> FromOthers:
     return _mark_in(key.split("."), {})
 
 
-def _mark_in(names: Sequence[str], recorded: Mapping[str, Any]) -> FromOthers:
+def _mark_in(names: Sequence[str], recorded: JsonMapping) -> FromOthers:
     """The mark of the field at these names; of several types of one thing that of the `recorded`
     type."""
     from aeon.config.settings import Settings  # slow to load, and few overrides need it
@@ -79,14 +79,14 @@ def _list_types(model: type[BaseModel]) -> tuple[Any, ...]:
 
 
 def take_from_others(
-    recorded: Mapping[str, Any], usual: Mapping[str, Any]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+    recorded: JsonMapping, usual: JsonMapping
+) -> tuple[JsonObject, tuple[str, ...]]:
     """Of recorded settings those that decide what is asked, and the keys of those that are held
     back, as each key is marked: whoever made the recording, nothing is started, read or written
     because it says so. What is as in the `usual` settings is not missed."""
     nothing: tuple[Any, ...] = (None, False, "", [], {})
     defaults = dict(leaves(usual))
-    taken: dict[str, Any] = {}
+    taken: JsonObject = {}
     held: list[str] = []
     for key, value in leaves(recorded):
         rule = _mark_in(key, recorded).rule

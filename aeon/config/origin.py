@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 from aeon.config.own_runs import SEAL, is_own, make_seal
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import FileForm
-from aeon.domain.values import Address, Value
+from aeon.domain.values import Address, JsonObject, Value
 from aeon.files.explain import first_mistake
 from aeon.files.secret_forms import mask
 from aeon.files.text import create_like_folder, encode_json, read_regular_file
@@ -80,7 +80,7 @@ class Origin(Value):
     parent: ParentOrigin | None = None
     ancestors: tuple[ParentOrigin, ...] = ()
     overrides: tuple[str, ...] | None = None
-    settings: dict[str, Any]
+    settings: JsonObject
     missing: tuple[str, ...] = ()
     config_dir: str | None = None
     config_name: str = "config"
@@ -88,7 +88,7 @@ class Origin(Value):
     task_in_plan: bool = False
     inputs: dict[str, str] = Field(default_factory=dict)
     input_files: dict[str, RecordedFile] = Field(default_factory=dict)
-    context: dict[str, Any] | None = None
+    context: JsonObject | None = None
     provider: ProviderOrigin
     synthetic: bool
     store_mode: str

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from aeon.config.compose.literal import key_of
 from aeon.config.state import VARIABLE as STATE
 from aeon.config.state import read_state, state_folder, write_state
 from aeon.config.trusted_folders import VARIABLE, read_given_hashes
 from aeon.domain.errors import ArtefactError, ConfigError
+from aeon.domain.values import JsonMapping
 
 SEAL = "seal"
 """The key of `run.json` that holds the seal of all others."""
@@ -34,7 +34,7 @@ class UntrustedRun(ConfigError):
     digest = ""
 
 
-def make_seal(document: Mapping[str, Any]) -> str | None:
+def make_seal(document: JsonMapping) -> str | None:
     """The seal of a JSON document; None when there is no folder of state to keep a key in."""
     key = _key(create=True)
     return None if key is None else _sign(key, document)
@@ -50,7 +50,7 @@ def warn_of_unsealed_runs(store_mode: str) -> Iterator[str]:
         )
 
 
-def is_own(document: Mapping[str, Any], seal: object) -> bool:
+def is_own(document: JsonMapping, seal: object) -> bool:
     """Whether a seal is that of this person for a document."""
     key = _key(create=False)
     if key is None or not isinstance(seal, str):
@@ -96,7 +96,7 @@ def read_trust(overrides: Iterable[str]) -> tuple[bool | str, str]:
     return (True if trust.lower() == "true" else trust), given.get("env", "")
 
 
-def _sign(key: bytes, document: Mapping[str, Any]) -> str:
+def _sign(key: bytes, document: JsonMapping) -> str:
     values = {name: value for name, value in document.items() if name != SEAL}
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hmac.digest(key, text.encode("ascii"), "sha256").hex()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from aeon.config.origin import Origin
 from aeon.config.own_runs import is_own, read_trust, require_own
 from aeon.config.trusted_folders import require_trust_of_owner
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.store.settings import CASSETTE_SUFFIX
 
 _FOLDERS = ("prompts", "schemas")
@@ -168,7 +169,7 @@ def read_trusted(directory: Path, key: str, trust: bool | str, env: str) -> Orig
     return origin
 
 
-def list_changed(settings: Mapping[str, Any]) -> Iterator[str]:
+def list_changed(settings: JsonMapping) -> Iterator[str]:
     """The recorded settings that are not the packaged ones, each on a printable line."""
     for key, value in find_changed(settings):
         yield _printable(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
@@ -189,7 +190,7 @@ def _printable(text: str) -> str:
     return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)
 
 
-def find_changed(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def find_changed(recorded: JsonMapping) -> Iterator[tuple[str, Any]]:
     """The recorded settings that are not the packaged ones, by their keys."""
     usual = dict(leaves(read_usual()))
     for key, value in leaves(recorded):
@@ -198,7 +199,7 @@ def find_changed(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 @cache
-def read_usual() -> Mapping[str, Any]:
+def read_usual() -> JsonMapping:
     """The packaged settings, as a run without an override records them."""
     from aeon.config.settings import Settings  # slow to load
 
@@ -229,13 +230,13 @@ def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
     return origin.model_copy(update=apart)
 
 
-def parse_of_cassette(values: Mapping[str, Any], where: str) -> Origin:
+def parse_of_cassette(values: JsonMapping, where: str) -> Origin:
     """The origin in a cassette; one of the format before has no settings, and `missing` names what
     was overridden. Raises ConfigError; `where` it stands."""
     if values.get("format") != origins.EARLIER:
         return origins.parse(values, where)
     keys = dict.fromkeys(key_of(str(text)) for text in values.get("overrides") or ())
-    today: dict[str, Any] = {
+    today: JsonObject = {
         "format": origins.FORMAT,
         "overrides": None,
         "settings": {},

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from aeon.adaptive.table import complete_table, load_packaged_table
 from aeon.domain.assessment import ConvergenceSettings, EvaluationSettings
 from aeon.domain.profile import TTLTable
-from aeon.domain.values import FromOthers, OwnObject, StartsCode, Taken, Unneeded, Value
+from aeon.domain.values import FromOthers, JsonObject, OwnObject, StartsCode, Taken, Unneeded, Value
 from aeon.execution.settings import AnswerSettings, ExecutionSettings, ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
 from aeon.llm.settings import (
@@ -252,10 +252,10 @@ def configuration_hash(settings: Settings) -> str:
     return hash_of_json(engine_settings(settings))
 
 
-def engine_settings(settings: Settings) -> dict[str, Any]:
+def engine_settings(settings: Settings) -> JsonObject:
     """What configures the engine, by group, as values of JSON."""
     # How requests travel decides no answer: alone, or in a batch.
-    batches: dict[str, Any] = {
+    batches: JsonObject = {
         name: True for name in EndpointSettings.model_fields if name.startswith("batch")
     }
     of_provider = {**batches, "fallbacks": {"__all__": batches}}

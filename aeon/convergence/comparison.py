@@ -3,11 +3,11 @@ made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aeon.domain.assessment import Preferred
+from aeon.domain.values import JsonMapping
 from aeon.supervisor.structured import StructuredCaller
 
 
@@ -16,10 +16,10 @@ class Candidate:
     """An answer to compare, with what checks found about it, as prompts show it."""
 
     text: str
-    checks: Sequence[Mapping[str, Any]] = ()
+    checks: Sequence[JsonMapping] = ()
 
 
-def parse_preferred(answer: Mapping[str, Any]) -> Preferred:
+def parse_preferred(answer: JsonMapping) -> Preferred:
     """The grader's answer to a comparison."""
     return Preferred(better=answer["better"], explanation=answer["explanation"])
 

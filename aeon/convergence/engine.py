@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pydantic
 
@@ -22,6 +21,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.exchange import InvalidAnswer, require_few
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.views import answer_view, find_drafts, outputs_view, plan_view
@@ -53,8 +53,8 @@ class ConvergenceEngine:
         validation_report: SemanticValidationReport,
         plan: Plan,
         steps: list[PlanStep],
-        outputs: dict[str, Any],
-        custom_criteria: dict[str, Any] | None = None,
+        outputs: JsonObject,
+        custom_criteria: JsonObject | None = None,
         *,
         left_to_person: Sequence[ValidationIssue] = (),
         checks: Sequence[CheckOutcome] = (),
@@ -98,7 +98,7 @@ class ConvergenceEngine:
         )
 
 
-def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+def split_criteria(custom: JsonMapping) -> tuple[dict[str, float], dict[str, str]]:
     """Custom criteria, separated: a number under a score's name is a threshold, all else is a
     criterion in words."""
     thresholds = {
@@ -112,7 +112,7 @@ def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
 
 
 def parse_assessment(
-    answer: Mapping[str, Any],
+    answer: JsonMapping,
     thresholds: ConvergenceThresholds,
     criteria: Sequence[str],
     pairs: Sequence[str],
@@ -148,7 +148,7 @@ def parse_assessment(
 
 
 def _parse_pairs(
-    answered: Sequence[Mapping[str, Any]], pairs: Sequence[str], unasked: Sequence[str]
+    answered: Sequence[JsonMapping], pairs: Sequence[str], unasked: Sequence[str]
 ) -> dict[str, PairStatus]:
     statuses = {
         raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"])
@@ -160,7 +160,7 @@ def _parse_pairs(
     return statuses | dict.fromkeys(missing, PairStatus(status="not_applicable"))
 
 
-def _require_descriptions(issues: Sequence[Mapping[str, Any]]) -> None:
+def _require_descriptions(issues: Sequence[JsonMapping]) -> None:
     errors = [
         FieldError(f"/issues/{index}/description", "a blocking issue needs a description")
         for index, raw in enumerate(issues)

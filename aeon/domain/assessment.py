@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from aeon.domain.checks import CheckSettings
-from aeon.domain.values import OfRow, Value
+from aeon.domain.values import JsonObject, OfRow, Value
 
 IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
 
@@ -73,7 +73,7 @@ class ConvergenceAssessment(Value):
     blocking_issues: tuple[str, ...] = ()
     criteria: tuple[CriterionResult, ...] = ()
     spread: dict[str, float] = Field(default_factory=dict)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
 
     @property
     def evaluated(self) -> bool:
@@ -219,8 +219,8 @@ class TTLExpirationResponse(Value):
 
     converged: Literal[False] = False
     result_type: Literal["ttl_expired"] = "ttl_expired"
-    latest_pass_result: dict[str, Any] | None = None
-    partial_result: dict[str, Any] | None = None
+    latest_pass_result: JsonObject | None = None
+    partial_result: JsonObject | None = None
     expiration_point: ExpirationPoint
     ttl_expired_metadata: TTLExpiredMetadata
     termination_reason: SpentReason = "ttl_expired"

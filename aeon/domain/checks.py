@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
-from aeon.domain.values import StartsCode, Unneeded, Value
+from aeon.domain.values import JsonObject, StartsCode, Unneeded, Value
 
 ToolErrorKind = Literal[
     "unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"
@@ -25,7 +25,7 @@ class ToolResult(Value):
     was cut off; neither is in an artefact."""
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: JsonObject
     output: Any = None
     text: str = ""
     error: str | None = None

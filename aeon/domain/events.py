@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, dataclass_transform
+from typing import dataclass_transform
 
 from aeon.domain.assessment import AnswerComparison, ConvergenceAssessment
 from aeon.domain.checks import CheckOutcome, ToolResult
@@ -15,6 +15,7 @@ from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementRecord, RepairRecord
 from aeon.domain.report import SemanticValidationReport
 from aeon.domain.request import CallSite, LLMRequest, Usage
+from aeon.domain.values import JsonObject
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -215,7 +216,7 @@ class ToolStarted(Event):
     site: CallSite
     step_id: str
     tool: str
-    arguments: dict[str, Any]
+    arguments: JsonObject
 
 
 class ToolCalled(Event):

@@ -22,7 +22,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, RepairRecord
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
-from aeon.domain.values import Frame, Value, as_frame, as_html, as_text
+from aeon.domain.values import Frame, JsonObject, Value, as_frame, as_html, as_text
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 TerminationReason = Literal[
@@ -102,7 +102,7 @@ class StepResult(Value):
     clarity_state: str | None = None
     clarity_reason: str | None = None
     handoff: str | None = None
-    tool_result: dict[str, Any] | None = None
+    tool_result: JsonObject | None = None
     error: str | None = None
     samples: SampleRecord | None = None
     tool_use: ToolUseRecord | None = None
@@ -191,7 +191,7 @@ class ExecutionPass(Value):
     timing_information: Timing
 
     @property
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> JsonObject:
         """The pass as a row of a table: its steps, scores and missed codes, the steps it refined,
         TTL, seconds."""
         assessment = self.evaluation_results.convergence
@@ -248,7 +248,7 @@ class FinalResult(Value):
     converged: bool
     result_type: TerminationReason
     output: str
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
 
 
 class ExecutionHistory(Value):
@@ -257,7 +257,7 @@ class ExecutionHistory(Value):
 
     execution_id: str
     task_input: str
-    configuration: dict[str, Any]
+    configuration: JsonObject
     passes: tuple[ExecutionPass, ...] = Field(min_length=1)
     profile_transitions: tuple[ProfileTransition, ...] = ()
     final_convergence: ConvergenceAssessment | None = None

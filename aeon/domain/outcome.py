@@ -4,9 +4,9 @@ its state."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard, get_args
+from typing import TypeGuard, get_args
 
 from aeon.domain import history
 from aeon.domain.assessment import (
@@ -23,6 +23,7 @@ from aeon.domain.errors import AeonError, StoreMiss
 from aeon.domain.events import RunFinished
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import ExecutionPass, RunState, TerminationReason
+from aeon.domain.values import JsonMapping, JsonObject
 
 _ROUNDING = 1e-9
 _SCORES = ("completeness_score", "coherence_score", "consistency_score")
@@ -193,7 +194,7 @@ def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationRe
     """The response of a run whose TTL or another cap ended it."""
     latest = latest_complete(state.passes)
     steps = state.plan.steps if state.plan else ()
-    result: dict[str, Any] = {
+    result: JsonObject = {
         "pass_number": latest.pass_number if latest else state.pass_number,
         "answer": final_answer(state),
         "outputs": current_outputs(latest.steps if latest and latest.taskprofile else steps),
@@ -262,7 +263,7 @@ def statistics(state: RunState, converged: bool, seconds: float) -> history.Stat
 def build_outcome(
     execution_id: str,
     task: str,
-    configuration: Mapping[str, Any],
+    configuration: JsonMapping,
     state: RunState,
     reason: TerminationReason,
     error: AeonError | None,
@@ -319,7 +320,7 @@ def _describe_error(error: AeonError) -> history.RunError:
     )
 
 
-def _describe_rest(state: RunState) -> dict[str, Any]:
+def _describe_rest(state: RunState) -> JsonObject:
     """What a run leaves to a person, and the TTL that it used."""
     return {
         "manual_intervention": list(state.manual_intervention),

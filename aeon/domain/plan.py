@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import AwareDatetime, Field, model_validator
 
-from aeon.domain.values import Value
+from aeon.domain.values import JsonObject, Value
 
 StepStatus = Literal["pending", "running", "complete", "failed", "invalid", "skipped"]
 ClarityState = Literal["CLEAR", "PARTIALLY_CLEAR", "BLOCKED"]
@@ -63,8 +63,8 @@ class PlanStep(Value):
     inputs: tuple[str, ...] | None = None
     tools: tuple[str, ...] | None = None
     tool_calls: tuple[str, ...] = ()
-    arguments: dict[str, Any] | None = None
-    output_schema: dict[str, Any] | None = None
+    arguments: JsonObject | None = None
+    output_schema: JsonObject | None = None
     errors: tuple[str, ...] = ()
     parent_step_id: str | None = None
     replaced_by: str | None = None
@@ -85,7 +85,7 @@ class PlanStep(Value):
         return self
 
     @cached_property
-    def view(self) -> dict[str, Any]:
+    def view(self) -> JsonObject:
         """The step as prompts show it, without its output and fields that say nothing; shared, not
         to be changed."""
         shown = {name: getattr(self, name) for name in _SHOWN}

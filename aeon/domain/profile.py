@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from aeon.domain.request import ReasoningMode
-from aeon.domain.values import LowerOfRow, UpToLimitOfRow, Value
+from aeon.domain.values import JsonObject, LowerOfRow, UpToLimitOfRow, Value
 
 ToolUsage = Literal["none", "minimal", "moderate", "extensive"]
 Breadth = Literal["narrow", "moderate", "broad"]
@@ -121,7 +121,7 @@ class Dimension(Value):
         return self
 
     @property
-    def answer_schema(self) -> dict[str, Any]:
+    def answer_schema(self) -> JsonObject:
         """The JSON Schema of the model's judgement."""
         if self.levels:
             return {"type": "string", "enum": list(self.levels), "description": self.description}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, JsonObject, Value
 
 ArtifactType = Literal["plan", "step", "execution_artifact", "cross_phase"]
 IssueType = Literal["specificity", "relevance", "consistency", "hallucination", "do_say_mismatch"]
@@ -31,7 +31,7 @@ class ProposedRepair(Value):
 
     action: str
     target: str
-    changes: dict[str, Any] = Field(default_factory=dict)
+    changes: JsonObject = Field(default_factory=dict)
 
 
 class ValidationIssue(Value):
@@ -59,7 +59,7 @@ class SemanticValidationReport(Value):
     issues: tuple[ValidationIssue, ...] = ()
     overall_severity: Severity = "LOW"
     issue_summary: dict[str, int] = Field(default_factory=dict)
-    proposed_repairs: tuple[dict[str, Any], ...] = ()
+    proposed_repairs: tuple[JsonObject, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -76,7 +76,7 @@ class SemanticValidationReport(Value):
         return {**derived, **own, "proposed_repairs": repairs, "issues": issues}
 
 
-def _derive_fields(issues: Sequence[ValidationIssue]) -> dict[str, Any]:
+def _derive_fields(issues: Sequence[ValidationIssue]) -> JsonObject:
     severities = (issue.severity for issue in issues)
     counts: Counter[str] = Counter(issue.type for issue in issues)
     repairs = (issue.proposed_repair for issue in issues)
@@ -87,7 +87,7 @@ def _derive_fields(issues: Sequence[ValidationIssue]) -> dict[str, Any]:
     }
 
 
-def _check_derived(data: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
+def _check_derived(data: JsonMapping, derived: JsonMapping) -> None:
     """Raise ValueError for a severity or a summary that does not follow from the issues."""
     given = data.get("overall_severity")
     if given and given != derived["overall_severity"]:

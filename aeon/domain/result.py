@@ -26,7 +26,7 @@ from aeon.domain.plan import FollowUpQuestion, OpenQuestion, StepState
 from aeon.domain.refinement import RefusedAction, RepairRecord
 from aeon.domain.report import Severity
 from aeon.domain.request import Usage
-from aeon.domain.values import Address, Frame, Value, as_frame
+from aeon.domain.values import Address, Frame, JsonObject, Value, as_frame
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "pydantic")
 _SHOWN = 70
@@ -273,7 +273,7 @@ class RunResult(Value):
     versions: dict[str, str]
     provider: ProviderReport
     hashes: Hashes
-    configuration: dict[str, Any] = Field(default_factory=dict)
+    configuration: JsonObject = Field(default_factory=dict)
     history: ExecutionHistory
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:

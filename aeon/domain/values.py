@@ -3,7 +3,7 @@ values, as they may be shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from ipaddress import ip_address
@@ -28,6 +28,10 @@ from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas
+
+# JSON objects whose fields only their schema knows: as `json.loads` gives them, and to be read alone.
+JsonObject = dict[str, Any]
+JsonMapping = Mapping[str, Any]
 
 
 def flatten(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -140,7 +144,7 @@ OfRow = Annotated[T, FromOthers("taken", None, row="any")]
 LowerOfRow = Annotated[T, FromOthers("taken", None, row="lower")]
 UpToLimitOfRow = Annotated[T, FromOthers("taken", None, row="limit")]
 
-Row = dict[str, Any]
+Row = JsonObject
 Frame: TypeAlias = "pandas.DataFrame"
 _WIDEST = 60
 

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aeon.batch.forecast import Forecast
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonObject
 from aeon.evaluation.models import Measurement
 from aeon.evaluation.samples import MOST_SAMPLES, ArmSamples
 from aeon.observability.artefacts import replace_file, write_json
@@ -47,7 +47,7 @@ class Equalizer:
         answers = {one.answers for one in self.samples.values()}
         if not is_ours or {found.get("answers")} != answers:
             return {}
-        totals: dict[str, Any] = found.get("samples") or {}
+        totals: JsonObject = found.get("samples") or {}
         return {name: total for name, total in totals.items() if isinstance(total, int)}
 
     def save(self) -> None:

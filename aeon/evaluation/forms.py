@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from typing import Any
 from xml.etree import ElementTree
 
+from aeon.domain.values import JsonObject
 from aeon.evaluation.models import ArmSummary, GradedAnswer, MeasuredRow, Measurement
 from aeon.evaluation.sentences import format_interval, format_share
 from aeon.files.tables import write_csv
@@ -138,7 +138,7 @@ def write_csv_of(evaluation: Measurement) -> bytes:
     return file.getvalue()
 
 
-def _list_cells(evaluation: Measurement) -> Iterator[dict[str, Any]]:
+def _list_cells(evaluation: Measurement) -> Iterator[JsonObject]:
     for row in evaluation.rows:
         for answer in row.answers:
             grade = answer.grade

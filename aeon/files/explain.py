@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 import pydantic
 from pydantic_core import ErrorDetails
 
+from aeon.domain.values import JsonMapping
 from aeon.files.located_yaml import LocatedYaml, Position
 from aeon.files.text import Place, format_place
 
@@ -137,7 +138,7 @@ def _model_at(
     return model
 
 
-def _is_of_kind(model: type[pydantic.BaseModel], value: Mapping[str, Any]) -> bool:
+def _is_of_kind(model: type[pydantic.BaseModel], value: JsonMapping) -> bool:
     field = model.model_fields.get("kind")
     return field is not None and field.default == value.get("kind")
 

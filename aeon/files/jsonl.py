@@ -4,11 +4,12 @@ thing happens."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.secret_forms import mask
 from aeon.files.text import (
     IN_RUN,
@@ -21,7 +22,7 @@ from aeon.files.text import (
 )
 
 
-def encode_line(value: Mapping[str, Any]) -> bytes:
+def encode_line(value: JsonMapping) -> bytes:
     """An object as a line. Raises ValueError for a number that JSON does not have."""
     return encode_json(value) + b"\n"
 
@@ -40,7 +41,7 @@ class JsonLines:
             raise unwritable_error(self.path, error, IN_RUN) from error
         lock_file(self._file)  # so that others see that it is written
 
-    def write(self, value: dict[str, Any]) -> None:
+    def write(self, value: JsonObject) -> None:
         """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is
         in the file."""
         line = mask(encode_json(value, compact=True)) + b"\n"
@@ -64,7 +65,7 @@ class JsonLines:
             self._file.close()
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[JsonObject]:
     """The objects of a journal, in the order they were written; a last line cut off by a crash is
     left out. Raises OSError for a file that cannot be read, ValueError for another line that is not
     JSON."""

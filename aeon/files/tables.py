@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.text import TOO_DEEP, is_too_deep
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -67,10 +68,10 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield line, ValueError(f"not JSON{where}: {getattr(error, 'msg', error)}")
 
 
-def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> JsonObject:
     """An object. Raises ValueError for a name that stands twice: readers differ in which of the two
     they take."""
-    made: dict[str, Any] = {}
+    made: JsonObject = {}
     for name, value in pairs:
         if name in made:
             raise ValueError(f"the name {name!r} stands twice in an object")
@@ -171,7 +172,7 @@ def _check_unpacked(metadata: Any, path: Path) -> tuple[list[str], int]:
     return sorted(texts), max(1, min(_AT_ONCE, _MOST_UNPACKED // largest_nested))
 
 
-def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[dict[str, Any]]:
+def _rows_of_batches(batches: Iterable[Any], path: Path) -> Iterator[JsonObject]:
     """The rows of batches, unpacked one after the other. Raises ConfigError for a cell that is too
     long."""
     for batch in batches:
@@ -194,7 +195,7 @@ def _without_nulls(value: object) -> Any:
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[JsonMapping]) -> None:
     """Write rows as CSV in UTF-8, with a header. A text that a spreadsheet would take for a formula
     begins with an apostrophe, which shows it as it is."""
     text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
@@ -208,9 +209,7 @@ def _as_text(value: object) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def write_parquet(
-    file: BinaryIO, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
-) -> None:
+def write_parquet(file: BinaryIO, columns: Mapping[str, str], rows: Iterable[JsonMapping]) -> None:
     """Write rows as Parquet; `columns` name each column's type. Raises ConfigError without the
     extra."""
     pyarrow, parquet = _parquet()

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from aeon.domain.errors import PersonAwaited
 from aeon.domain.plan import FollowUpQuestion, OpenQuestion, PlanStep
 from aeon.domain.request import current_site
+from aeon.domain.values import JsonMapping
 from aeon.files.fences import without_codes
 from aeon.interaction.desk import Desk, is_overdue
 from aeon.interaction.models import PersonAnswer
@@ -202,7 +203,7 @@ def describe_step(step: PlanStep) -> Iterator[str]:
         yield f"What there is of it so far:\n{step.step_output}"
 
 
-def _make_id(kind: str, key: Mapping[str, Any]) -> str:
+def _make_id(kind: str, key: JsonMapping) -> str:
     """The same for the same question in a resumed run, whose calls come from the same places."""
     site = current_site()
     of_call = [site.pass_number, site.phase, site.step_id, site.sample]

@@ -33,6 +33,7 @@ from aeon.domain.history import EvaluationResults
 from aeon.domain.profile import TaskProfile
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
 from aeon.domain.request import CallName
+from aeon.domain.values import JsonObject
 from aeon.execution.gate import AnswerGate
 from aeon.execution.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
@@ -63,7 +64,7 @@ class Evaluation:
         caps = (self.options.ttl_limit, self.options.limits.max_llm_calls)
         return contracts.find_limit(self.depth, caps)
 
-    def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
+    def infer_profile(self, task: str, context: JsonObject | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no
         cycle."""
         run = self.run

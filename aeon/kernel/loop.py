@@ -14,7 +14,6 @@ import itertools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from aeon.checks.decision import make_issues
 from aeon.domain import events
@@ -26,6 +25,7 @@ from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, Ter
 from aeon.domain.outcome import build_outcome, has_plateau, is_stopped, make_finished_event
 from aeon.domain.plan import Plan, plan_one_step
 from aeon.domain.report import ValidationIssue
+from aeon.domain.values import JsonObject
 from aeon.execution.forecast import forecast
 from aeon.execution.outcome import find_common_error
 from aeon.execution.recorder import OpenPass
@@ -78,7 +78,7 @@ class Loop:
             core=self._options.is_core,
         )
 
-    def run(self, task: str, context: dict[str, Any] | None, run_id: str) -> Outcome:
+    def run(self, task: str, context: JsonObject | None, run_id: str) -> Outcome:
         """Run the task to its end, whatever end that is."""
         run = self._run
         error: AeonError | None = None
@@ -115,7 +115,7 @@ class Loop:
         run.stream.emit(make_finished_event(ended))
         return ended
 
-    def plan(self, task: str, context: dict[str, Any] | None) -> Plan:
+    def plan(self, task: str, context: JsonObject | None) -> Plan:
         """Phases A and B alone. Raises what ends them early."""
         try:
             self._plan(task, context)
@@ -125,7 +125,7 @@ class Loop:
             raise TTLExpired
         return self._run.plan
 
-    def _lifecycle(self, task: str, context: dict[str, Any] | None) -> TerminationReason:
+    def _lifecycle(self, task: str, context: JsonObject | None) -> TerminationReason:
         self._plan(task, context)
         if not self._run.affordable():
             self._run.update(plan=cut_off(self._run.plan))
@@ -211,7 +211,7 @@ class Loop:
             self._evaluation.gate.compare_rival(self._run, this)
         return "check_failed" if find_failed_codes(this.evaluation.checks) else "completed"
 
-    def _plan(self, task: str, context: dict[str, Any] | None) -> None:
+    def _plan(self, task: str, context: JsonObject | None) -> None:
         run = self._run
         if self._options.is_core:
             run.update(ttl_allocated=min(self._options.base_ttl, self._evaluation.limit))
@@ -230,7 +230,7 @@ class Loop:
                 events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected)
             )
 
-    def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
+    def _make_plan(self, task: str, context: JsonObject | None) -> Plan:
         one_step = self._options.one_step
         if self.is_small or self._options.mode == "single":
             return plan_one_step(one_step)

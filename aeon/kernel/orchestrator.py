@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
 
 from aeon.checks.interface import NO_CHECKS, AnswerChecks
 from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
+from aeon.domain.values import JsonObject
 from aeon.execution.event_stream import EventStream
 from aeon.execution.gate import AnswerGate
 from aeon.execution.steps import StepExecutor
@@ -58,14 +58,14 @@ class Orchestrator:
         return (self._loop or self._make_loop()).forecast(plan)
 
     def run(
-        self, task: str, context: dict[str, Any] | None = None, run_id: str | None = None
+        self, task: str, context: JsonObject | None = None, run_id: str | None = None
     ) -> Outcome:
         """Run a task to its end, whatever end that is; errors of the model's side become the
         outcome's `error`."""
         self._loop = self._make_loop()
         return self._loop.run(task, context, run_id or uuid.uuid4().hex)
 
-    def plan(self, task: str, context: dict[str, Any] | None = None) -> Plan:
+    def plan(self, task: str, context: JsonObject | None = None) -> Plan:
         """Phases A and B alone: the reviewed and refined plan. Raises TTLExpired, LimitReached,
         StopRequested and what the model's side raises."""
         self._loop = self._make_loop()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE, SmallTask, TaskProfile
+from aeon.domain.values import JsonMapping
 from aeon.execution.settings import ONE_STEP, UNJUDGED_MODES, ExecutionSettings, Mode
 from aeon.llm.stack.limits import LimitSettings
 
@@ -39,7 +38,7 @@ class RunOptions:
     judges_answer: bool = False
     takes_best: bool = False
     answer_mark: str = ""
-    configuration: Mapping[str, Any] = field(default_factory=dict)
+    configuration: JsonMapping = field(default_factory=dict)
 
     @property
     def is_core(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from aeon.domain.values import JsonObject
+
 STEPS = "step/"
 """Keys with this prefix hold the results of a run's steps; only the run itself writes them."""
 
@@ -20,6 +22,6 @@ class Memory(Protocol):
         """The value of a key; None when there is none."""
         ...
 
-    def search(self, prefix: str) -> dict[str, Any]:
+    def search(self, prefix: str) -> JsonObject:
         """Every key that starts with `prefix`, with its value, sorted by key."""
         ...

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.memory.interface import STEPS, Memory
 
 MAX_CHARACTERS = 8000
@@ -32,11 +33,11 @@ class InMemory:
         with self._lock:
             return json.loads(self._values.get(key, "null"))
 
-    def search(self, prefix: str) -> dict[str, Any]:
+    def search(self, prefix: str) -> JsonObject:
         """Every key that starts with `prefix`, with its value, sorted by key."""
         return self._read_where(lambda key: key.startswith(prefix))
 
-    def _read_where(self, is_meant: Callable[[str], bool]) -> dict[str, Any]:
+    def _read_where(self, is_meant: Callable[[str], bool]) -> JsonObject:
         with self._lock:
             found = [(key, text) for key, text in self._values.items() if is_meant(key)]
         return {key: json.loads(text) for key, text in sorted(found)}
@@ -50,7 +51,7 @@ class RunMemory(InMemory):
     and what the run writes itself. Writes go to `memory`, too; its error is raised after the run
     has the value."""
 
-    def __init__(self, memory: Memory | None = None, held: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, memory: Memory | None = None, held: JsonMapping | None = None) -> None:
         super().__init__()
         for key, value in _without_steps(held or {}).items():
             super().write(key, value)
@@ -62,7 +63,7 @@ class RunMemory(InMemory):
         if self._memory is not None:
             self._memory.write(key, value)
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> JsonObject:
         """Everything but the results of steps, sorted by key."""
         return self._read_where(lambda key: not key.startswith(STEPS))
 
@@ -94,7 +95,7 @@ class GuardedMemory:
         """The value of a key; None when there is none, or it cannot be read."""
         return self._guard(lambda: self._memory.read(key), f"{key} could not be read")
 
-    def search(self, prefix: str) -> dict[str, Any]:
+    def search(self, prefix: str) -> JsonObject:
         """Every key with that prefix and its value; empty when the memory fails."""
         problem = f"{prefix or 'memory'} could not be searched"
         return self._guard(lambda: _require_entries(self._memory.search(prefix)), problem) or {}
@@ -115,7 +116,7 @@ class ShownMemory:
 
     def __init__(
         self,
-        read: Callable[[], Mapping[str, Any]] = dict,
+        read: Callable[[], JsonMapping] = dict,
         max_characters: int = MAX_CHARACTERS,
         handoffs: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -123,11 +124,11 @@ class ShownMemory:
         self.handoffs = handoffs
         self._max_characters = max_characters
 
-    def entries(self) -> dict[str, Any]:
+    def entries(self) -> JsonObject:
         """The entries that could be shown now."""
         return _without_steps(self._read())
 
-    def variables(self, entries: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def variables(self, entries: JsonMapping | None = None) -> JsonObject:
         """The prompt variables `memory` and `memory_left_out`, of the entries given or else of
         those there are now."""
         shown = _without_steps(self._read() if entries is None else entries)
@@ -135,13 +136,11 @@ class ShownMemory:
         return {"memory": fitting, "memory_left_out": left_out}
 
 
-def cut_entries(
-    entries: Mapping[str, Any], max_characters: int
-) -> tuple[list[dict[str, Any]], int]:
+def cut_entries(entries: JsonMapping, max_characters: int) -> tuple[list[JsonObject], int]:
     """The entries, sorted by key, as far as the characters allow, and how many are left out. The
     first that does not fit is cut, its value as text, with the number of characters that are
     missing."""
-    fitting: list[dict[str, Any]] = []
+    fitting: list[JsonObject] = []
     left = max_characters
     for key, value in sorted(entries.items()):
         text = (
@@ -162,12 +161,12 @@ def cut_entries(
     return fitting, len(entries) - len(fitting)
 
 
-def _require_entries(found: object) -> dict[str, Any]:
+def _require_entries(found: object) -> JsonObject:
     """What a search gave. Raises TypeError for anything but a mapping by keys."""
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
         raise TypeError(f"search gave {type(found).__name__}, not a mapping of keys to values")
     return dict(found)
 
 
-def _without_steps(entries: Mapping[str, Any]) -> dict[str, Any]:
+def _without_steps(entries: JsonMapping) -> JsonObject:
     return {key: value for key, value in entries.items() if not key.startswith(STEPS)}

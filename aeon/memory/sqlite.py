@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from aeon.domain.values import JsonObject
 from aeon.files.text import make_private
 
 _BUSY_SECONDS = 10.0
@@ -46,7 +47,7 @@ class SqliteMemory:
         """The value of a key; None when there is none."""
         return self.search(key).get(key)
 
-    def search(self, prefix: str) -> dict[str, Any]:
+    def search(self, prefix: str) -> JsonObject:
         """Every key that starts with `prefix`, with its value, sorted by key."""
         query = "SELECT key, value FROM memory WHERE namespace = ?"
         with self._lock:

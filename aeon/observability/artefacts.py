@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pydantic
@@ -17,6 +16,7 @@ from aeon.domain.errors import ArtefactError
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
+from aeon.domain.values import JsonObject
 from aeon.files.explain import first_mistake
 from aeon.files.secret_forms import mask
 from aeon.files.text import (
@@ -89,7 +89,7 @@ def write(result: RunResult, directory: Path) -> None:
         raise
 
 
-def write_json(value: dict[str, Any]) -> bytes:
+def write_json(value: JsonObject) -> bytes:
     """The content of a JSON file for people to read."""
     return encode_json(value, indent=2) + b"\n"
 

@@ -3,19 +3,19 @@ FR-037 to FR-039)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from aeon.domain import events as e
 from aeon.domain.checks import ToolResult
 from aeon.domain.errors import ArtefactError
 from aeon.domain.plan import Plan
 from aeon.domain.request import ReasoningMode, Usage
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, JsonObject, Value
 from aeon.observability.artefacts import replace_file
 from aeon.observability.event_log import Journal
 from aeon.observability.plan_delta import (
@@ -350,7 +350,7 @@ class CycleLog(Journal):
             self._write_cycle(cycle, time, abandoned=True)
 
 
-def with_whole_plans(lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def with_whole_plans(lines: Iterable[JsonMapping]) -> Iterator[JsonObject]:
     """The lines of the cycles of a `cycles.jsonl`, in the order of their numbers, each with its
     whole plan. Raises LookupError for a line whose plan builds on one that is missing."""
     plans: dict[int, Plan | None] = {}
@@ -374,7 +374,7 @@ def _describe_missing(field: str, number: int, base: int) -> str:
     return f"the plan of {field} {number} builds on line {base}, which is missing"
 
 
-def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
+def plan_at(lines: Iterable[JsonMapping], cycle: int) -> Plan | None:
     """The whole plan that the LLM cycle of that number (`cycle`) was dispatched with; None if there
     was no plan yet. `lines` are the objects of a `cycles.jsonl`, in any order
     (`aeon.files.jsonl.read_lines`). Raises LookupError when there is no such cycle, or a line its
@@ -382,12 +382,12 @@ def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
     return _rebuild(lines, "cycle", cycle)
 
 
-def plan_of(lines: Iterable[Mapping[str, Any]], sequence: int) -> Plan | None:
+def plan_of(lines: Iterable[JsonMapping], sequence: int) -> Plan | None:
     """The same for any line, tool steps too, by its `sequence`. Raises LookupError as `plan_at`."""
     return _rebuild(lines, "sequence", sequence)
 
 
-def _rebuild(lines: Iterable[Mapping[str, Any]], field: str, number: int) -> Plan | None:
+def _rebuild(lines: Iterable[JsonMapping], field: str, number: int) -> Plan | None:
     lines = list(lines)
     states = {line["step_number"]: line["plan_state"] for line in lines if not line.get("round")}
     found = [line["plan_state"] for line in lines if line[field] == number]

@@ -23,6 +23,7 @@ from aeon.domain.events import (
     RunStarted,
     StepUnfolded,
 )
+from aeon.domain.values import JsonObject
 from aeon.files.jsonl import JsonLines
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {
@@ -54,12 +55,12 @@ LINE_FIELDS = {
 }
 
 
-def event_line(recorded: Recorded, run_id: str) -> dict[str, Any]:
+def event_line(recorded: Recorded, run_id: str) -> JsonObject:
     """An event of a run as the JSON object of its line. A step's `incoming_context`, which repeats
     the outputs of other steps, is null, so that the lines of a run grow with the run and not with
     its square."""
     event = recorded.event
-    line: dict[str, Any] = {
+    line: JsonObject = {
         "sequence": recorded.sequence,
         "part": recorded.part,
         "time": recorded.time,
@@ -96,7 +97,7 @@ class Journal:
         self._warn = warn
         self._failed = False
 
-    def write(self, line: dict[str, Any]) -> None:
+    def write(self, line: JsonObject) -> None:
         """Write a line, unless an earlier one could not be written."""
         try:
             if not self._failed:

@@ -33,6 +33,7 @@ from aeon.domain import events as e
 from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment
 from aeon.domain.history import GOOD_ENDS
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
+from aeon.domain.values import JsonObject
 from aeon.llm.protocols import CALL_HEADERS
 from aeon.llm.settings import ProviderSettings
 from aeon.observability.otel_export import ABANDONED, Telemetry, TracedCall, open_telemetry
@@ -332,7 +333,7 @@ def _shorten(message: str) -> str:
     return shorten(message, _LONGEST, placeholder="...")
 
 
-def _evaluations(assessment: ConvergenceAssessment) -> Iterator[dict[str, Any]]:
+def _evaluations(assessment: ConvergenceAssessment) -> Iterator[JsonObject]:
     """The verdict, each score and each criterion, labelled `pass` or `fail`; else why there is
     none."""
     if not assessment.evaluated:

@@ -33,6 +33,7 @@ from opentelemetry.util.genai.types import Error, InputMessage, OutputMessage, T
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import RetryScheduled
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
+from aeon.domain.values import JsonObject
 from aeon.llm.protocols import CALL_HEADERS
 from aeon.llm.settings import EndpointSettings, ProviderSettings
 
@@ -79,7 +80,7 @@ class Telemetry:
             for field, name in _TOKENS.items()
         }
 
-    def emit(self, name: str, attributes: dict[str, Any], span: Span) -> None:
+    def emit(self, name: str, attributes: JsonObject, span: Span) -> None:
         """Tell of an event of a span."""
         if self._logger is None:
             span.add_event(name, attributes)
@@ -90,7 +91,7 @@ class Telemetry:
             record.timestamp = time.time_ns()
             self._logger.emit(record)
 
-    def measure(self, seconds: float, usage: Usage, attributes: dict[str, Any]) -> None:
+    def measure(self, seconds: float, usage: Usage, attributes: JsonObject) -> None:
         """Add what a call took and used."""
         self._duration.record(seconds, attributes)
         for field, counter in self._tokens.items():
@@ -214,7 +215,7 @@ class TracedCall:
         self._telemetry.measure(time.perf_counter() - self._began, usage, {**same, **attributes})
 
 
-def _server_of(provider: ProviderSettings) -> dict[str, Any]:
+def _server_of(provider: ProviderSettings) -> JsonObject:
     address = provider.address(os.environ) if isinstance(provider, EndpointSettings) else None
     url = urlsplit(address or "")
     port = url.port or (443 if url.scheme == "https" else 80)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin, renumber_steps
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, JsonObject, Value
 
 _NUMBERS = {"step_index", "total_steps"}
 _DEFAULTS = PlanStep(step_id="-", description="-").model_dump(mode="json") | {"description": None}
@@ -35,7 +35,7 @@ class StepDifference(Value):
     their defaults."""
 
     step_id: str
-    fields: dict[str, Any]
+    fields: JsonObject
 
 
 class StepsDifference(Value):
@@ -105,7 +105,7 @@ def plan_change(before: Plan, after: Plan) -> PlanChange:
     )
 
 
-def _find_changed_fields(old: PlanStep | None, step: PlanStep) -> dict[str, Any]:
+def _find_changed_fields(old: PlanStep | None, step: PlanStep) -> JsonObject:
     now = step.model_dump(mode="json")
     then = old.model_dump(mode="json") if old else {**_DEFAULTS, "step_id": step.step_id}
     return {
@@ -166,7 +166,7 @@ def _count_equal(one: list[str], other: list[str]) -> int:
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
 
 
-def history_document(history: ExecutionHistory) -> dict[str, Any]:
+def history_document(history: ExecutionHistory) -> JsonObject:
     """The JSON object that is written for a history. It grows with the changes of the plan."""
     document = history.model_dump(
         mode="json", exclude={"passes": {"__all__": {"plan_state", "steps"}}}
@@ -189,7 +189,7 @@ def history_document(history: ExecutionHistory) -> dict[str, Any]:
     return {**document, "passes": passes}
 
 
-def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
+def restore_document(document: JsonMapping) -> JsonObject:
     """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as
     values. Raises pydantic's ValidationError, LookupError or TypeError for a document that no
     history was written to."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, PlanError, ValidationError
@@ -12,6 +12,7 @@ from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, Refinement, RefinementAction
 from aeon.domain.report import SEVERITIES, Severity, ValidationIssue
 from aeon.domain.request import CallName, LLMAdapter
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers, show_reasons
@@ -34,7 +35,7 @@ class RecursivePlanner:
         *,
         structured: StructuredCaller | None = None,
         max_steps: int = 100,
-        answer_schema: Mapping[str, Any] | None = None,
+        answer_schema: JsonMapping | None = None,
         memory: ShownMemory | None = None,
         binding_severity: Severity = "HIGH",
     ) -> None:
@@ -50,12 +51,12 @@ class RecursivePlanner:
         if "refine_plan" in vars(cls) and "refine" not in vars(cls):
             cls.refine = None  # type: ignore[assignment,method-assign]  # what proposes is the `refine_plan` of one's own
 
-    def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
+    def generate_plan(self, task_description: str, context: JsonObject | None = None) -> Plan:
         """Make the initial plan of a task, in one model call (FR-086). Raises LLMError and
         ValidationError."""
         one_final_step = self._answer_schema is not None
 
-        def parse(answer: Mapping[str, Any]) -> Plan:
+        def parse(answer: JsonMapping) -> Plan:
             return parse_plan(
                 answer, task_description, max_steps=self._max_steps, one_final_step=one_final_step
             )
@@ -103,7 +104,7 @@ class RecursivePlanner:
         }
         first: list[Refinement] = []
 
-        def parse(answer: Mapping[str, Any]) -> Refinement:
+        def parse(answer: JsonMapping) -> Refinement:
             refinement = parse_refinement(answer, validation_issues, closed_steps, self._binding)
             if not first:
                 first.append(refinement)
@@ -144,7 +145,7 @@ class RecursivePlanner:
             "subplan", variables, lambda answer: parse_subplan(answer, parent_step, depth)
         )
 
-    def _show_plan(self, plan: Plan, drafts: Collection[str] = ()) -> dict[str, Any]:
+    def _show_plan(self, plan: Plan, drafts: Collection[str] = ()) -> JsonObject:
         outputs = current_outputs(plan.steps)
         return {
             "task": plan.task,
@@ -155,8 +156,8 @@ class RecursivePlanner:
     def _call(
         self,
         name: CallName,
-        variables: Mapping[str, Any],
-        parse: Callable[[Mapping[str, Any]], T],
+        variables: JsonMapping,
+        parse: Callable[[JsonMapping], T],
         absent: Sequence[str] = (),
     ) -> T:
         """One call; `absent`, as are tools where there are none, and subplans where they may not
@@ -184,7 +185,7 @@ class RecursivePlanner:
 
 def _show_assessment(
     assessment: ConvergenceAssessment | None, triggers: Sequence[Trigger]
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     # Each fault that it found may be a reason of its own.
     if assessment is None or any(trigger.is_of_assessment for trigger in triggers):
         return None

@@ -4,13 +4,13 @@ here."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.refinement import DeclinedIssue, RefinementAction
 from aeon.domain.report import FAILED_CHECK, FailedCheck, Severity, ValidationIssue, reaches
-from aeon.domain.values import Value
+from aeon.domain.values import JsonObject, Value
 
 TriggerKind = Literal[
     "validation_issue",
@@ -124,7 +124,7 @@ def _make_step_trigger(step: PlanStep) -> Trigger:
     return Trigger(kind=kind, about=step.step_id, detail="; ".join(step.errors))
 
 
-def show_reasons(triggers: Sequence[Trigger]) -> list[dict[str, Any]]:
+def show_reasons(triggers: Sequence[Trigger]) -> list[JsonObject]:
     """Reasons as prompts show them, without those that stand among the issues: of the review, and
     of failed checks."""
     return [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from aeon.domain.graph import answer_steps, answer_text, by_id, find_pending_steps, is_live
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 
@@ -22,7 +22,7 @@ _DEFINITION = (
 _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason", "tool_calls")
 
 
-def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def plan_view(plan: Plan, outputs: JsonMapping | None = None) -> JsonObject:
     """A plan as prompts show it; `states` lack what stands beside these `outputs`."""
     steps = [step.view for step in plan.steps]
     above = outputs or {}
@@ -55,11 +55,11 @@ def _is_carried_out(step: PlanStep) -> bool:
     return step.status in ("complete", "invalid") and not step.blocked
 
 
-def _select_fields(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
+def _select_fields(names: Sequence[str], step: PlanStep) -> JsonObject:
     return {name: value for name, value in step.view.items() if name in names}
 
 
-def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
+def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> JsonObject:
     return {
         name: value
         for name, value in step.view.items()
@@ -67,7 +67,7 @@ def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
+def changes_view(delta: DeltaResult) -> list[JsonObject]:
     """The changed steps, each as it was before, with the actions that are about it; what it is
     after stands in the plan."""
     actions = [
@@ -93,7 +93,7 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
     ]
 
 
-def select_answered(delta: DeltaResult) -> list[dict[str, Any]]:
+def select_answered(delta: DeltaResult) -> list[JsonObject]:
     """The issues that a refinement answers, each once."""
     answered = {
         issue.issue_id: issue
@@ -103,7 +103,7 @@ def select_answered(delta: DeltaResult) -> list[dict[str, Any]]:
     return [issue.model_dump(exclude_none=True) for issue in answered.values()]
 
 
-def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
+def outline_view(plan: Plan, own: PlanStep, most: int) -> JsonObject:
     """The prompt variables that show a worker the plan around its own step, at most `most` steps in
     each."""
     near = _nearest_steps(plan.steps, own, most)
@@ -134,10 +134,10 @@ def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[
 
 def outputs_view(
     steps: Sequence[PlanStep],
-    outputs: Mapping[str, Any],
+    outputs: JsonMapping,
     handoffs: Mapping[str, str] = MappingProxyType({}),
     drafts: Collection[str] = (),
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """The outputs of steps, each with its hand-off and the state and users of its step; those of
     `drafts` by name. Those that were carried out come first, by layer, so that earlier ones stay in
     place; those that belong to no step come last."""
@@ -175,7 +175,7 @@ def find_drafts(steps: Sequence[PlanStep], issues: Sequence[ValidationIssue]) ->
 
 def _show_output(
     step_id: str, output: object, step: PlanStep | None, users: list[str]
-) -> dict[str, Any]:
+) -> JsonObject:
     definition = _select_fields(_CARRIED_OUT, step) if step and _is_carried_out(step) else None
     if not isinstance(output, str):
         output = json.dumps(output, ensure_ascii=False, default=str)
@@ -203,7 +203,7 @@ def step_key(step_id: str, part: str) -> str:
     return f"{STEPS}{step_id}/{part}"
 
 
-def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
+def answer_view(plan: Plan, outputs: JsonMapping) -> JsonObject:
     """The present answer: its steps, whether their outputs are shown elsewhere, and the pending and
     BLOCKED steps."""
     steps = [step.step_id for step in answer_steps(plan)]

@@ -10,6 +10,7 @@ from aeon.domain.graph import sort_by_dependencies
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
 from aeon.domain.report import Severity, ValidationIssue
+from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import InvalidAnswer, locate_errors, require_few
 from aeon.plan.structural import MOST_TIMES_TOO_LARGE, check_steps
 from aeon.plan.triggers import find_unanswered, open_issues
@@ -20,9 +21,7 @@ MAX_ACTIONS = 300
 """How many changes one refinement may propose: each is checked against all others."""
 
 
-def parse_plan(
-    answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool
-) -> Plan:
+def parse_plan(answer: JsonMapping, task: str, *, max_steps: int, one_final_step: bool) -> Plan:
     """Parse a plan and sort its steps. Raises InvalidAnswer, naming every structural fault (Sprint
     1 FR-010)."""
     # What else is wrong with a plan that is far too large would be too much to find.
@@ -32,7 +31,7 @@ def parse_plan(
     return Plan(goal=answer["goal"], steps=sort_by_dependencies(steps), task=task)
 
 
-def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Subplan:
+def parse_subplan(answer: JsonMapping, parent: PlanStep, level: int) -> Subplan:
     """Parse the subplan of a step. Raises InvalidAnswer for structural faults."""
     require_few(len(answer["substeps"]), "/substeps", "substeps")
     steps = []
@@ -50,7 +49,7 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
 
 
 def parse_refinement(
-    answer: Mapping[str, Any],
+    answer: JsonMapping,
     issues: Sequence[ValidationIssue],
     closed: Collection[str] = (),
     binding: Severity = "HIGH",
@@ -96,7 +95,7 @@ def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -
 
 
 def _action(
-    raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]
+    raw: JsonMapping, pointer: str, issues: Mapping[str, ValidationIssue]
 ) -> RefinementAction:
     rule = ACTIONS[raw["action_type"]]
     answered = tuple(raw.get("addresses_issues", ()))
@@ -119,7 +118,7 @@ def _action(
         )
 
 
-def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
+def _step(raw: JsonMapping, pointer: str) -> PlanStep:
     tool = raw.get("tool")
     given = raw.get("arguments")
     with locate_errors(pointer):

@@ -13,6 +13,7 @@ from aeon.domain.plan import Plan, PlanStep, Subplan
 from aeon.domain.profile import TaskProfile, TTLTable
 from aeon.domain.refinement import Refinement, RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.domain.values import JsonObject
 from aeon.plan.structural import check_steps
 from aeon.supervisor.contract import Contract
 
@@ -25,8 +26,8 @@ class Engine(Protocol):
         validation_report: SemanticValidationReport,
         plan: Plan,
         steps: list[PlanStep],
-        outputs: dict[str, Any],
-        custom_criteria: dict[str, Any] | None = None,
+        outputs: JsonObject,
+        custom_criteria: JsonObject | None = None,
     ) -> ConvergenceAssessment:
         """Judge the results of a plan."""
 
@@ -39,8 +40,8 @@ class Validator(Protocol):
         artifact_type: str,
         plan: Plan | None = None,
         steps: list[PlanStep] | None = None,
-        outputs: dict[str, Any] | None = None,
-        memory_artifacts: dict[str, Any] | None = None,
+        outputs: JsonObject | None = None,
+        memory_artifacts: JsonObject | None = None,
     ) -> SemanticValidationReport:
         """Review artefacts."""
 
@@ -48,7 +49,7 @@ class Validator(Protocol):
 class Planner(Protocol):
     """Makes plans and proposes changes to them."""
 
-    def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
+    def generate_plan(self, task_description: str, context: JsonObject | None = None) -> Plan:
         """Make the plan of a task."""
 
     def refine_plan(
@@ -71,7 +72,7 @@ class Depth(Protocol):
     """Profiles tasks, and gives each its budget."""
 
     def infer_task_profile(
-        self, task_description: str, context: dict[str, Any] | None = None
+        self, task_description: str, context: JsonObject | None = None
     ) -> TaskProfile:
         """Profile a task."""
 

@@ -3,11 +3,11 @@ the two."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from aeon.domain.refinement import ACTIONS, RefinementAction, RefinementRecord, StepChange
 from aeon.domain.report import ProposedRepair, ValidationIssue
+from aeon.domain.values import JsonMapping
 from aeon.plan.draft import kind_of
 
 _EXACT = ("tool", "agent", "arguments", "dependencies", "provides")
@@ -47,9 +47,7 @@ def _differs(repair: ProposedRepair, action: RefinementAction, change: StepChang
     return _has_other_values(repair.changes, then, now)
 
 
-def _has_other_values(
-    proposed: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any]
-) -> bool:
+def _has_other_values(proposed: JsonMapping, then: JsonMapping, now: JsonMapping) -> bool:
     for name in _EXACT:
         if name in proposed and proposed[name] != now[name]:
             return True

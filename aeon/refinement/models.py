@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import AeonError
 from aeon.domain.plan import FollowUpQuestion, Plan
 from aeon.domain.refinement import Refinement, RefinementRecord
 from aeon.domain.report import ValidationIssue
+from aeon.domain.values import JsonObject
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.triggers import Trigger, fragment_of
 
@@ -57,7 +58,7 @@ class RefinementOutcome:
     conflicts: tuple[ValidationIssue, ...] = ()
     error: AeonError | None = None
 
-    def changes_of(self, state: RunState) -> dict[str, Any]:
+    def changes_of(self, state: RunState) -> JsonObject:
         """The fields of a run's state that this refinement changes."""
         return {
             "plan": self.plan,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import OwnObject
+from aeon.domain.values import JsonMapping, OwnObject
 from aeon.files.reference import call_factory, load_object
 from aeon.memory.interface import Memory
 from aeon.refinement.components import Depth, Engine, Planner, Validator
@@ -51,7 +51,7 @@ class OwnComponent:
     named: str
     interface: type
     factory: Callable[..., object] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: JsonMapping = field(default_factory=dict)
     instance: object = None
 
     def make(self, offered: Mapping[str, object]) -> Any:

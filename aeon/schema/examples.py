@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.json_schema import is_type, resolve
 from aeon.schema.validators import is_valid
 from aeon.schema.visits import MOST_VISITS
@@ -35,7 +36,7 @@ class NoExample(Exception):
 
 
 def make_example(
-    schema: Mapping[str, Any], wish: object = NOTHING, text: Callable[[str], str] = lambda _: "text"
+    schema: JsonMapping, wish: object = NOTHING, text: Callable[[str], str] = lambda _: "text"
 ) -> Any:
     """A value that the schema accepts, with all that it requires, and as much of `wish` as it
     allows. `text` makes the texts of properties by their names. Raises NoExample."""
@@ -47,7 +48,7 @@ def make_example(
     return made
 
 
-def complete_value(schema: Mapping[str, Any], given: object, text: Callable[[str], str]) -> Any:
+def complete_value(schema: JsonMapping, given: object, text: Callable[[str], str]) -> Any:
     """`given`, never changed, with every required property that it lacks: null or an empty list
     where that is allowed, else as in an example. As it is given, where none can be made."""
     try:
@@ -58,7 +59,7 @@ def complete_value(schema: Mapping[str, Any], given: object, text: Callable[[str
 
 @dataclass
 class _Maker:
-    document: Mapping[str, Any]
+    document: JsonMapping
     text: Callable[[str], str]
     made: int = 0
     flattened: int = 0
@@ -87,9 +88,7 @@ class _Maker:
                 return None
         return wish is not False
 
-    def _make_object(
-        self, flat: Mapping[str, Any], wish: Mapping[str, Any], depth: int
-    ) -> dict[str, Any]:
+    def _make_object(self, flat: JsonMapping, wish: JsonMapping, depth: int) -> JsonObject:
         known = flat.get("properties", {})
         other = flat.get("additionalProperties", {})
         wished = [name for name in wish if name in known or other is not False]
@@ -101,16 +100,14 @@ class _Maker:
             for name in names
         }
 
-    def _make_array(
-        self, flat: Mapping[str, Any], wish: object, name: str, depth: int
-    ) -> list[Any]:
+    def _make_array(self, flat: JsonMapping, wish: object, name: str, depth: int) -> list[Any]:
         usual = [NOTHING] if depth <= _SPARE_DEPTH else []
         wishes = wish if isinstance(wish, list) else usual
         missing = flat.get("minItems", 0) - len(wishes)
         wishes = [*wishes, *[NOTHING] * missing][: flat.get("maxItems")]
         return [self.make(flat.get("items", {}), each, name, depth + 1) for each in wishes]
 
-    def _make_string(self, flat: Mapping[str, Any], wish: object, name: str) -> str:
+    def _make_string(self, flat: JsonMapping, wish: object, name: str) -> str:
         usual = _FORMATS.get(flat.get("format", "")) or self.text(name)
         made = wish if isinstance(wish, str) else usual
         return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
@@ -130,7 +127,7 @@ class _Maker:
         in_order = [name for name in {**known, **whole} if name in whole]
         return {name: self.complete(known.get(name), whole[name]) for name in in_order}
 
-    def _flatten(self, schema: object, wish: object, depth: int) -> dict[str, Any]:
+    def _flatten(self, schema: object, wish: object, depth: int) -> JsonObject:
         """The schema with references, parts and one of its alternatives put in place."""
         self.flattened += 1
         if self.flattened > MOST_VISITS:
@@ -144,7 +141,7 @@ class _Maker:
                 flat = {**part, **flat} if isinstance(part, Mapping) else flat
         raise NoExample
 
-    def _take_parts(self, flat: dict[str, Any], wish: object, depth: int) -> list[Any] | None:
+    def _take_parts(self, flat: JsonObject, wish: object, depth: int) -> list[Any] | None:
         if "$ref" in flat:
             return [resolve(self.document, flat.pop("$ref"))]
         if "allOf" in flat:
@@ -162,7 +159,7 @@ class _Maker:
         return options[kinds.index(["null"])] if is_spare else options[0]
 
 
-def _choose_listed(flat: Mapping[str, Any], wish: object, depth: int) -> Any:
+def _choose_listed(flat: JsonMapping, wish: object, depth: int) -> Any:
     """The value that a schema lists: as wished for where only these are allowed, else any example;
     NOTHING where it lists none."""
     allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
@@ -177,13 +174,13 @@ def _choose_listed(flat: Mapping[str, Any], wish: object, depth: int) -> Any:
     return listed[0] if listed else NOTHING
 
 
-def _make_number(flat: Mapping[str, Any], wish: object) -> Any:
+def _make_number(flat: JsonMapping, wish: object) -> Any:
     number = wish if is_type(wish, "number") else flat.get("minimum", 1)
     number = max(number, flat.get("minimum", number))
     return min(number, flat.get("maximum", number))
 
 
-def _types(flat: Mapping[str, Any]) -> list[str]:
+def _types(flat: JsonMapping) -> list[str]:
     kinds = flat.get("type", ["object"] if "properties" in flat else [])
     return [kinds] if isinstance(kinds, str) else list(kinds)
 
@@ -192,7 +189,7 @@ def _is_one_of(wish: object, kinds: list[str]) -> bool:
     return any(is_type(wish, kind) for kind in kinds)
 
 
-def _choose_type(flat: Mapping[str, Any], wish: object, depth: int) -> str:
+def _choose_type(flat: JsonMapping, wish: object, depth: int) -> str:
     kinds = _types(flat) or ["object" if depth == 0 else "string"]
     for kind in kinds:
         if wish is not NOTHING and is_type(wish, kind):

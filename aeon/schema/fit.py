@@ -8,9 +8,10 @@ own are asked of the model like all others; what is answered there is neither ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.json_schema import may_be_left_out, pointer, resolve, type_of
 
 
@@ -18,11 +19,11 @@ class _Shape:
     """What a schema allows, all its alternatives together, references followed; `place` is that of
     its properties."""
 
-    def __init__(self, schema: object, document: Mapping[str, Any], place: str = "") -> None:
+    def __init__(self, schema: object, document: JsonMapping, place: str = "") -> None:
         self.place = place
         self.types = dict[str, None]()
         self.values = list[Any]()
-        self.properties: Mapping[str, Any] = {}
+        self.properties: JsonMapping = {}
         self.items: Any = None
         for at, form in _find_forms(schema, document, place):
             listed = [form["const"]] if "const" in form else form.get("enum", [])
@@ -42,8 +43,8 @@ class _Shape:
 
 
 def _find_forms(
-    schema: Any, document: Mapping[str, Any], place: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    schema: Any, document: JsonMapping, place: str
+) -> Iterator[tuple[str, JsonMapping]]:
     if "$ref" in schema:
         yield from _find_forms(resolve(document, schema["$ref"]), document, schema["$ref"][1:])
     elif "anyOf" in schema:
@@ -53,7 +54,7 @@ def _find_forms(
         yield place, schema
 
 
-def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, ...]:
+def misfits(own: JsonMapping, packaged: JsonMapping) -> tuple[str, ...]:
     """Why answers by a person's schema could not be read, each as `pointer: reason`; empty when
     they can."""
 
@@ -79,7 +80,7 @@ def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, .
     return tuple(dict.fromkeys(compare(own, packaged, "")))
 
 
-def relax_extras(own: dict[str, Any], packaged: Mapping[str, Any]) -> dict[str, Any]:
+def relax_extras(own: JsonObject, packaged: JsonMapping) -> JsonObject:
     """The person's schema with the properties that nothing reads neither required nor checked."""
 
     def relax(mine: Any, theirs: Any) -> Any:
@@ -99,11 +100,11 @@ def relax_extras(own: dict[str, Any], packaged: Mapping[str, Any]) -> dict[str, 
             result["items"] = relax(mine["items"], read.items)
         return result
 
-    relaxed: dict[str, Any] = relax(own, packaged)
+    relaxed: JsonObject = relax(own, packaged)
     return relaxed
 
 
-def drop_extras(answer: object, packaged: Mapping[str, Any]) -> Any:
+def drop_extras(answer: object, packaged: JsonMapping) -> Any:
     """An answer without the properties that the packaged schema does not have."""
 
     def read(value: object, schema: object) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from aeon.domain.errors import SchemaFileError
+from aeon.domain.values import JsonMapping, JsonObject
 
 if TYPE_CHECKING:
     from referencing._core import Resolver
@@ -28,7 +29,7 @@ _SINGLE = (
     *("items", "additionalItems", "unevaluatedItems", "contains", "not", "if", "then", "else"),
     *("additionalProperties", "unevaluatedProperties", "propertyNames"),
 )
-_TYPES: Mapping[str, Any] = {
+_TYPES: JsonMapping = {
     "null": type(None),
     "boolean": bool,
     "integer": int,
@@ -80,7 +81,7 @@ def type_of(value: object) -> str:
     return next(kind for kind in _TYPES if is_type(value, kind))
 
 
-def walk(schema: object, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def walk(schema: object, place: str = "") -> Iterator[tuple[str, JsonObject]]:
     """Every schema in a schema with its JSON pointer, outermost first. Data (enum, const, default)
     is not entered."""
     if not isinstance(schema, dict):
@@ -90,7 +91,7 @@ def walk(schema: object, place: str = "") -> Iterator[tuple[str, dict[str, Any]]
         yield from walk(part, place + pointer(path))
 
 
-def _inner_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _inner_schemas(schema: JsonMapping) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     for keyword, value in schema.items():
         if keyword in _MAPS and isinstance(value, dict):
             for name, part in value.items():
@@ -102,11 +103,11 @@ def _inner_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int,
             yield (keyword,), value
 
 
-def rebuild(schema: object, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+def rebuild(schema: object, change: Callable[[JsonObject], JsonObject]) -> Any:
     """A copy of the schema with `change` applied to every schema in it, innermost first."""
     if not isinstance(schema, dict):
         return schema
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     for keyword, value in schema.items():
         if keyword in _MAPS and isinstance(value, dict):
             result[keyword] = {name: rebuild(part, change) for name, part in value.items()}
@@ -117,7 +118,7 @@ def rebuild(schema: object, change: Callable[[dict[str, Any]], dict[str, Any]]) 
     return change(result)
 
 
-def resolve(schema: Mapping[str, Any], reference: str) -> Any:
+def resolve(schema: JsonMapping, reference: str) -> Any:
     """The schema that a reference leads to within this schema, by a pointer, an anchor or its
     `$id`; None when it leads to none. Nothing is fetched."""
     find = _follow_pointer if reference.startswith("#/") else _look_up
@@ -140,7 +141,7 @@ def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
-def _look_up(schema: Mapping[str, Any], reference: str) -> Any:
+def _look_up(schema: JsonMapping, reference: str) -> Any:
     from referencing.exceptions import Unresolvable
 
     try:
@@ -151,7 +152,7 @@ def _look_up(schema: Mapping[str, Any], reference: str) -> Any:
 
 
 @once_per_schema
-def _resolver_of(schema: Mapping[str, Any]) -> Resolver[Any]:
+def _resolver_of(schema: JsonMapping) -> Resolver[Any]:
     from referencing import Registry
     from referencing.jsonschema import DRAFT202012, specification_with
 
@@ -160,7 +161,7 @@ def _resolver_of(schema: Mapping[str, Any]) -> Resolver[Any]:
     return registry.resolver()
 
 
-def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+def enum_of(schema: JsonMapping, name: str) -> tuple[Any, ...]:
     """The values that a schema lists for the first property of that name, wherever it is; empty
     when it lists none."""
     for _, part in walk(schema):
@@ -173,8 +174,8 @@ def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
 
 
 def change_at(
-    schema: dict[str, Any], path: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> dict[str, Any]:
+    schema: JsonObject, path: Sequence[str], change: Callable[[JsonObject], JsonObject]
+) -> JsonObject:
     """A copy with `change` applied to the schema that this path of keywords and property names
     leads to. References on the way are put in place, so that other uses of a definition stay as
     they are; of alternatives, all that have the path are changed. Nothing changes where the path
@@ -191,23 +192,23 @@ def change_at(
             return {**part, "anyOf": [descend(option, rest) for option in part["anyOf"]]}
         return {**part, rest[0]: descend(part[rest[0]], rest[1:])} if rest[0] in part else part
 
-    result: dict[str, Any] = descend(schema, path)
+    result: JsonObject = descend(schema, path)
     return result
 
 
-def strip_header(schema: Mapping[str, Any]) -> dict[str, Any]:
+def strip_header(schema: JsonMapping) -> JsonObject:
     """The schema without what only names the document: `$schema`, `$id`, `$comment`."""
     return {
         key: value for key, value in schema.items() if key not in ("$schema", "$id", "$comment")
     }
 
 
-def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
+def drop_absent(schema: JsonObject, absent: Collection[str]) -> JsonObject:
     """The schema without properties that are there only with something absent (`"$comment": "only
     with NAME"`), without texts of an enum that are absent themselves, and without comments on
     properties."""
 
-    def change(part: dict[str, Any]) -> dict[str, Any]:
+    def change(part: JsonObject) -> JsonObject:
         if "enum" in part:
             part["enum"] = [value for value in part["enum"] if not _is_one_of(value, absent)]
         if "properties" not in part:
@@ -220,22 +221,22 @@ def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, An
         }
         return part
 
-    result: dict[str, Any] = rebuild(schema, change)
+    result: JsonObject = rebuild(schema, change)
     return result
 
 
-def relax_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
+def relax_absent(schema: JsonObject, absent: Collection[str]) -> JsonObject:
     """The schema in which properties may be missing that are there only with something absent, or
     that may be left out (`"$comment": "may be left out"`)."""
 
-    def change(part: dict[str, Any]) -> dict[str, Any]:
+    def change(part: JsonObject) -> JsonObject:
         forms = part.get("properties", {})
         needed = [
             name for name in _still_required(part, absent) if not may_be_left_out(forms.get(name))
         ]
         return {**part, "required": needed} if needed != part.get("required", []) else part
 
-    result: dict[str, Any] = rebuild(schema, change)
+    result: JsonObject = rebuild(schema, change)
     return result
 
 
@@ -244,7 +245,7 @@ def may_be_left_out(form: object) -> bool:
     return "may be left out" in _comments(form)
 
 
-def _still_required(part: Mapping[str, Any], absent: Collection[str]) -> list[str]:
+def _still_required(part: JsonMapping, absent: Collection[str]) -> list[str]:
     """The required properties of a part that are not there only with something absent."""
     forms = part.get("properties", {})
     return [name for name in part.get("required", ()) if not _is_only_with(forms.get(name), absent)]
@@ -270,7 +271,7 @@ def _without_comment(form: object) -> Any:
     return {keyword: value for keyword, value in form.items() if keyword != "$comment"}
 
 
-def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
+def embed_schema(schema: JsonObject, name: str, inner: JsonMapping) -> JsonObject:
     """The schema with its root property `name` replaced by another, checked schema, whose
     definitions move up, renamed. Null stays allowed where the property allowed it. Raises
     SchemaFileError when there is no such property."""
@@ -283,7 +284,7 @@ def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) ->
     own = dict(schema.get("$defs", {}))
     moved = _rename_definitions(inner, own)
 
-    def relocate(part: dict[str, Any]) -> dict[str, Any]:
+    def relocate(part: JsonObject) -> JsonObject:
         if "$ref" not in part:
             return part
         definition = "/".join(part["$ref"].split("/")[:3])
@@ -306,7 +307,7 @@ def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) ->
     return {**result, "$defs": own | definitions} if own or definitions else result
 
 
-def _rename_definitions(inner: Mapping[str, Any], taken: Collection[str]) -> dict[str, str]:
+def _rename_definitions(inner: JsonMapping, taken: Collection[str]) -> dict[str, str]:
     """A new name for each definition of a schema, by the reference to it."""
     names: dict[str, str] = {}
     for keyword in _DEFINITIONS:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.json_schema import resolve, walk
 
 _FORMATS = frozenset(
@@ -39,7 +39,7 @@ _KEYWORDS = frozenset(
 )
 
 
-def strict_violations(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def strict_violations(schema: JsonMapping) -> tuple[str, ...]:
     """What keeps a schema out of the strict subset, each as `pointer: reason`; empty when it
     qualifies. Recursive schemas do not qualify here, though OpenAI takes them: servers with
     constrained decoding often do not."""
@@ -52,7 +52,7 @@ def strict_violations(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"{place or '(root)'}: {reason}" for place, reason in found)
 
 
-def _check_part(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:
+def _check_part(part: JsonObject, document: JsonObject) -> Iterator[str]:
     for keyword in sorted(part.keys() - _KEYWORDS):
         yield f"{keyword} is not supported"
     if "$ref" in part:
@@ -61,7 +61,7 @@ def _check_part(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]
         yield from _check_form(part)
 
 
-def _check_form(part: dict[str, Any]) -> Iterator[str]:
+def _check_form(part: JsonObject) -> Iterator[str]:
     kinds = part.get("type", [])
     if not part.keys() & {"type", "enum", "const", "anyOf"}:
         yield "has no type"
@@ -75,7 +75,7 @@ def _check_form(part: dict[str, Any]) -> Iterator[str]:
         yield "anyOf needs schemas, not true or false"
 
 
-def _check_reference(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:
+def _check_reference(part: JsonObject, document: JsonObject) -> Iterator[str]:
     reference = part["$ref"]
     if len(part) > 1:
         yield f"$ref cannot stand beside {', '.join(sorted(part.keys() - {'$ref'}))}"
@@ -85,7 +85,7 @@ def _check_reference(part: dict[str, Any], document: dict[str, Any]) -> Iterator
         yield f"$ref must lead to a definition of this schema, not {reference}"
 
 
-def _check_object(part: dict[str, Any]) -> Iterator[str]:
+def _check_object(part: JsonObject) -> Iterator[str]:
     properties = part.get("properties", {})
     required = part.get("required", ())
     if "properties" not in part:
@@ -100,7 +100,7 @@ def _check_object(part: dict[str, Any]) -> Iterator[str]:
         yield "a property needs a schema, not true or false"
 
 
-def _find_circles(parts: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+def _find_circles(parts: list[tuple[str, JsonObject]]) -> Iterator[str]:
     """A message for each definition that refers to itself, at once or through others."""
     definitions = {"#" + place for place, _ in parts if place.count("/") == 2}
     uses: dict[str, list[str]] = {name: [] for name in definitions}

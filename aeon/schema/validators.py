@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jsonschema_rs
 
 from aeon.domain.errors import SchemaFileError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.json_schema import once_per_schema, pointer, resolve, walk
 from aeon.schema.visits import (
     MOST_IN_ALL,
@@ -56,7 +57,7 @@ class SchemaValidator:
     no schema. jsonschema-rs decides, quickly and whatever the patterns; jsonschema says what is
     wrong with a value."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: JsonMapping) -> None:
         self.schema = schema
         self._engine = jsonschema_rs.validator_for(
             dict(schema), pattern_options=_PATTERNS, offline=True, validate_formats=False
@@ -87,7 +88,7 @@ class SchemaValidator:
         from referencing import Registry
 
         kind = validator_for(self.schema, default=Draft202012Validator)
-        checks: dict[str, Any] = {
+        checks: JsonObject = {
             **kind.VALIDATORS,
             "pattern": _pattern,
             "uniqueItems": _unique_items,
@@ -117,7 +118,7 @@ def _unique_items(validator: Any, keyword: Any, instance: Any, _: Any) -> Iterat
         yield ValidationError(f"{instance!r} has non-unique elements")
 
 
-def is_valid(schema: Mapping[str, Any], value: object) -> bool:
+def is_valid(schema: JsonMapping, value: object) -> bool:
     """Whether `value` is of `schema`; false, too, for what is no schema."""
     try:
         return validator_of(schema).is_valid(value)
@@ -125,14 +126,14 @@ def is_valid(schema: Mapping[str, Any], value: object) -> bool:
         return False
 
 
-def validator_of(schema: Mapping[str, Any]) -> SchemaValidator:
+def validator_of(schema: JsonMapping) -> SchemaValidator:
     """The validator of a schema, made once in a process. Raises ValueError for what is no valid
     schema."""
     return _validator_of(_text_of(schema))
 
 
 @once_per_schema
-def _text_of(schema: Mapping[str, Any]) -> str:
+def _text_of(schema: JsonMapping) -> str:
     return json.dumps(schema, default=str)
 
 
@@ -156,7 +157,7 @@ def compile_schema(schema: object, name: str) -> SchemaValidator:
         raise SchemaFileError(f"{name}: {error}") from None
 
 
-def _find_loose_reference(schema: dict[str, Any]) -> str:
+def _find_loose_reference(schema: JsonObject) -> str:
     """The place of the first reference that leads nowhere, since jsonschema-rs does not say; empty
     without one."""
     places = (
@@ -182,7 +183,7 @@ def check_schema(schema: Any, name: str) -> None:
             raise SchemaFileError(f"{name}#{place}/$ref: {part['$ref']!r} must begin with #")
 
 
-def is_draft_2020(schema: Mapping[str, Any]) -> bool:
+def is_draft_2020(schema: JsonMapping) -> bool:
     """Whether a schema has the form of Draft 2020-12, whatever its `$schema` says."""
     return jsonschema_rs.meta.is_valid({**schema, "$schema": _DIALECT})
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.json_schema import resolve, walk
 
 MOST_VISITS = 10_000
@@ -38,7 +39,7 @@ class Visits:
     that no value could be checked by in bounded time: it doubles its alternatives, or refers to
     itself without going into a value."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: JsonMapping) -> None:
         self._schema = dict(schema)
         _refuse_inner_ids(self._schema)
         weigh = _Weights(self._find_in_place)
@@ -79,7 +80,7 @@ class Visits:
                 for part in _find_item_schemas(schema, place):
                     self._visit(part, inner, budget)
 
-    def _find_in_place(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+    def _find_in_place(self, schema: JsonMapping) -> Iterator[Any]:
         """The schemas that a value is checked by because it is checked by this one."""
         for keyword in _REFERENCES:
             if isinstance(reference := schema.get(keyword), str):
@@ -91,7 +92,7 @@ class Visits:
             parts = schema.get(keyword)
             yield from parts.values() if isinstance(parts, Mapping) else ()
 
-    def _find_all(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+    def _find_all(self, schema: JsonMapping) -> Iterator[Any]:
         yield from self._find_in_place(schema)
         for keyword in ("properties", "patternProperties"):
             parts = schema.get(keyword)
@@ -159,7 +160,7 @@ class _Weights:
     """How many schemas there are behind one, each as often as it is reached; infinite for one
     behind itself."""
 
-    def __init__(self, find_inner: Callable[[Mapping[str, Any]], Iterator[Any]]) -> None:
+    def __init__(self, find_inner: Callable[[JsonMapping], Iterator[Any]]) -> None:
         self._find_inner = find_inner
         self._known: dict[int, float] = {}
 
@@ -172,7 +173,7 @@ class _Weights:
         return self._known[id(schema)]
 
 
-def _refuse_inner_ids(schema: dict[str, Any]) -> None:
+def _refuse_inner_ids(schema: JsonObject) -> None:
     """Raise ValueError for an inner schema with a name of its own, which changes what references in
     it mean."""
     own = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
@@ -183,7 +184,7 @@ def _refuse_inner_ids(schema: dict[str, Any]) -> None:
             )
 
 
-def _find_member_schemas(schema: Mapping[str, Any], name: str) -> Iterator[Any]:
+def _find_member_schemas(schema: JsonMapping, name: str) -> Iterator[Any]:
     properties = schema.get("properties")
     patterns = schema.get("patternProperties")
     if isinstance(patterns, Mapping):
@@ -194,7 +195,7 @@ def _find_member_schemas(schema: Mapping[str, Any], name: str) -> Iterator[Any]:
         yield from (schema[keyword] for keyword in _OTHER_MEMBERS if keyword in schema)
 
 
-def _find_item_schemas(schema: Mapping[str, Any], place: int) -> Iterator[Any]:
+def _find_item_schemas(schema: JsonMapping, place: int) -> Iterator[Any]:
     for keyword in ("prefixItems", *_OTHER_ITEMS):
         part = schema.get(keyword)
         if not isinstance(part, list):

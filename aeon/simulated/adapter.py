@@ -11,6 +11,7 @@ from typing import Any
 
 from aeon.domain.errors import NotSimulated, ServerFailed
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.settings import SimulatedProvider
 from aeon.llm.watching import tell_slowly
@@ -118,7 +119,7 @@ def _answer(situation: SimulatedCall, call: str) -> Any:
     return _fit(schema, complete_value(schema, wish, _free_text))
 
 
-def _as_round(answer: Any, schema: Mapping[str, Any]) -> Any:
+def _as_round(answer: Any, schema: JsonMapping) -> Any:
     """The answer as that of a round which calls no tools, where the schema is of rounds."""
     is_of_rounds = "tool_calls" in schema.get("properties", {})
     if not is_of_rounds or "tool_calls" in answer:
@@ -126,7 +127,7 @@ def _as_round(answer: Any, schema: Mapping[str, Any]) -> Any:
     return {"tool_calls": [], "answer": answer}
 
 
-def _fit(schema: Mapping[str, Any], wish: object) -> Any:
+def _fit(schema: JsonMapping, wish: object) -> Any:
     for each in (wish, NOTHING):
         try:
             return make_example(schema, each, _free_text)
@@ -169,7 +170,7 @@ def _complete_answer(answer: object, situation: SimulatedCall) -> Any:
     schema = situation.request.schema
     if isinstance(answer, dict) and situation.request.call in _WISHES:
         calm = _as_round(_WISHES[situation.request.call](situation), schema)
-        own: dict[str, Any] = _as_round(answer, schema)
+        own: JsonObject = _as_round(answer, schema)
         required = schema.get("required", ())
         answer = {**{name: value for name, value in calm.items() if name in required}, **own}
     return complete_value(schema, answer, _free_text)

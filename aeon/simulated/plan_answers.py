@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.fast_yaml import read_yaml
 from aeon.simulated.situation import MARK, ShownStep, SimulatedCall, excerpt
 
@@ -16,7 +16,7 @@ SPECIFIC = "made specific:"
 ADDED = "cross-check"
 
 
-def plan(situation: SimulatedCall) -> dict[str, Any]:
+def plan(situation: SimulatedCall) -> JsonObject:
     """A plan of three to six steps in two to four layers that ends with one step and names the
     task."""
     known = _load_shapes()
@@ -31,12 +31,12 @@ def plan(situation: SimulatedCall) -> dict[str, Any]:
 
 
 @cache
-def _load_shapes() -> Mapping[str, Any]:
-    shapes: Mapping[str, Any] = read_yaml(Path(__file__).parent / "plans.yaml")
+def _load_shapes() -> JsonMapping:
+    shapes: JsonMapping = read_yaml(Path(__file__).parent / "plans.yaml")
     return shapes
 
 
-def subplan(situation: SimulatedCall) -> dict[str, Any]:
+def subplan(situation: SimulatedCall) -> JsonObject:
     """Two substeps that prepare the step that is to be decomposed, and one that needs both."""
     parent = situation.variables.get("parent") or {}
     subject = excerpt((parent.get("description") or situation.task).removeprefix(MARK).strip(), 80)
@@ -53,7 +53,7 @@ def subplan(situation: SimulatedCall) -> dict[str, Any]:
     return {"subplan_goal": f"{MARK} What is needed for: {subject}", "substeps": steps}
 
 
-def refinement(situation: SimulatedCall) -> dict[str, Any]:
+def refinement(situation: SimulatedCall) -> JsonObject:
     """Changes to the steps of the plan, and a reason for each grave issue that no change
     answers."""
     closed = situation.variables.get("closed_steps", ())
@@ -68,7 +68,7 @@ def refinement(situation: SimulatedCall) -> dict[str, Any]:
     return {"actions": changes, "declined_issues": declined, "questions": questions}
 
 
-def _propose(situation: SimulatedCall) -> list[dict[str, Any]]:
+def _propose(situation: SimulatedCall) -> list[JsonObject]:
     behaviour = situation.behaviour
     is_started = situation.is_started
     changes = _change_steps(situation) if is_started or behaviour.reviews_plan else []
@@ -80,12 +80,12 @@ def _propose(situation: SimulatedCall) -> list[dict[str, Any]]:
     return changes
 
 
-def _change_steps(situation: SimulatedCall) -> list[dict[str, Any]]:
+def _change_steps(situation: SimulatedCall) -> list[JsonObject]:
     found = (_change_step(situation, step) for step in situation.steps)
     return [change for change in found if change is not None]
 
 
-def _change_step(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
+def _change_step(situation: SimulatedCall, step: ShownStep) -> JsonObject | None:
     if step.status == "BLOCKED":
         return _unblock(situation, step)
     if step.status == "pending":
@@ -93,7 +93,7 @@ def _change_step(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | 
     return _replace(situation, step)
 
 
-def _unblock(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
+def _unblock(situation: SimulatedCall, step: ShownStep) -> JsonObject | None:
     match situation.behaviour.on_blocked:
         case "SUBPLAN_CREATE":
             reason = "too large to be done in one go"
@@ -104,19 +104,19 @@ def _unblock(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None
     return None
 
 
-def _make_specific(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
+def _make_specific(situation: SimulatedCall, step: ShownStep) -> JsonObject | None:
     if step.step_id not in situation.issues or SPECIFIC in step.description:
         return None
     words = f"{SPECIFIC} at most five points, each with its reason"
     return _reword(situation, step, words, "says how much is wanted")
 
 
-def _reword(situation: SimulatedCall, step: ShownStep, words: str, reason: str) -> dict[str, Any]:
+def _reword(situation: SimulatedCall, step: ShownStep, words: str, reason: str) -> JsonObject:
     reworded = {**_repeat(step), "description": f"{step.description} ({words})"}
     return _change(situation, "MODIFY", step.step_id, reworded, reason)
 
 
-def _replace(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None:
+def _replace(situation: SimulatedCall, step: ShownStep) -> JsonObject | None:
     new_id = f"{step.step_id}-2"
     is_lost = step.status in ("failed", "invalid") and not step.raw.get("replaced_by")
     is_thin = step.status == "complete" and step.step_id in situation.issues
@@ -128,9 +128,7 @@ def _replace(situation: SimulatedCall, step: ShownStep) -> dict[str, Any] | None
     return {**change, "inconsistency_detected": True}
 
 
-def _add_cross_check(
-    situation: SimulatedCall, changes: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _add_cross_check(situation: SimulatedCall, changes: Sequence[JsonObject]) -> list[JsonObject]:
     changed = {change["target_step_id"] for change in changes}
     final = [
         step for step in situation.final if step.status == "pending" and step.step_id not in changed
@@ -148,7 +146,7 @@ def _add_cross_check(
     ]
 
 
-def _extend(situation: SimulatedCall) -> list[dict[str, Any]]:
+def _extend(situation: SimulatedCall) -> list[JsonObject]:
     number = situation.count_steps("more-") + 1
     needs = [step.step_id for step in situation.final]
     added = _step(
@@ -161,7 +159,7 @@ def _extend(situation: SimulatedCall) -> list[dict[str, Any]]:
     )
 
 
-def _ask_questions(situation: SimulatedCall) -> list[dict[str, Any]]:
+def _ask_questions(situation: SimulatedCall) -> list[JsonObject]:
     behaviour = situation.behaviour
     blocked = [step.step_id for step in situation.select("BLOCKED")]
     is_stuck = behaviour.on_blocked == "nothing" and bool(blocked)
@@ -181,9 +179,9 @@ def _change(
     situation: SimulatedCall,
     action: str,
     target: str | None,
-    step: dict[str, Any] | None,
+    step: JsonObject | None,
     reason: str,
-) -> dict[str, Any]:
+) -> JsonObject:
     return {
         "action_type": action,
         "target_step_id": target,
@@ -194,7 +192,7 @@ def _change(
     }
 
 
-def _repeat(step: ShownStep) -> dict[str, Any]:
+def _repeat(step: ShownStep) -> JsonObject:
     arguments = step.raw.get("arguments")
     same = _step(step.step_id, step.description, step.dependencies)
     return {
@@ -206,7 +204,7 @@ def _repeat(step: ShownStep) -> dict[str, Any]:
     }
 
 
-def _step(step_id: str, description: str, needs: Iterable[str]) -> dict[str, Any]:
+def _step(step_id: str, description: str, needs: Iterable[str]) -> JsonObject:
     """A new step; never one with a tool, which would be called with made-up arguments."""
     return {
         "step_id": step_id,

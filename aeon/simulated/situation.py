@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from random import Random
-from typing import Any
 
 from aeon.domain.request import LLMRequest
+from aeon.domain.values import JsonMapping
 from aeon.simulated.scenario import Behaviour
 
 MARK = "(simulated)"
@@ -41,7 +41,7 @@ class ShownStep:
     """A step of the plan as a prompt shows it; `raw` is all that is shown. `is_live`: neither
     replaced nor skipped nor invalid."""
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
+    def __init__(self, raw: JsonMapping) -> None:
         self.raw = raw
         self.step_id = str(raw["step_id"])
         self.description = str(raw.get("description") or "")
@@ -60,8 +60,8 @@ class SimulatedCall:
         self.seed = seed
         self.variables = request.variables
         self.task = excerpt(str(self.variables.get("task") or ""))
-        self.step: Mapping[str, Any] = self.variables.get("step") or {}
-        self.plan: Mapping[str, Any] = self.variables.get("plan") or {}
+        self.step: JsonMapping = self.variables.get("step") or {}
+        self.plan: JsonMapping = self.variables.get("plan") or {}
         self.steps = [ShownStep(raw) for raw in self.plan.get("steps", ())]
         self.live = [step for step in self.steps if step.is_live]
         self.is_started = any(step.status != "pending" for step in self.steps)

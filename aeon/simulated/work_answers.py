@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
+from aeon.domain.values import JsonObject
 from aeon.schema.json_schema import enum_of
 from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
 from aeon.simulated.situation import MARK, SimulatedCall, excerpt
@@ -15,7 +15,7 @@ _OPENING = re.compile(r'^<(\w+)-[a-z2-7]{12} step="([^"\n]*)">$', re.MULTILINE)
 _CLOSING = re.compile(r"^</\w+-[a-z2-7]{12}>$", re.MULTILINE)
 
 
-def task_profile(situation: SimulatedCall) -> dict[str, Any]:
+def task_profile(situation: SimulatedCall) -> JsonObject:
     """A profile that affords the simulated plans; a small one for a character whose TTL is to
     expire."""
     if observed := situation.variables.get("observed"):
@@ -43,7 +43,7 @@ def task_profile(situation: SimulatedCall) -> dict[str, Any]:
     }
 
 
-def step(situation: SimulatedCall) -> dict[str, Any]:
+def step(situation: SimulatedCall) -> JsonObject:
     """An output that names its step and what came in; BLOCKED where the seed's behaviour says
     so."""
     shown = situation.step
@@ -68,7 +68,7 @@ def step(situation: SimulatedCall) -> dict[str, Any]:
     }
 
 
-def direct(situation: SimulatedCall) -> dict[str, Any]:
+def direct(situation: SimulatedCall) -> JsonObject:
     """An answer that names its task."""
     return {
         "working": None,
@@ -76,7 +76,7 @@ def direct(situation: SimulatedCall) -> dict[str, Any]:
     }
 
 
-def comparison(_: SimulatedCall) -> dict[str, Any]:
+def comparison(_: SimulatedCall) -> JsonObject:
     """No preference: nobody judged the answers."""
     return {
         "checked": None,
@@ -108,7 +108,7 @@ def _without_tags(context: str) -> str:
     return _CLOSING.sub("", opened)
 
 
-def semantic_validation(situation: SimulatedCall) -> dict[str, Any]:
+def semantic_validation(situation: SimulatedCall) -> JsonObject:
     """The issues of a review: of changed steps, of a plan that has not run, or of the work so
     far."""
     if situation.variables.get("artifact_type") == "step":
@@ -128,7 +128,7 @@ def semantic_validation(situation: SimulatedCall) -> dict[str, Any]:
     }
 
 
-def _review_plan(situation: SimulatedCall) -> list[dict[str, Any]]:
+def _review_plan(situation: SimulatedCall) -> list[JsonObject]:
     candidates = [
         s
         for s in situation.live
@@ -147,7 +147,7 @@ def _review_plan(situation: SimulatedCall) -> list[dict[str, Any]]:
     ]
 
 
-def _review_work(situation: SimulatedCall) -> list[dict[str, Any]]:
+def _review_work(situation: SimulatedCall) -> list[JsonObject]:
     found = [
         _issue("specificity", "HIGH", step.step_id, "could not be carried out as it is worded")
         for step in situation.select("BLOCKED")
@@ -163,7 +163,7 @@ def _review_work(situation: SimulatedCall) -> list[dict[str, Any]]:
     return found
 
 
-def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
+def _issue(kind: str, severity: str, step_id: str, what: str) -> JsonObject:
     return {
         "description": f"{MARK} Step {step_id} {what}.",
         "type": kind,
@@ -172,7 +172,7 @@ def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
     }
 
 
-def convergence(situation: SimulatedCall) -> dict[str, Any]:
+def convergence(situation: SimulatedCall) -> JsonObject:
     """Scores that follow the share of finished steps, every criterion answered, every pair of
     artefacts judged."""
     live = situation.live
@@ -213,7 +213,7 @@ def _scores(situation: SimulatedCall, is_done: bool) -> tuple[float, float, floa
     return round(0.9 * situation.share, 2), round(0.95 - shaken, 2), round(0.92 - shaken, 2)
 
 
-def _compare_pairs(situation: SimulatedCall, is_done: bool) -> list[dict[str, Any]]:
+def _compare_pairs(situation: SimulatedCall, is_done: bool) -> list[JsonObject]:
     statuses: dict[str, str] = dict.fromkeys(
         enum_of(situation.request.schema, "artifacts"), "consistent"
     )

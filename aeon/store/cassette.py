@@ -16,7 +16,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from aeon.domain.errors import StoreFailed
-from aeon.domain.values import Value
+from aeon.domain.values import JsonObject, Value
 from aeon.files.explain import first_mistake
 from aeon.files.jsonl import decode_line, encode_line
 from aeon.files.text import TOO_DEEP, is_too_deep
@@ -50,7 +50,7 @@ class Cassette(Value):
 
     format: Literal["aeon.cassette/2"] = FORMAT
     provenance: Provenance
-    origin: dict[str, Any] = Field(default_factory=dict)
+    origin: JsonObject = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)
     answers: tuple[Entry, ...]
 
@@ -136,7 +136,7 @@ def decode(data: bytes) -> Cassette:
         raise StoreFailed(first_mistake(error)) from None
 
 
-def _decode_header(line: bytes) -> dict[str, Any]:
+def _decode_header(line: bytes) -> JsonObject:
     header = _decode(line, "line 1") if line.startswith(b"{") else None
     form = header.get("format") if isinstance(header, dict) else None
     if not isinstance(header, dict) or form != FORMAT:

@@ -11,6 +11,7 @@ from typing import Any
 
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import InputFile
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.fences import change_fenced
 from aeon.files.secret_forms import secret_forms
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
@@ -103,7 +104,7 @@ def _map_texts(value: object, change: Callable[[str], str]) -> Any:
 
 def make_cassette(
     entries: Iterable[Entry],
-    origin: Mapping[str, Any],
+    origin: JsonMapping,
     *,
     scrubber: Scrubber,
     home: Path,
@@ -158,16 +159,16 @@ def find_provenance(
     )
 
 
-def _find_usage_origin(answers: Iterable[Mapping[str, Any]]) -> UsageOrigin:
+def _find_usage_origin(answers: Iterable[JsonMapping]) -> UsageOrigin:
     reported = {bool(answer.get("usage_reported", True)) for answer in answers}
     return _USAGE[tuple(sorted(reported))]
 
 
-def _name_nobody(failures: Sequence[Mapping[str, Any]]) -> str:
+def _name_nobody(failures: Sequence[JsonMapping]) -> str:
     return "nobody (every call failed)" if failures else "tools and persons (no model was asked)"
 
 
-def _is_answer(answer: Mapping[str, Any]) -> bool:
+def _is_answer(answer: JsonMapping) -> bool:
     """Whether a model gave it; a failure of the provider is stored for a replay, and is no
     answer."""
     return "text" in answer or bool(answer.get("model"))
@@ -178,7 +179,7 @@ def _name_models(models: Sequence[str], provider: str) -> str:
     return f"{named} (provider {provider})" if provider else named
 
 
-def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
+def remove_places(origin: JsonMapping, home: Path) -> JsonObject:
     """An origin without its parents and the provider's address, its paths seen from the working or
     the home directory; the texts that the run was given stay as they were."""
     if not origin:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aeon.domain.errors import StoreFailed
+from aeon.domain.values import JsonObject
 from aeon.files.located_yaml import LocatedYaml, UnreadableFile
 
 FORMAT = "aeon.cassette/1"
@@ -27,7 +28,7 @@ def is_yaml(data: bytes) -> bool:
     return f"\nformat: {FORMAT}\n".encode() in b"\n" + data[:_HEAD]
 
 
-def read_values(data: bytes) -> tuple[dict[str, Any], list[Any]]:
+def read_values(data: bytes) -> tuple[JsonObject, list[Any]]:
     """The header of a file and the values of its answers, as today's lines have them. Raises
     StoreFailed."""
     try:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import unified_diff
-from typing import Any, Literal
+from typing import Literal
 
 from aeon.domain.errors import StoreFailed, StoreMiss
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.fences import without_codes
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry, StoreRequest
@@ -31,7 +32,7 @@ ReuseScope = Literal["anywhere", "here", "replay"]
 """Where an answer may be used again: for every equal request; at its own place, when the run is
 resumed or replayed; or only in a replay, since a call that failed or got no answer then may succeed
 now."""
-ReusePolicy = Callable[[dict[str, Any]], ReuseScope]
+ReusePolicy = Callable[[JsonObject], ReuseScope]
 """Says the scope of an answer."""
 _turns: dict[tuple[str, str], tuple[threading.Lock, int]] = {}
 _turns_lock = threading.Lock()
@@ -200,7 +201,7 @@ def _name_differences(recorded: StoreRequest, request: StoreRequest) -> tuple[st
     return tuple(names) or ("place",)
 
 
-def _split_messages(body: Mapping[str, Any]) -> dict[str, Any]:
+def _split_messages(body: JsonMapping) -> JsonObject:
     messages = {f"{one['role']} message": one["content"] for one in body.get("messages", ())}
     return {**messages, **{name: value for name, value in body.items() if name != "messages"}}
 
@@ -224,7 +225,7 @@ def _describe(request: StoreRequest) -> str:
     return _printable(f"the {_NOUNS[request.kind]} '{path.call}' ({place})")
 
 
-def _to_lines(request: dict[str, Any]) -> Iterator[str]:
+def _to_lines(request: JsonObject) -> Iterator[str]:
     for name in sorted(sorted(request), key=("schema", "messages").count):
         if name == "messages":
             for message in request[name]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, JsonObject, Value
 from aeon.schema.json_schema import once_per_schema
 
 Kind = Literal["model", "tool", "check", "person", "memory", "begun"]
@@ -41,7 +40,7 @@ class StoreRequest(Value):
 
     kind: Kind
     path: CallPath
-    body: dict[str, Any]
+    body: JsonObject
 
     @cached_property
     def content(self) -> str:
@@ -66,7 +65,7 @@ class Entry(Value):
     replays, and the request is made again."""
 
     request: StoreRequest
-    answer: dict[str, Any]
+    answer: JsonObject
     time: str
     usable: bool = True
 
@@ -85,7 +84,7 @@ def digest(value: object) -> str:
 
 
 @once_per_schema
-def canonical_schema(schema: Mapping[str, Any]) -> str:
+def canonical_schema(schema: JsonMapping) -> str:
     """The canonical text of a schema."""
     return canonical(schema)
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
@@ -17,12 +16,13 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain.errors import StoreFailed, StoreMiss
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.request import Usage, current_site
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.store.chain import when_unusable
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, ReusePolicy, Shared, describe_miss
 from aeon.store.models import CallPath, Entry, StoreRequest
 
-Answer = dict[str, Any]
+Answer = JsonObject
 Ask = Callable[[FollowUpQuestion], str | None]
 DoStep = Callable[[PlanStep], str | None]
 """Has a person do a step, and returns its output; None when nobody did it."""
@@ -202,7 +202,7 @@ class _NotStored(Exception):
     """There is no answer to store."""
 
 
-def store_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session) -> dict[str, Any]:
+def store_memory(read: Callable[[], JsonMapping] | None, session: Session) -> JsonObject:
     """The contents of memory at the beginning of a run, stored in its session, and given again from
     there; without `read` the memory begins with the run, and nothing is stored. Raises
     StoreFailed."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 
-from aeon.domain.values import OwnObject, StartsCode, Taken, Value
+from aeon.domain.values import JsonMapping, OwnObject, StartsCode, Taken, Value
 
 CASSETTE_SUFFIX = ".aeon"
 """How the name of a recording in one file ends."""
@@ -65,7 +64,7 @@ class StoreSettings(Value):
         return SQLITE if isinstance(self.path, str) else self.backend
 
 
-def read_store_settings(configuration: Mapping[str, Any]) -> StoreSettings:
+def read_store_settings(configuration: JsonMapping) -> StoreSettings:
     """The store's settings in the recorded configuration of a run; the defaults for what is
     none."""
     try:

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Any
 from zlib import crc32
 
+from aeon.domain.values import JsonObject
 from aeon.files.text import load_json
 from aeon.schema.json_schema import once_per_schema
 from aeon.store.models import canonical
@@ -36,7 +37,7 @@ Rows = dict[str, str]
 Places = list[tuple[list[str | int], str]]
 
 
-def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
+def condense(request: JsonObject) -> tuple[JsonObject, Places, Rows]:
     """The request with null where a long text was, the paths of those places with the names of
     their rows, the rows."""
     places: Places = []
@@ -69,7 +70,7 @@ def _take_texts(value: object, path: list[str | int], places: Places, rows: Rows
     return value
 
 
-def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) -> dict[str, Any]:
+def restore(request: JsonObject, places: Places, row: Callable[[str], str]) -> JsonObject:
     """The whole request again; `row` gives a row by its name. Changes `request`. Raises ValueError
     for texts that come to more than a request may have: rows that hold each other twice double with
     each."""

@@ -5,10 +5,10 @@ not judged (FR-032, FR-066)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from aeon.domain.errors import ValidationError
 from aeon.domain.plan import PlanStep
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.extract import ExtractError, extract_json, read_json
 from aeon.schema.validators import FieldError
@@ -40,9 +40,7 @@ _OTHER_FIELDS = frozenset(
 )
 
 
-def find_foreign_tools(
-    call: str, original: str, repaired: Mapping[str, Any]
-) -> tuple[FieldError, ...]:
+def find_foreign_tools(call: str, original: str, repaired: JsonMapping) -> tuple[FieldError, ...]:
     """The steps of a repaired answer whose tool the original does not name, in a field that could
     hold one. Where the original is no JSON, a tool is named as the quoted value of a `tool`
     field."""
@@ -94,7 +92,7 @@ class NoToolFits(ValidationError):
     is_answered = True
 
 
-def choose_tool(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:
+def choose_tool(step: PlanStep, answer: JsonMapping, names: Sequence[str]) -> PlanStep:
     """The step with the tool of an answer: never one that is not registered, never another meaning
     (FR-032, FR-066)."""
     if answer["tool"] is None:
@@ -111,7 +109,7 @@ def choose_tool(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str])
     return step.model_copy(update={"tool": answer["tool"], "arguments": arguments})
 
 
-def read_arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
+def read_arguments(text: str | None, pointer: str) -> JsonObject | None:
     """The arguments of a tool, which answers give as JSON text; None for none. Raises InvalidAnswer
     at the pointer."""
     if text is None or not text.strip():

@@ -4,13 +4,14 @@ every repair."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 from aeon.domain import events
 from aeon.domain.errors import ComponentFailed
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.request import LLMRequest
+from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.schema.validators import FieldError, SchemaValidator
 from aeon.supervisor.contract import Contract
@@ -24,7 +25,7 @@ class Repairs(Protocol):
     """Repairs JSON. It is also given `errors`, `call`, `tools` and `context` where it names
     them."""
 
-    def repair_json(self, malformed: str, schema: Mapping[str, Any]) -> Any:
+    def repair_json(self, malformed: str, schema: JsonMapping) -> Any:
         """The value that `malformed` was meant to be, or its JSON text. Raises ValidationError
         where it cannot."""
 

@@ -24,6 +24,7 @@ from aeon.domain.request import (
     Usage,
     current_site,
 )
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.prompts import PromptLibrary, load_packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, load_packaged_schemas
@@ -69,7 +70,7 @@ class Supervisor:
     def repair_json(
         self,
         malformed: str,
-        schema: Mapping[str, Any],
+        schema: JsonMapping,
         *,
         errors: Sequence[FieldError] = (),
         call: str = "",
@@ -77,10 +78,10 @@ class Supervisor:
         validator: SchemaValidator | None = None,
         strict: bool = True,
         tools: Sequence[Any] = (),
-        context: Mapping[str, Any] | None = None,
+        context: JsonMapping | None = None,
         site: CallSite | None = None,
         role: Role = "worker",
-        variables: Mapping[str, Any] | None = None,
+        variables: JsonMapping | None = None,
     ) -> T:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and
         `parse`). Without `errors` they are found here; where there are none, the model is not
@@ -118,11 +119,11 @@ class Supervisor:
     def repair_tool_call(
         self,
         tool: Tool,
-        arguments: Mapping[str, Any],
+        arguments: JsonMapping,
         *,
-        tools: Sequence[Mapping[str, Any]] = (),
+        tools: Sequence[JsonMapping] = (),
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The arguments that the tool's input schema accepts, made from those it does not (FR-030).
         `tools` describe all the registered ones. Otherwise as `repair_json`."""
         wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
@@ -175,7 +176,7 @@ class Supervisor:
         as `repair_json`."""
         wire = self._schemas.wire(call, tools=names)
         validator = self._schemas.local(call)
-        planned: dict[str, Any] = {
+        planned: JsonObject = {
             "validator": validator,
             "strict": wire.strict,
             "role": "planner",

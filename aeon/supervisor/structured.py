@@ -23,6 +23,7 @@ from aeon.domain.request import (
     ToolTurn,
     current_site,
 )
+from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import exchange
 from aeon.llm.schemas import WireSchema
 from aeon.schema.validators import FieldError, SchemaValidator
@@ -44,7 +45,7 @@ class StructuredCaller(Supervisor):
         self,
         llm: LLMAdapter,
         *,
-        shared: Mapping[str, Any] | None = None,
+        shared: JsonMapping | None = None,
         max_repairs: int = 2,
         supervisor: Repairs | None = None,
         files: Mapping[str, InputFile] | None = None,
@@ -55,7 +56,7 @@ class StructuredCaller(Supervisor):
         self._supervisor = supervisor
         self._files = files or {}
 
-    def text(self, name: str, variables: Mapping[str, Any]) -> str:
+    def text(self, name: str, variables: JsonMapping) -> str:
         """The text of a template that is no call's own. Raises PromptError."""
         return self._prompts.text(name, variables)
 
@@ -63,21 +64,21 @@ class StructuredCaller(Supervisor):
         """Those of the run's inputs that have these names."""
         return {name: text for name, text in self._shared["inputs"].items() if name in names}
 
-    def schema(self, name: CallName) -> Mapping[str, Any]:
+    def schema(self, name: CallName) -> JsonMapping:
         """The schema of a call, with everything that it may ask for."""
         return self._schemas.wire(name).schema
 
     def call(
         self,
         name: CallName,
-        variables: Mapping[str, Any],
+        variables: JsonMapping,
         parse: Callable[[Any], T],
         *,
         role: Role,
         site: CallSite | None = None,
         tools: Sequence[str] | None = None,
         criteria: Sequence[str] = (),
-        answer_schema: Mapping[str, Any] | None = None,
+        answer_schema: JsonMapping | None = None,
         absent: Collection[str] = (),
     ) -> T:
         """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs
@@ -103,11 +104,11 @@ class StructuredCaller(Supervisor):
 
     def call_with_tools(
         self,
-        variables: Mapping[str, Any],
+        variables: JsonMapping,
         parse: Callable[[Any], T],
         conversation: ToolConversation,
         *,
-        answer_schema: Mapping[str, Any] | None = None,
+        answer_schema: JsonMapping | None = None,
         absent: Collection[str] = (),
     ) -> T | ToolTurn:
         """Ask the model for a step in which it may call tools: what `parse` makes of its answer, or
@@ -158,7 +159,7 @@ class StructuredCaller(Supervisor):
     def _request(
         self,
         name: CallName,
-        variables: Mapping[str, Any],
+        variables: JsonMapping,
         wire: WireSchema,
         role: Role,
         site: CallSite,

@@ -16,6 +16,7 @@ from aeon.domain.request import (
     ToolTurn,
     end_part,
 )
+from aeon.domain.values import JsonMapping
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import WireSchema
@@ -82,7 +83,7 @@ def read_round(read_answer: Callable[[Any], T], answer: Any, *, is_over: bool) -
     return read_answer(answer["answer"])
 
 
-def _read_call(call: Mapping[str, Any]) -> ToolCall:
+def _read_call(call: JsonMapping) -> ToolCall:
     arguments = call["arguments"]
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     extra = {name: value for name, value in call.items() if name not in _CALL}

@@ -4,12 +4,12 @@ only (FR-036 to FR-046)."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter, current_site
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.llm.exchange import InvalidAnswer, locate_errors, require_few
 from aeon.llm.extract import ExtractError, read_json
 from aeon.memory.run_memory import ShownMemory
@@ -47,8 +47,8 @@ class SemanticValidator:
         artifact_type: str,
         plan: Plan | None = None,
         steps: list[PlanStep] | None = None,
-        outputs: dict[str, Any] | None = None,
-        memory_artifacts: dict[str, Any] | None = None,
+        outputs: JsonObject | None = None,
+        memory_artifacts: JsonObject | None = None,
         *,
         delta: DeltaResult | None = None,
         reasons: Sequence[Trigger] = (),
@@ -82,7 +82,7 @@ class SemanticValidator:
             role="grader",
         )
 
-    def _show_plan(self, plan: Plan, outputs: dict[str, Any]) -> dict[str, Any]:
+    def _show_plan(self, plan: Plan, outputs: JsonObject) -> JsonObject:
         names = self._registry.names() if self._registry else None
         findings = check_steps(plan.steps, max_steps=self._max_steps, tool_names=names)
         return {
@@ -95,14 +95,14 @@ class SemanticValidator:
         }
 
 
-def _show_change(delta: DeltaResult | None, reviewed: Sequence[PlanStep]) -> dict[str, Any]:
+def _show_change(delta: DeltaResult | None, reviewed: Sequence[PlanStep]) -> JsonObject:
     if delta is None:
         return {"changed": [{"step_id": step.step_id} for step in reviewed], "answered": []}
     return {"changed": changes_view(delta), "answered": select_answered(delta)}
 
 
 def parse_report(
-    answer: Mapping[str, Any], artifact_type: str, step_ids: set[str]
+    answer: JsonMapping, artifact_type: str, step_ids: set[str]
 ) -> SemanticValidationReport:
     """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist,
     or ids repeat."""
@@ -135,7 +135,7 @@ def parse_report(
     )
 
 
-def _changes(text: str) -> dict[str, Any]:
+def _changes(text: str) -> JsonObject:
     """The suggested changes as an object; other words become its `text`, since a suggestion is only
     read."""
     try:

@@ -8,13 +8,12 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from aeon.batch.records import Running
 from aeon.config.origin import FILE, seal_again
 from aeon.config.state import VARIABLE as STATE
 from aeon.domain.errors import ArtefactError
-from aeon.domain.values import OwnObject
+from aeon.domain.values import JsonObject, OwnObject
 from aeon.observability.artefacts import create_directory
 from aeon.store.models import Entry, StoreRequest
 from aeon.store.opening import is_packaged, open_store, store_in
@@ -145,7 +144,7 @@ def write_entry(entry: Entry) -> str:
 
 
 def _read(text: str) -> Entry:
-    values: dict[str, Any] = json.loads(text)
+    values: JsonObject = json.loads(text)
     request = StoreRequest(kind=values["kind"], path=values["path"], body={})
     request.__dict__.update(key=values["key"], content=values["content"])
     return Entry(

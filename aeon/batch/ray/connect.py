@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonObject
 
 _KEY = "batch.ray.address"
 _CONNECT_SECONDS = 5.0
@@ -18,7 +19,7 @@ _HINT = (
     "The batch is started on a node of the cluster, with "
     "its versions of Ray and Python: `ray status` shows it."
 )
-_ALONE: dict[str, Any] = {
+_ALONE: JsonObject = {
     "include_dashboard": False,
     "object_store_memory": 100_000_000,  # bytes; rows and lines are small
     "_node_ip_address": "127.0.0.1",

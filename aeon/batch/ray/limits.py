@@ -13,6 +13,7 @@ from typing import Any
 from aeon.batch.endpoints import CappedMeter, SharedEndpoints
 from aeon.domain.errors import LimitReached
 from aeon.domain.request import LLMAdapter
+from aeon.domain.values import JsonObject
 from aeon.llm.settings import ProviderSettings
 from aeon.llm.stack.build import Endpoints
 from aeon.llm.stack.limiter import POLL_SECONDS, Clock, Counted, PerMinute
@@ -48,7 +49,7 @@ class Limits:
                 by_worker[worker] = used
                 at_once = _CALLS_AT_ONCE if name == "max_llm_calls" else _SHARE_OF_COST * most
                 by_worker[worker] += max(0, min(at_once, most - sum(by_worker.values())))
-        lent: dict[str, Any] = {name: self._spent[name].get(worker) for name in spent}
+        lent: JsonObject = {name: self._spent[name].get(worker) for name in spent}
         return LimitSettings.model_construct(**lent)
 
     def end(self, reached: str = "") -> str:

@@ -24,7 +24,7 @@ from aeon.config.origin import is_own_run
 from aeon.config.recording import find_changed, parse_of_cassette, read_usual
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.request import InputFile
-from aeon.domain.values import OwnObject
+from aeon.domain.values import JsonMapping, JsonObject, OwnObject
 from aeon.files.fast_yaml import read_yaml
 from aeon.files.inputs.stored import find_stored, locate_files, store_files
 from aeon.files.secret_forms import find_masked_names
@@ -99,7 +99,7 @@ def _require_free_name(out: Path, *, force: bool) -> None:
         )
 
 
-def _find_files(run: Path, origin: Mapping[str, Any], earlier: Cassette | None) -> list[InputFile]:
+def _find_files(run: Path, origin: JsonMapping, earlier: Cassette | None) -> list[InputFile]:
     """The files that the models were given. Raises ConfigError for one that is gone."""
     recorded = (origin.get("input_files") or {}).values()
     packed = earlier.files if earlier else {}
@@ -218,14 +218,14 @@ def _warn_of_unset(names: frozenset[str], out: Path) -> None:
         warn(f"{unset} is not set: make sure that its value is not in {out}.")
 
 
-def _read_origin(earlier: Cassette, path: Path) -> Mapping[str, Any]:
+def _read_origin(earlier: Cassette, path: Path) -> JsonMapping:
     """How the run in a cassette was started, if it says so. Raises ConfigError."""
     if not earlier.origin:
         return {}
     return parse_of_cassette(earlier.origin, f"{path}: its origin").model_dump(mode="json")
 
 
-def _make_portable(origin: Mapping[str, Any], scrubber: Scrubber) -> dict[str, Any]:
+def _make_portable(origin: JsonMapping, scrubber: Scrubber) -> JsonObject:
     """The origin of a run for a cassette: of its settings those that are taken from others and hold
     no secret; the keys of the others."""
     if not origin:
@@ -243,7 +243,7 @@ def _folder_of(run: Path) -> Path:
     return run if run.is_dir() else run.parent
 
 
-def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
+def _read_beside(run: Path) -> tuple[JsonMapping, list[Any]]:
     """How a run was started, and its configurations, as far as its folder has them."""
     directory = _folder_of(run)
     configurations: list[Any] = []

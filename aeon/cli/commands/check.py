@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import read_composition
@@ -22,6 +21,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import show_inputs
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.execution.forecast import cycles, forecast
 from aeon.execution.tool_steps import select_tools
 from aeon.memory.run_memory import InMemory
@@ -65,7 +65,7 @@ def _take_files(given: Namespace) -> list[Path]:
 
 def _check(
     path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool
-) -> tuple[dict[str, Any], str]:
+) -> tuple[JsonObject, str]:
     try:
         workflow, problems = inspect_workflow(
             path,
@@ -80,7 +80,7 @@ def _check(
         workflow = None
         message = error.message.removeprefix(f"{path}: ")
         problems = (Problem(line=1, column=1, severity="error", message=message),)
-    found: dict[str, Any] = {"file": str(path), "ok": workflow is not None, "summary": None}
+    found: JsonObject = {"file": str(path), "ok": workflow is not None, "summary": None}
     found["problems"] = [problem.model_dump() for problem in problems]
     lines = [format_problem(path, problem) for problem in problems]
     if workflow is None:
@@ -129,8 +129,8 @@ def _find_texts(settings: Settings) -> dict[str, str]:
 
 
 def _summarise(
-    plan: Plan, settings: Settings, tools: ToolRegistry, inputs: Mapping[str, Any]
-) -> dict[str, Any]:
+    plan: Plan, settings: Settings, tools: ToolRegistry, inputs: JsonMapping
+) -> JsonObject:
     invoker = ToolInvoker(tools, settings.tools)
 
     def cost(step: PlanStep) -> int:

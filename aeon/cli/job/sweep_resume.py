@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pydantic
 
@@ -21,7 +21,7 @@ from aeon.config.recording import directory_of
 from aeon.config.settings import Settings, hash_of_json
 from aeon.config.trusted_folders import pin_project_of_run, require_trust_of_owner
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import Value
+from aeon.domain.values import JsonObject, Value
 from aeon.files.explain import first_mistake
 from aeon.files.text import read_regular_file
 from aeon.report.compare.rows import BEFORE
@@ -43,7 +43,7 @@ class RecordedJob(Value):
     from the first job's, and the keys that held a secret."""
 
     overrides: tuple[str, ...]
-    settings: dict[str, Any]
+    settings: JsonObject
     missing: tuple[str, ...] = ()
 
 
@@ -129,7 +129,7 @@ def record_jobs(
 ) -> tuple[RecordedJob, ...]:
     """The jobs of a multirun, each with its own overrides and its settings."""
     jobs: list[RecordedJob] = []
-    first: dict[str, Any] = {}
+    first: JsonObject = {}
     for overrides, chosen in zip(planned, settings, strict=True):
         values, missing = record(chosen)
         differing = {name: part for name, part in values.items() if first.get(name) != part}

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
 
 import yaml
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -18,7 +17,7 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.config.compose.literal import key_of
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import show_address
+from aeon.domain.values import JsonMapping, show_address
 from aeon.files.explain import Mistake, explain, models_in
 
 _LONGEST_VALUE = 80
@@ -53,9 +52,7 @@ def hydra_errors() -> Iterator[None]:
         raise composition_error(error) from error
 
 
-def settings_error(
-    error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]
-) -> ConfigError:
+def settings_error(error: PydanticError, root: type[BaseModel], values: JsonMapping) -> ConfigError:
     """One ConfigError that lists everything pydantic found, in the order of the configuration."""
     lines = [_describe(mistake, root) for mistake in explain(error, values, root)]
     title = (

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from aeon.domain.errors import ConfigError
-from aeon.domain.values import show_address
+from aeon.domain.values import JsonMapping, JsonObject, show_address
 from aeon.files.explain import explain
 from aeon.files.secret_forms import mask_text
 
@@ -43,7 +43,7 @@ FILLED_FROM: Mapping[Key, Key] = {
 """The keys that name a file whose content is taken into the settings, and where it is then."""
 
 
-def record(settings: BaseModel) -> tuple[dict[str, Any], tuple[str, ...]]:
+def record(settings: BaseModel) -> tuple[JsonObject, tuple[str, ...]]:
     """The settings as values of JSON, without task and inputs, which are recorded apart; and the
     keys of those left out since they hold a secret. Paths are absolute; what files said is recorded
     in place of their names."""
@@ -60,8 +60,8 @@ def record(settings: BaseModel) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def check_known(
-    recorded: Mapping[str, Any], model: type[BaseModel], where: str
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+    recorded: JsonMapping, model: type[BaseModel], where: str
+) -> tuple[JsonObject, tuple[str, ...]]:
     """Recorded settings without the keys that this version's `model` does not have, and those keys.
     Raises ConfigError for values that it does not allow; `where` they stand."""
     ours = {name: part for name, part in recorded.items() if name not in RECORDED_APART}
@@ -81,7 +81,7 @@ def check_known(
 
 
 def find_new(
-    settings: BaseModel, recorded: Mapping[str, Any], missing: Collection[str]
+    settings: BaseModel, recorded: JsonMapping, missing: Collection[str]
 ) -> tuple[str, ...]:
     """The keys of settings that an earlier version recorded without, so that their default holds;
     those of `missing` were left out on purpose."""
@@ -103,7 +103,7 @@ def _has_siblings(key: Key, others: Iterable[Key]) -> bool:
     return any(other[: len(key) - 1] == key[:-1] for other in others)
 
 
-def leaves(values: Mapping[str, Any], above: Key = ()) -> Iterator[tuple[Key, Any]]:
+def leaves(values: JsonMapping, above: Key = ()) -> Iterator[tuple[Key, Any]]:
     """Every value within values that is no mapping, or an empty one, by its key."""
     for name, value in values.items():
         key = (*above, str(name))
@@ -113,7 +113,7 @@ def leaves(values: Mapping[str, Any], above: Key = ()) -> Iterator[tuple[Key, An
             yield key, value
 
 
-def put(values: dict[str, Any], key: Key, value: object) -> None:
+def put(values: JsonObject, key: Key, value: object) -> None:
     """Set the value at a key, mappings above it made where there are none."""
     for name in key[:-1]:
         inner = values.get(name)
@@ -122,7 +122,7 @@ def put(values: dict[str, Any], key: Key, value: object) -> None:
     values[key[-1]] = value
 
 
-def remove(values: dict[str, Any], key: Key) -> None:
+def remove(values: JsonObject, key: Key) -> None:
     """Delete what is at a key, if it is there."""
     *above, last = key
     for name in above:

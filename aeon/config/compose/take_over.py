@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from aeon.config.compose.literal import RecordedSettings
 from aeon.config.compose.recorded import FILLED_FROM, Key, leaves, put, remove
 from aeon.domain.errors import ConfigError
+from aeon.domain.values import JsonMapping, JsonObject
 
 _INTERPOLATION = re.compile(r"(\\*)\$\{")
 _PROVIDER = "provider"
@@ -60,9 +61,7 @@ def _find_given(overrides: Iterable[Override], choices: Collection[Override]) ->
     return given | {filled for key, filled in FILLED_FROM.items() if key in given}
 
 
-def _take_same_provider(
-    recorded: dict[str, Any], today: Mapping[str, Any], changed: set[Key]
-) -> set[Key]:
+def _take_same_provider(recorded: JsonObject, today: JsonMapping, changed: set[Key]) -> set[Key]:
     """Where today's option is of the recorded provider: what is changed nevertheless."""
     if recorded.get("kind") == today["kind"]:
         return {key for key in changed if key[0] != _PROVIDER}
@@ -87,12 +86,12 @@ def _list_keys(override: Override) -> Iterator[Key]:
         yield above
 
 
-def _take_all_today(merged: dict[str, Any], keys: Iterable[Key], today: dict[str, Any]) -> None:
+def _take_all_today(merged: JsonObject, keys: Iterable[Key], today: JsonObject) -> None:
     for key in keys:
         _take_today(merged, key, today)
 
 
-def _take_today(merged: dict[str, Any], key: Key, today: dict[str, Any]) -> None:
+def _take_today(merged: JsonObject, key: Key, today: JsonObject) -> None:
     value: Any = today
     for name in key:
         if not isinstance(value, Mapping) or name not in value:
@@ -104,8 +103,8 @@ def _take_today(merged: dict[str, Any], key: Key, today: dict[str, Any]) -> None
 
 def _require_missing(
     recorded: RecordedSettings,
-    merged: dict[str, Any],
-    today: dict[str, Any],
+    merged: JsonObject,
+    today: JsonObject,
     replaced: Collection[str],
 ) -> None:
     """What was not recorded must have a value today, from an override or from a file."""
@@ -121,7 +120,7 @@ def _require_missing(
             )
 
 
-def _find_differing(before: dict[str, Any], now: dict[str, Any]) -> set[Key]:
+def _find_differing(before: JsonObject, now: JsonObject) -> set[Key]:
     one = dict(leaves(before))
     other = dict(leaves(now))
     return {
@@ -129,7 +128,7 @@ def _find_differing(before: dict[str, Any], now: dict[str, Any]) -> set[Key]:
     }
 
 
-def _plain(cfg: DictConfig) -> dict[str, Any]:
+def _plain(cfg: DictConfig) -> JsonObject:
     names = [str(name) for name in cfg if name != "hydra"]
     values: Any = OmegaConf.to_container(OmegaConf.masked_copy(cfg, names), resolve=False)
     return dict(values)

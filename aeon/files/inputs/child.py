@@ -11,6 +11,8 @@ import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from aeon.domain.values import JsonObject
+
 _CHUNK = 65_536
 
 
@@ -32,7 +34,7 @@ def limit_resources(memory_bytes: int, seconds: int) -> None:
             resource.setrlimit(kind, (soft, hard))
 
 
-def read_pdf(content: bytes, most: int) -> dict[str, Any]:
+def read_pdf(content: bytes, most: int) -> JsonObject:
     """The text of a PDF, page by page, until there is enough of it."""
     from pypdf import PdfReader
 
@@ -49,7 +51,7 @@ def read_pdf(content: bytes, most: int) -> dict[str, Any]:
     return shorten("\n\n".join(texts), most)
 
 
-def read_docx(content: bytes, most: int, most_unpacked: int) -> dict[str, Any]:
+def read_docx(content: bytes, most: int, most_unpacked: int) -> JsonObject:
     """The text of a Word document as Markdown."""
     unpack(content, most_unpacked)
     from markitdown import StreamInfo
@@ -78,7 +80,7 @@ def _read_parts(archive: zipfile.ZipFile) -> Iterator[bytes]:
                 yield chunk
 
 
-def read_html(content: bytes, most: int) -> dict[str, Any]:
+def read_html(content: bytes, most: int) -> JsonObject:
     """The text of an HTML page as Markdown."""
     from markitdown import StreamInfo
     from markitdown.converters import HtmlConverter
@@ -87,7 +89,7 @@ def read_html(content: bytes, most: int) -> dict[str, Any]:
     return shorten(HtmlConverter().convert(io.BytesIO(content), about).markdown, most)
 
 
-def shorten(text: str, most: int) -> dict[str, Any]:
+def shorten(text: str, most: int) -> JsonObject:
     """At most so many characters of a text, and how many are left out."""
     left_out = len(text) - most
     return {"text": text[:most], "cut": f"{left_out:,} more are left out" if left_out > 0 else ""}
@@ -101,7 +103,7 @@ def main() -> None:
     # Readers write a line for each oddity of a broken document.
     logging.disable()
     content = sys.stdin.buffer.read()
-    readers: dict[str, Callable[[], dict[str, Any]]] = {
+    readers: dict[str, Callable[[], JsonObject]] = {
         "pdf": lambda: read_pdf(content, most),
         "docx": lambda: read_docx(content, most, most_unpacked),
         "html": lambda: read_html(content, most),

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import PlanStep
+from aeon.domain.values import JsonMapping
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import Place, format_place
 from aeon.plan.structural import check_steps
@@ -63,11 +64,9 @@ class _Checker:
         file = document.value if isinstance(document.value, Mapping) else {}
         listed = file.get("steps")
         declared = file.get("inputs")
-        self.inputs: Mapping[str, Any] | None = declared if isinstance(declared, Mapping) else None
+        self.inputs: JsonMapping | None = declared if isinstance(declared, Mapping) else None
         steps = listed if isinstance(listed, list) else ()
-        self.raw: list[Mapping[str, Any]] = [
-            step if isinstance(step, Mapping) else {} for step in steps
-        ]
+        self.raw: list[JsonMapping] = [step if isinstance(step, Mapping) else {} for step in steps]
         self.steps = [_read_step(index, raw) for index, raw in enumerate(self.raw)]
         self.before: Mapping[str, Collection[str]] = {}
 
@@ -153,7 +152,7 @@ class _Checker:
             if problem:
                 self.add(place, f"{format_place(place)}: {problem}")
 
-    def _check_loop_keys(self, place: Place, raw: Mapping[str, Any]) -> None:
+    def _check_loop_keys(self, place: Place, raw: JsonMapping) -> None:
         """Keys that only mean something beside others, or exclude them."""
         for key, needed in (("as", "for_each"), ("at_most", "repeat_until")):
             if key in raw and needed not in raw:
@@ -251,7 +250,7 @@ class _Checker:
                 message = f"{format_place(at)}: the tool '{tool}' will refuse this: {problem}"
                 self.add(at, f"{message}; the model will be asked for better", "warning")
 
-    def _check_own_tools(self, place: Place, name: str, raw: Mapping[str, Any]) -> None:
+    def _check_own_tools(self, place: Place, name: str, raw: JsonMapping) -> None:
         """A step that names tools for the model to call must be the model's, and have them."""
         listed = raw.get("tools")
         if not isinstance(listed, list) or not listed:
@@ -267,7 +266,7 @@ class _Checker:
                 missing = self._describe_missing(pattern, known)
                 self.add((*place, "tools", index), f"{name} names the tool '{pattern}'{missing}")
 
-    def _check_output_schema(self, place: Place, name: str, raw: Mapping[str, Any]) -> None:
+    def _check_output_schema(self, place: Place, name: str, raw: JsonMapping) -> None:
         schema = raw.get("output_schema")
         if not isinstance(schema, Mapping):
             return
@@ -292,7 +291,7 @@ _EXPRESSIONS: Mapping[str, Callable[[str], list[Named]]] = {
 """The keys of a step that hold an expression, and what finds the names in it."""
 
 
-def _name_item(raw: Mapping[str, Any]) -> str:
+def _name_item(raw: JsonMapping) -> str:
     """What the items of a step's list are called; empty for a step without one."""
     name = raw.get("as")
     if "for_each" not in raw:
@@ -305,9 +304,7 @@ def has_match(pattern: str, names: Collection[str]) -> bool:
     return any(fnmatchcase(name, pattern) for name in names)
 
 
-def argument_problems(
-    arguments: Mapping[str, Any], schema: Mapping[str, Any]
-) -> Iterator[tuple[Place, str]]:
+def argument_problems(arguments: JsonMapping, schema: JsonMapping) -> Iterator[tuple[Place, str]]:
     """Yield place and message of each violation of an input schema; texts with references are
     skipped."""
     for error in find_errors(compile_schema(schema, "input_schema"), arguments):
@@ -323,7 +320,7 @@ def argument_problems(
             yield place, error.message
 
 
-def _read_step(index: int, raw: Mapping[str, Any]) -> PlanStep:
+def _read_step(index: int, raw: JsonMapping) -> PlanStep:
     """The parts of a step that structure is about; not validated, as problems of form are reported
     elsewhere."""
     step_id = raw.get("id")

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import by_id
 from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.values import JsonMapping
 from aeon.plan.transitions import fail_step
 from aeon.plan.workflow.references import follow_path
 
@@ -68,7 +69,7 @@ def holds(condition: str, look_up: Callable[[Named], Any]) -> bool:
 
 
 def settle_conditions(
-    plan: Plan, results: Mapping[str, Any], inputs: Mapping[str, Any], *, in_order: bool
+    plan: Plan, results: JsonMapping, inputs: JsonMapping, *, in_order: bool
 ) -> Plan:
     """The plan with the steps skipped whose condition does not hold, as far as that can be told by
     now: once the steps before are complete, skipped or left to a person; with `in_order`, where
@@ -102,8 +103,8 @@ def has_ended(step: PlanStep, *, in_order: bool) -> bool:
 def _settle(
     step: PlanStep,
     steps: Mapping[str, PlanStep],
-    results: Mapping[str, Any],
-    inputs: Mapping[str, Any],
+    results: JsonMapping,
+    inputs: JsonMapping,
 ) -> PlanStep:
     try:
         is_due = holds(step.when or "true", lambda named: find_value(named, steps, results, inputs))
@@ -115,8 +116,8 @@ def _settle(
 def find_value(
     named: Named,
     steps: Mapping[str, PlanStep],
-    results: Mapping[str, Any],
-    inputs: Mapping[str, Any],
+    results: JsonMapping,
+    inputs: JsonMapping,
 ) -> Any:
     """The input or the output that a condition names: null of a skipped step, of one without items
     an empty list. Raises PlanError where there is none."""

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aeon.domain.errors import ConfigError, SchemaFileError
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.validators import FieldError, compile_schema, find_errors
 
-Declared = Mapping[str, Any]
+Declared = JsonMapping
 """What `inputs:` declares: by each name a text, or a schema."""
 _MOST_SHOWN = 200
 
 
-def make_input_schema(declared: Declared) -> dict[str, Any]:
+def make_input_schema(declared: Declared) -> JsonObject:
     """One JSON Schema for all inputs together, as a tool that runs the plan has it."""
     properties = {name: _read_schema(each) for name, each in declared.items()}
     required = [name for name, schema in properties.items() if "default" not in schema]
@@ -43,10 +44,10 @@ def complete_inputs(declared: Declared, texts: Mapping[str, str]) -> dict[str, s
     return {**defaults, **texts}
 
 
-def read_inputs(declared: Declared, texts: Mapping[str, str]) -> dict[str, Any]:
+def read_inputs(declared: Declared, texts: Mapping[str, str]) -> JsonObject:
     """The values of inputs that are there as texts: text where an input may be text, else JSON.
     Raises ConfigError, which names every input that is not as its schema says."""
-    values = dict[str, Any](texts)
+    values = JsonObject(texts)
     problems: list[str] = []
     for name in texts.keys() & declared.keys():
         try:
@@ -59,7 +60,7 @@ def read_inputs(declared: Declared, texts: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def find_value_problem(declared: str | Mapping[str, Any], text: str) -> str:
+def find_value_problem(declared: str | JsonMapping, text: str) -> str:
     """Why the text of an input is not as its schema says; empty where it is."""
     try:
         _read_value(_read_schema(declared), text)
@@ -68,7 +69,7 @@ def find_value_problem(declared: str | Mapping[str, Any], text: str) -> str:
     return ""
 
 
-def find_schema_problems(schema: Mapping[str, Any]) -> Iterator[str]:
+def find_schema_problems(schema: JsonMapping) -> Iterator[str]:
     """What is wrong with the schema of an input, its default included."""
     try:
         validator = compile_schema(schema, "it")
@@ -80,7 +81,7 @@ def find_schema_problems(schema: Mapping[str, Any]) -> Iterator[str]:
             yield f"its default does not fit: {_describe_error(wrong)}"
 
 
-def describe_input(name: str, declared: str | Mapping[str, Any]) -> str:
+def describe_input(name: str, declared: str | JsonMapping) -> str:
     """An input as a person reads it: its name, its type, its default."""
     schema = _read_schema(declared)
     kinds = [] if isinstance(declared, str) else [" or ".join(_list_types(schema))]
@@ -95,18 +96,18 @@ def write_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _read_schema(declared: str | Mapping[str, Any]) -> dict[str, Any]:
+def _read_schema(declared: str | JsonMapping) -> JsonObject:
     if isinstance(declared, str):
         return {"type": "string", "description": declared}
     return dict(declared)
 
 
-def _list_types(schema: Mapping[str, Any]) -> list[str]:
+def _list_types(schema: JsonMapping) -> list[str]:
     types = schema.get("type", [])
     return [types] if isinstance(types, str) else [str(each) for each in types]
 
 
-def _read_value(schema: Mapping[str, Any], text: str) -> Any:
+def _read_value(schema: JsonMapping, text: str) -> Any:
     """The value of a text. Raises ValueError for one that is not as the schema says."""
     types = _list_types(schema)
     value: Any = text

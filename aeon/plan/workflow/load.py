@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import pydantic
 
@@ -13,6 +13,7 @@ from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import sort_by_dependencies
 from aeon.domain.plan import ForEach, Plan, PlanStep, Repeat
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml, LongestList, UnreadableFile
 from aeon.plan.structural import MOST_TIMES_TOO_LARGE
@@ -82,11 +83,11 @@ class Workflow:
         """The inputs that were given, with the defaults of the others, as texts."""
         return complete_inputs(self.content.inputs, texts)
 
-    def read_inputs(self, texts: Mapping[str, str]) -> dict[str, Any]:
+    def read_inputs(self, texts: Mapping[str, str]) -> JsonObject:
         """The values of the inputs, of the types that are declared. Raises ConfigError."""
         return read_inputs(self.content.inputs, texts)
 
-    def plan(self, task: str | None = None, inputs: Mapping[str, Any] | None = None) -> Plan:
+    def plan(self, task: str | None = None, inputs: JsonMapping | None = None) -> Plan:
         """The plan, sorted (Sprint 1 FR-007), with `inputs` filled into the descriptions. Raises
         PlanError."""
         steps = [

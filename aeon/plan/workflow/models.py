@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from aeon.domain.checks import OuterCheck
-from aeon.domain.values import Value
+from aeon.domain.values import JsonObject, Value
 from aeon.files.located_yaml import Position
 
 DEFAULT_ITEM = "item"
@@ -142,9 +142,9 @@ def problem_at(
     return Problem(line=position.line, column=position.column, severity=severity, message=text)
 
 
-def workflow_json_schema() -> dict[str, Any]:
+def workflow_json_schema() -> JsonObject:
     """The format as JSON Schema; published as schemas/workflow.json."""
-    schema: dict[str, Any] = _without_titles(WorkflowFile.model_json_schema())
+    schema: JsonObject = _without_titles(WorkflowFile.model_json_schema())
     definitions = schema.pop("$defs")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Aeon workflow"}
     return {**head, **schema, "$defs": definitions}

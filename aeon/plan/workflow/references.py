@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from aeon.domain.errors import PlanError
-from aeon.domain.values import Value
+from aeon.domain.values import JsonMapping, JsonObject, Value
 from aeon.files.text import Place, format_place
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
@@ -111,15 +111,15 @@ def _look_up_item(match: re.Match[str], name: str, item: Any) -> Any:
     return follow_path(name, item, _find_item_path(match, name) or (), match[0])
 
 
-def resolve_text(text: str, inputs: Mapping[str, Any]) -> str:
+def resolve_text(text: str, inputs: JsonMapping) -> str:
     """Insert the inputs into a description and unescape `$${`. Raises PlanError for a reference
     without a value."""
     return _fill(text, inputs, None)
 
 
 def resolve_arguments(
-    arguments: Mapping[str, Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
-) -> dict[str, Any]:
+    arguments: JsonMapping, inputs: JsonMapping, outputs: JsonMapping
+) -> JsonObject:
     """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056); one that
     is the whole text keeps its type. Raises PlanError naming everything that cannot be resolved."""
     problems: list[str] = []
@@ -135,7 +135,7 @@ def resolve_arguments(
         except PlanError as error:
             problems.append(f"{format_place(place)}: {error.message}")
 
-    resolved: dict[str, Any] = change_texts(arguments, resolve, ("arguments",))
+    resolved: JsonObject = change_texts(arguments, resolve, ("arguments",))
     if problems:
         raise PlanError("; ".join(problems))
     return resolved
@@ -173,7 +173,7 @@ def _parse(match: re.Match[str]) -> Reference | BadReference:
     return Reference(text=text, kind="step", name=named["step"], path=path)
 
 
-def _fill(text: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> str:
+def _fill(text: str, inputs: JsonMapping, outputs: JsonMapping | None) -> str:
     def value(match: re.Match[str]) -> str:
         found = "${" if match[0] == "$${" else _look_up(match, inputs, outputs)
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
@@ -181,9 +181,7 @@ def _fill(text: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | Non
     return _REFERENCE.sub(value, text)
 
 
-def _look_up(
-    match: re.Match[str], inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
-) -> Any:
+def _look_up(match: re.Match[str], inputs: JsonMapping, outputs: JsonMapping | None) -> Any:
     found = _parse(match)
     if isinstance(found, BadReference):
         raise PlanError(str(found))

@@ -13,6 +13,7 @@ from aeon.domain.errors import PlanError
 from aeon.domain.graph import by_id
 from aeon.domain.history import StepResult
 from aeon.domain.plan import ForEach, Plan, PlanStep, Repeat, renumber_steps
+from aeon.domain.values import JsonMapping, JsonObject
 from aeon.plan.transitions import fail_step, with_error
 from aeon.plan.workflow.conditions import (
     Named,
@@ -32,8 +33,8 @@ class Settlement:
     """What a plan is settled by: `results` are outputs by step id, `inputs` values. With `in_order`
     steps run whatever came before them."""
 
-    results: Mapping[str, Any]
-    inputs: Mapping[str, Any]
+    results: JsonMapping
+    inputs: JsonMapping
     max_steps: int
     in_order: bool = False
 
@@ -145,10 +146,10 @@ def collect_outputs(
     results: Mapping[str, StepResult],
     read: Callable[[StepResult], Any],
     named: Set[str] | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The values of the outputs that there are, by step id; those of the instances of a step also
     as a list, null where one has none. With `named`, only what these steps have is read."""
-    outputs: dict[str, Any] = {}
+    outputs: JsonObject = {}
     groups: dict[str, dict[int, Any]] = {}
     for name, result in results.items():
         match = _INSTANCE.fullmatch(name)

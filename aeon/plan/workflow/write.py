@@ -10,6 +10,7 @@ import yaml
 
 from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
+from aeon.domain.values import JsonObject
 from aeon.files.located_yaml import add_core_schema
 from aeon.plan.workflow.references import Reference, change_texts, escape_references
 
@@ -82,7 +83,7 @@ def _comment_line(text: str) -> str:
     return f"# {printable}".rstrip() + "\n"
 
 
-def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]) -> dict[str, Any]:
+def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]) -> JsonObject:
     entry = {
         "id": step.step_id,
         "description": _escape(step.description, inputs, ()),
