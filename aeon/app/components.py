@@ -150,6 +150,7 @@ class Packaged:
             do_step=self.do_step,
             step_tools=settings.execution.step_tools,
             max_tool_rounds=settings.execution.max_tool_rounds,
+            max_parallel=settings.execution.max_parallel,
             max_steps=settings.execution.max_steps,
         )
         if settings.execution.samples == 1:

@@ -211,21 +211,24 @@ class StepUnfolded(Event):
 
 class ToolStarted(Event):
     """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned
-    meanwhile."""
+    meanwhile. `number` counts the calls that the model asked for in a round, from 1; 0 for a
+    planned call."""
 
     site: CallSite
     step_id: str
     tool: str
     arguments: JsonObject
+    number: int = 0
 
 
 class ToolCalled(Event):
     """A tool was called for a step; `result` says with what, what came of it, and what went
-    wrong."""
+    wrong. `number` is that of its ToolStarted."""
 
     site: CallSite
     step_id: str
     result: ToolResult
+    number: int = 0
 
 
 class Validated(Event):

@@ -27,11 +27,20 @@ class EventStream:
             self._sequence += 1
             return self._sequence
 
-    def emit(self, event: Event, site: CallSite | None = None) -> None:
-        """Deliver an event; with a `site`, as the next part of that dispatch."""
+    def reserve_parts(self, site: CallSite, count: int) -> int:
+        """Reserve the next `count` parts of a dispatch; the first of them."""
+        with self._lock:
+            first = self._parts.get(site.sequence, -1) + 1
+            self._parts[site.sequence] = first + count - 1
+            return first
+
+    def emit(self, event: Event, site: CallSite | None = None, part: int | None = None) -> None:
+        """Deliver an event; with a `site`, as the next part of that dispatch, or as one that was
+        reserved."""
         with self._lock:
             sequence = site.sequence if site is not None and site.sequence else self.reserve()
-            part = self._parts[sequence] = self._parts.get(sequence, -1) + 1
+            if part is None:
+                part = self._parts[sequence] = self._parts.get(sequence, -1) + 1
             recorded = Recorded(sequence, part, datetime.now(UTC).isoformat(), event)
             for subscriber in tuple(self.subscribers):
                 subscriber(recorded)

@@ -3,9 +3,11 @@ nothing."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from aeon.domain import events
@@ -22,16 +24,40 @@ from aeon.domain.history import (
     RunState,
     StepResult,
     TerminationReason,
+    Timing,
 )
 from aeon.domain.outcome import is_stopped
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import Severity, reaches
+from aeon.domain.request import CallSite
 from aeon.execution.answers import AnswerCollector
 from aeon.execution.event_stream import EventStream
-from aeon.execution.stopwatch import Stopwatch
+from aeon.execution.tool_rounds.allowance import EmitAt
 from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import Trigger
+
+
+class Stopwatch:
+    """Times something from its making on: the start by the clock, the length by the monotonic
+    one."""
+
+    def __init__(self) -> None:
+        self._start = datetime.now(UTC)
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds up to now; at least a microsecond, the finest that is written."""
+        return max(1e-6, time.monotonic() - self._began)
+
+    def read(self) -> Timing:
+        """Start, this moment, and the seconds between them."""
+        seconds = self.seconds
+        end = self._start + timedelta(seconds=seconds)
+        return Timing(
+            start_time=self._start.isoformat(), end_time=end.isoformat(), duration_seconds=seconds
+        )
 
 
 @dataclass
@@ -140,6 +166,12 @@ class RunRecorder:
         self.converged_pass: int | None = None
         """The pass whose answer is given, of a run that mended a converged one."""
         stream.subscribers.append(self.answers.note)
+
+    def reserve_events(self, site: CallSite, count: int) -> EmitAt:
+        """Reserve the places of the next `count` events of a dispatch, whose work goes on side by
+        side."""
+        first = self.stream.reserve_parts(site, count)
+        return lambda place, event: self.stream.emit(event, site, first + place)
 
     def accept_answer(self, evaluation: EvaluationResults) -> None:
         """Remember a whole answer, with what was found about it, to be set back to."""

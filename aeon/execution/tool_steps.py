@@ -13,7 +13,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import ToolConversation, ToolTurn, at_site, current_site
 from aeon.execution.outcome import Remarks, Worked, fail_with, remark_repeated
 from aeon.execution.tool_rounds.allowance import RoundAllowance
-from aeon.execution.tool_rounds.calls import CallMaker, MadeCall, MakeCall
+from aeon.execution.tool_rounds.calls import CallMaker, MadeCall, MakeCalls
 from aeon.plan.transitions import finish_step
 from aeon.tools.invoke import cut_text
 from aeon.tools.registry import Tool
@@ -65,7 +65,7 @@ def is_named(name: str, patterns: Sequence[str]) -> bool:
 @dataclass
 class ToolRounds:
     """The rounds of one step, `most_rounds` at most with calls. `ask` makes one round's call of the
-    model, `make` calls a tool, `text` renders what the model is given of a result."""
+    model, `make` calls tools, `text` renders what the model is given of a result."""
 
     step: PlanStep
     plan: Plan
@@ -73,7 +73,7 @@ class ToolRounds:
     most_rounds: int
     allowance: RoundAllowance
     ask: Ask
-    make: MakeCall
+    make: MakeCalls
     text: RenderText
     _turns: list[ToolTurn] = field(default_factory=list)
     _made: list[list[MadeCall]] = field(default_factory=list)

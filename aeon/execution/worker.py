@@ -35,6 +35,7 @@ from aeon.execution.outcome import (
     remark_repeated,
     step_result,
 )
+from aeon.execution.side_by_side import SideBySide
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.tool_steps import Ask, ToolRounds, select_tools
 from aeon.memory.run_memory import ShownMemory
@@ -75,7 +76,7 @@ class StepWorker:
     (`tools.missing=fail`). With `direct`, the only step is the whole task, asked for by the call of
     that name, with the `context` that is known already. `do_step` has a person do a step that is
     theirs. `step_tools` are patterns of the tools that the model may call by itself, in at most
-    `max_tool_rounds` rounds of a step."""
+    `max_tool_rounds` rounds of a step, and `max_parallel` calls at once."""
 
     def __init__(
         self,
@@ -95,6 +96,7 @@ class StepWorker:
         do_step: DoStep | None = None,
         step_tools: Sequence[str] = (),
         max_tool_rounds: int = 8,
+        max_parallel: int = 8,
         max_steps: int = 100,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
@@ -111,6 +113,7 @@ class StepWorker:
         self._step_tools = step_tools
         self._max_tool_rounds = max_tool_rounds
         self._max_steps = max_steps
+        self._side_by_side = SideBySide(self._invoker, max_parallel)
         self.call: CallName = "direct" if direct else "step"
 
     def recall(self) -> Mapping[str, Any]:
@@ -259,7 +262,7 @@ class StepWorker:
             most_rounds=self._max_tool_rounds,
             allowance=situation.allowance,
             ask=ask,
-            make=partial(self._call_tool, step),
+            make=partial(self._side_by_side.call_all, step, situation.allowance),
             text=self._structured.text,
         )
         return rounds.carry_out()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -162,12 +162,20 @@ class _OpenCycle:
                 attempts = []
 
     def _tool_calls(self) -> tuple[ToolResult, ...]:
-        ended = tuple(event.result for event in self._select(e.ToolCalled))
-        started = self._select(e.ToolStarted)
-        abandoned = (
+        called: list[e.ToolCalled] = []
+        left: list[e.ToolStarted] = []
+        for event in self.events:
+            if isinstance(event, e.ToolStarted):
+                left.append(event)
+            elif isinstance(event, e.ToolCalled):
+                called.append(event)
+                left = [one for one in left if one.number != event.number]
+        by_number = attrgetter("number")
+        ended = [one.result for one in sorted(called, key=by_number)]
+        abandoned = [
             ToolResult(tool=one.tool, arguments=one.arguments, error=_ABANDONED)
-            for one in started[len(ended) :]
-        )
+            for one in sorted(left, key=by_number)
+        ]
         return (*ended, *abandoned)
 
     def _errors(self, *, abandoned: bool) -> tuple[CycleError, ...]:

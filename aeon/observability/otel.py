@@ -88,7 +88,7 @@ class Tracing:
         self._thinking: tuple[str, int] | None = None  # its phase, and when it began
         self._thought: Span | None = None
         self._steps: dict[str, Span] = {}
-        self._tools: dict[int, tuple[ToolInvocation, Any]] = {}
+        self._tools: dict[tuple[int, int], tuple[ToolInvocation, Any]] = {}
         self._calls: set[TracedCall] = set()
         self._latest: dict[
             int, SpanContext
@@ -198,11 +198,6 @@ class Tracing:
 
     @_take.register
     def _(self, event: e.ToolStarted) -> None:
-        # One that waits for a person is not called, and the next of its round begins.
-        if before := self._tools.pop(event.site.sequence, None):
-            waiting, token = before
-            detach(token)
-            waiting.fail(ABANDONED)
         place = self._parent(event.step_id)
         tool = self._handler.tool(event.tool, tool_type="function", context=place)
         tool.suspend()
@@ -210,13 +205,14 @@ class Tracing:
         if tool.should_capture_content:
             tool.arguments = event.arguments
         # The thread that the tool is called in copies the context of this one.
-        self._tools[event.site.sequence] = tool, attach(tool.context)
+        self._tools[event.site.sequence, event.number] = tool, attach(tool.context)
 
     @_take.register
     def _(self, event: e.ToolCalled) -> None:
-        if event.site.sequence not in self._tools:
+        called = self._tools.pop((event.site.sequence, event.number), None)
+        if called is None:
             return
-        tool, token = self._tools.pop(event.site.sequence)
+        tool, token = called
         detach(token)
         tool.tool_result = event.result.output if tool.should_capture_content else None
         tool.attributes["aeon.replayed"] = event.result.replayed

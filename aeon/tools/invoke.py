@@ -71,6 +71,12 @@ class ToolInvoker:
             own,
         )
 
+    def may_have_effects(self, name: str) -> bool:
+        """Whether a call of a tool must be neither repeated unnoticed nor made beside others: it
+        changes something, or a person is asked about that one alone."""
+        tool = self._registry.get(name)
+        return tool is not None and (tool.side_effects or self.approval(name) == "ask")
+
     def invoke(self, name: str, arguments: object) -> ToolResult:
         """Call a tool within its time limit; `error` and `error_kind` say what went wrong.
         Nothing is raised but what asking for approval raises to end the run: PersonAwaited,

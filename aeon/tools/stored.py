@@ -66,16 +66,12 @@ class StoredInvoker(ToolInvoker):
         return result.model_copy(update={"replayed": True})
 
     def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
-        if self._may_have_effects(tool):
+        if self.may_have_effects(tool.name):
             self._session.begin(_request_of("begun", tool.name, given))
 
     def _was_begun(self, tool: Tool, given: Mapping[str, Any]) -> bool:
         begun = _request_of("begun", tool.name, given)
-        return self._may_have_effects(tool) and self._session.was_begun(begun)
-
-    def _may_have_effects(self, tool: Tool) -> bool:
-        """Whether a call must not be repeated unnoticed: a person was asked for that one alone."""
-        return tool.side_effects or self.approval(tool.name) == "ask"
+        return self.may_have_effects(tool.name) and self._session.was_begun(begun)
 
 
 def _request_of(kind: Kind, name: str, given: Mapping[str, Any]) -> StoreRequest:

@@ -13,8 +13,7 @@ from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.domain.refinement import RefinementAction, RefinementRecord
 from aeon.execution.event_stream import EventStream
-from aeon.execution.recorder import OpenPass
-from aeon.execution.stopwatch import Stopwatch
+from aeon.execution.recorder import OpenPass, Stopwatch
 from aeon.kernel.control import RunControl
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
@@ -121,7 +120,7 @@ def test_times_are_in_order_and_in_utc():
 
 
 def test_a_clock_that_is_set_back_gives_no_end_before_the_start(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("aeon.execution.stopwatch.time.monotonic", lambda: 7.0)
+    monkeypatch.setattr("aeon.execution.recorder.time.monotonic", lambda: 7.0)
     watch = Stopwatch()
     assert watch.read().start_time < watch.read().end_time
 

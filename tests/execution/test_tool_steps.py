@@ -83,13 +83,128 @@ def test_the_model_calls_tools_reads_their_results_and_answers() -> None:
     seen: list[str] = []
     model = ScriptedModel(step=[calls(call("tea"), call("pot")), calls(call("cup")), answer()])
     worked = work(model, look_up(seen))
-    assert seen == ["tea", "pot", "cup"]
+    assert sorted(seen[:2]) == ["pot", "tea"]
+    assert seen[2:] == ["cup"]
     assert (worked.step.status, worked.step.step_output) == ("complete", "done")
     last = model.requests[-1].messages
     assert [message.role for message in last[2:]] == ["assistant", "user", "assistant", "user"]
     assert "TEA" in last[3].content
     assert "POT" in last[3].content
     assert "CUP" in last[5].content
+
+
+# Calls of one round
+
+
+def gathering(parties: int) -> Tool:
+    """A tool that only gives its word once as many calls of it are under way."""
+    gate = threading.Barrier(parties)
+
+    def invoke(given: Any) -> str:
+        gate.wait(30)
+        return str(given["word"]).upper()
+
+    return a_tool(invoke, name="look_up", inputs=WORD, outputs={"type": "string"})
+
+
+def test_the_calls_of_a_round_are_made_side_by_side() -> None:
+    model = ScriptedModel(step=[calls(call("tea"), call("pot"), call("cup")), answer()])
+    work(model, gathering(3))
+    results = model.requests[-1].messages[-1].content
+    assert results.index("TEA") < results.index("POT") < results.index("CUP")
+
+
+def test_no_more_calls_are_made_at_once_than_may_run_at_once() -> None:
+    counted = Counted(threading.Barrier(3))
+    model = ScriptedModel(step=[calls(*[call(str(number)) for number in range(9)]), answer()])
+    work(model, counted.tool("look_up"), max_parallel=3)
+    assert (counted.made, counted.most) == (9, 3)
+
+
+class Counted:
+    """Counts the calls of its tools, and the most that were under way at once; `log` has each
+    beginning and end. With a `gate`, each waits for others."""
+
+    def __init__(self, gate: threading.Barrier | None = None) -> None:
+        self.gate = gate
+        self.lock = threading.Lock()
+        self.log: list[str] = []
+        self.under_way = 0
+        self.most = 0
+        self.made = 0
+
+    def tool(self, name: str, **more: Any) -> Tool:
+        def invoke(given: Any) -> str:
+            with self.lock:
+                self.made += 1
+                self.under_way += 1
+                self.most = max(self.most, self.under_way)
+                self.log.append(f"begin {given['word']}")
+            if self.gate:
+                self.gate.wait(30)
+            with self.lock:
+                self.under_way -= 1
+                self.log.append(f"end {given['word']}")
+            return "done"
+
+        return a_tool(invoke, name=name, inputs=WORD, outputs={"type": "string"}, **more)
+
+
+@pytest.mark.parametrize("effect", ["side_effects", "approval"])
+def test_a_call_with_effects_is_made_in_its_place_and_alone(effect: str) -> None:
+    counted = Counted()
+    more: dict[str, Any] = {"approval": "ask"} if effect == "approval" else {effect: True}
+    asked = [call("a"), call("b"), call("c", "write"), call("d"), call("e", "write")]
+    registry = ToolRegistry([counted.tool("look_up"), counted.tool("write", **more)])
+    invoker = ToolInvoker(registry, approve=lambda _: True)
+    model = ScriptedModel(step=[calls(*asked), answer()])
+    worker = StepWorker(model, registry=registry, invoker=invoker, step_tools=("*",))
+    step = PlanStep(step_id="a", description="do a", status="running", agent="llm")
+    whole = Plan(goal="the goal", steps=(step,), task="tea")
+    worker.work(step, Situation(whole, allowance=RoundAllowance(8)))
+    order = counted.log
+    assert set(order[:4]) == {"begin a", "end a", "begin b", "end b"}
+    assert order[4:] == ["begin c", "end c", "begin d", "end d", "begin e", "end e"]
+
+
+def test_a_call_that_hangs_or_fails_spoils_no_other_of_its_round() -> None:
+    released = threading.Event()
+
+    def invoke(given: Any) -> str:
+        if given["word"] == "hang":
+            released.wait(30)
+        if given["word"] == "fail":
+            raise ValueError("no such word")
+        return str(given["word"]).upper()
+
+    tool = a_tool(invoke, name="look_up", inputs=WORD, timeout_seconds=0.2)
+    model = ScriptedModel(step=[calls(call("hang"), call("tea"), call("fail")), answer()])
+    used = work(model, tool).result.tool_use
+    released.set()
+    assert used is not None
+    assert [one.error for one in used.rounds[0]] == [
+        "took longer than 0.2 seconds",
+        None,
+        "ValueError: no such word",
+    ]
+
+
+def test_in_strict_order_one_call_follows_another() -> None:
+    seen: list[str] = []
+    words = [str(number) for number in range(10)]
+    model = ScriptedModel(step=[calls(*map(call, words)), answer()])
+    work(model, look_up(seen), max_parallel=1)
+    assert seen == words
+
+
+def test_arguments_that_mean_the_same_are_one_call() -> None:
+    made: list[Any] = []
+    tool = a_tool(
+        lambda given: made.append(given) or "x", name="look_up", inputs={"type": "object"}
+    )
+    asked = [{"tool": "look_up", "arguments": text} for text in ("", "{}", " { } ")]
+    work(ScriptedModel(step=[calls(*asked), answer()]), tool)
+    assert made == [{}]
 
 
 def test_each_round_begins_with_the_messages_of_the_one_before() -> None:

@@ -221,7 +221,8 @@ def _step_row(
     if wait:
         what = (f"↻ {wait}", "yellow")
     elif one.calling:
-        what = (f"tool {one_line(one.calling)}  {one_line(one.step.description, 200)}", "cyan")
+        tools = ", ".join(dict.fromkeys(map(one_line, one.calling.values())))
+        what = (f"tool {tools}  {one_line(one.step.description, 200)}", "cyan")
     timed = seconds is not None and state not in ("pending", "queued") and not view.recording
     again = f"{one.runs}× " if one.runs > 1 else ""
     took = Text(again + format_seconds(seconds or 0.0) if timed else again.rstrip(), style)

@@ -29,13 +29,13 @@ def was_called(result: ToolResult) -> bool:
 
 @dataclass(slots=True)
 class StepView:
-    """A step as it stands. `calling` is the tool that is being called for it, `runs` how often it
-    was started; `queued` until something is asked for it."""
+    """A step as it stands. `calling` are the tools that are being called for it, by the
+    number of the call, `runs` how often it was started; `queued` until something is asked for it."""
 
     step: PlanStep
     started: datetime | None = None
     seconds: float | None = None
-    calling: str | None = None
+    calling: dict[int, str] = field(default_factory=dict)
     runs: int = 0
     queued: bool = False
 
@@ -209,9 +209,9 @@ class RunView:
             case e.StepSkipped():
                 self._step_view(event.step)
             case e.ToolStarted() if event.step_id in self.steps:
-                self.steps[event.step_id].calling = event.tool
+                self.steps[event.step_id].calling[event.number] = event.tool
             case e.ToolCalled() if event.step_id in self.steps:
-                self.steps[event.step_id].calling = None
+                self.steps[event.step_id].calling.pop(event.number, None)
 
     def _step_view(self, step: PlanStep) -> StepView:
         view = self.steps.setdefault(step.step_id, StepView(step))
@@ -224,7 +224,7 @@ class RunView:
 
     def _end_step(self, step: PlanStep) -> None:
         view = self._step_view(step)
-        view.calling = None
+        view.calling.clear()
         view.queued = False
         if view.started and self.now:
             view.seconds = (self.now - view.started).total_seconds()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from aeon.domain.events import Event
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallSite
+
+EmitAt = Callable[[int, Event], None]
+"""Emits an event at one of the places that were reserved, from 0."""
 
 
 class RoundDispatcher(Protocol):
@@ -17,6 +21,9 @@ class RoundDispatcher(Protocol):
 
     def check_end(self) -> None:
         """Raise what ends the run when nothing new may start."""
+
+    def reserve_events(self, site: CallSite, count: int) -> EmitAt:
+        """Reserve the places of the next `count` events of a dispatch."""
 
 
 class RoundAllowance:
@@ -32,12 +39,23 @@ class RoundAllowance:
     def begin_round(self, site: CallSite, plan: Plan) -> None:
         """Take the cycle of a round and announce it. Raises what ends the run when nothing new may
         start."""
-        if self._dispatcher is not None:
-            self._dispatcher.check_end()
+        self.check_end()
         self.left -= 1
         self.taken += 1
         if self._dispatcher is not None:
             self._dispatcher.announce(site, "step", plan=plan)
+
+    def check_end(self) -> None:
+        """Raise what ends the run when nothing new may start."""
+        if self._dispatcher is not None:
+            self._dispatcher.check_end()
+
+    def reserve_events(self, site: CallSite, count: int) -> EmitAt:
+        """Reserve the places of the next `count` events of a step, whose work goes on side by
+        side."""
+        if self._dispatcher is None:
+            return lambda _place, _event: None
+        return self._dispatcher.reserve_events(site, count)
 
 
 def share_rounds(wanted: Sequence[int], spare: int) -> list[int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from aeon.domain.checks import ToolErrorKind, ToolResult
-from aeon.domain.errors import PersonAwaited
 from aeon.domain.history import ToolCallRecord
 from aeon.domain.request import ToolCall
 from aeon.llm.extract import ExtractError, read_json
@@ -20,7 +20,16 @@ MOST_REPEATS = 2
 """A call is answered in so many rounds; in the next one that asks for it, it ends the rounds."""
 _LONGEST_SHOWN = 2_000
 
-MakeCall = Callable[[str, dict[str, Any]], ToolResult]
+
+class NewCall(NamedTuple):
+    """A call that is to be made: its number among those of its round, from 1."""
+
+    number: int
+    tool: str
+    arguments: dict[str, Any]
+
+
+MakeCalls = Callable[[Sequence[NewCall]], Sequence[ToolResult]]
 
 
 class MadeCall(NamedTuple):
@@ -49,54 +58,68 @@ class _KnownCall:
     rounds: int = 0
 
 
+class _AskedCall(NamedTuple):
+    """A call as it was asked for: equal calls have an equal `key`. `new` is None for one that
+    cannot be made, for what `problem` says."""
+
+    call: ToolCall
+    key: Hashable
+    new: NewCall | None = None
+    problem: ToolResult | None = None
+
+
 @dataclass
 class CallMaker:
     """Makes the calls of one step. A call with equal arguments is answered from the first of them;
-    no tool but those `offered` is called. `make` calls a tool."""
+    no tool but those `offered` is called. `make` calls tools."""
 
     offered: tuple[str, ...]
-    make: MakeCall
+    make: MakeCalls
     _known: dict[Hashable, _KnownCall] = field(default_factory=dict)
 
     def make_round(self, calls: Sequence[ToolCall]) -> list[MadeCall]:
-        """Make the calls of a round, one after another. Raises PersonAwaited once all have been
-        tried: whoever approves later approves them together."""
-        asked: set[Hashable] = set()
-        made = []
-        awaited: PersonAwaited | None = None
-        for call in calls[:MOST_CALLS]:
-            key = call.tool, canonical(call.arguments)
-            is_known = key in self._known
-            if not is_known:
-                try:
-                    self._known[key] = _KnownCall(self._make(call))
-                except PersonAwaited as waits:
-                    awaited = waits
-                    continue
-            if key not in asked:
-                self._known[key].rounds += 1
-            asked.add(key)
-            made.append(MadeCall(call, self._known[key].result, is_known))
-        if awaited is not None:
-            raise awaited
+        """The calls of a round with their results, in their order. Raises what `make` raises."""
+        asked = [self._read(call, number) for number, call in enumerate(calls[:MOST_CALLS], 1)]
+        first: dict[Hashable, _AskedCall] = {}
+        for one in asked:
+            if one.key not in self._known:
+                first.setdefault(one.key, one)
+        self._make_new(list(first.values()))
+        for key in {one.key for one in asked}:
+            self._known[key].rounds += 1
+        made = [
+            MadeCall(one.call, self._known[one.key].result, first.get(one.key) is not one)
+            for one in asked
+        ]
         return [*made, *map(_refuse, calls[MOST_CALLS:])]
 
     def is_stuck(self) -> bool:
         """Whether a call was asked for in more rounds than it is answered in."""
         return any(answered.rounds > MOST_REPEATS for answered in self._known.values())
 
-    def _make(self, call: ToolCall) -> ToolResult:
+    def _make_new(self, first: Sequence[_AskedCall]) -> None:
+        new = [one.new for one in first if one.new is not None]
+        results = iter(self.make(new) if new else ())
+        for one in first:
+            self._known[one.key] = _KnownCall(one.problem or next(results))
+
+    def _read(self, call: ToolCall, number: int) -> _AskedCall:
+        as_written = call.tool, canonical(call.arguments)
         if call.tool not in self.offered:
             shown = cut_text(call.tool, 100)[0]
             there_are = ", ".join(self.offered)
-            return _fail(call, "unknown", f"there is no tool {shown!r}; there are {there_are}")
+            problem = _fail(call, "unknown", f"there is no tool {shown!r}; there are {there_are}")
+            return _AskedCall(call, as_written, problem=problem)
         try:
             arguments = read_json(call.arguments.strip() or "{}")
         except ExtractError as error:
-            return _fail(call, "invalid_arguments", f"the arguments are not JSON: {error}")
+            problem = _fail(call, "invalid_arguments", f"the arguments are not JSON: {error}")
+            return _AskedCall(call, as_written, problem=problem)
         if not isinstance(arguments, dict):
-            return _fail(call, "invalid_arguments", "the arguments are not a JSON object")
-        return self.make(call.tool, arguments)
+            problem = _fail(call, "invalid_arguments", "the arguments are not a JSON object")
+            return _AskedCall(call, as_written, problem=problem)
+        key = call.tool, canonical(json.dumps(arguments))
+        return _AskedCall(call, key, NewCall(number, call.tool, arguments))
 
 
 def _refuse(call: ToolCall) -> MadeCall:

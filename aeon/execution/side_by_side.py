@@ -1,0 +1,102 @@
+"""The tools that one round of a step calls: side by side, as far as the tools allow it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
+from contextvars import copy_context
+from functools import partial
+
+from aeon.domain.checks import ToolResult
+from aeon.domain.errors import PersonAwaited
+from aeon.domain.events import ToolCalled, ToolStarted
+from aeon.domain.plan import PlanStep
+from aeon.domain.request import current_site
+from aeon.execution.threads import Workers
+from aeon.execution.tool_rounds.allowance import EmitAt, RoundAllowance
+from aeon.execution.tool_rounds.calls import NewCall
+from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import on_behalf_of
+
+
+class SideBySide:
+    """Makes the calls of rounds of a run's steps, at most `most` of them at once. A call that may
+    have effects, or that a person is asked about, is made alone: after all before it, and before
+    all after it."""
+
+    def __init__(self, invoker: ToolInvoker, most: int) -> None:
+        self._invoker = invoker
+        self._most = most
+        self._places = threading.BoundedSemaphore(most)
+
+    def call_all(
+        self, step: PlanStep, allowance: RoundAllowance, new: Sequence[NewCall]
+    ) -> list[ToolResult]:
+        """The results of the calls of a round, in their order. Raises PersonAwaited once all have
+        been tried, since whoever approves later approves them together; and what must end the
+        run."""
+        results: list[ToolResult] = []
+        awaited: PersonAwaited | None = None
+        for group in self._group(new):
+            try:
+                results += self._call_group(step, allowance, group)
+            except PersonAwaited as waits:
+                awaited = waits
+        if awaited is not None:
+            raise awaited
+        return results
+
+    def _group(self, new: Sequence[NewCall]) -> Iterator[list[NewCall]]:
+        together: list[NewCall] = []
+        for call in new:
+            if self._most > 1 and not self._invoker.may_have_effects(call.tool):
+                together.append(call)
+                continue
+            if together:
+                yield together
+                together = []
+            yield [call]
+        if together:
+            yield together
+
+    def _call_group(
+        self, step: PlanStep, allowance: RoundAllowance, group: Sequence[NewCall]
+    ) -> list[ToolResult]:
+        # The places of events are reserved: they do not depend on which call is faster.
+        emit_at = allowance.reserve_events(current_site(), 2 * len(group))
+
+        def call(place: int, new: NewCall) -> ToolResult:
+            allowance.check_end()
+            places = place, len(group) + place
+            return self._call(step, new, emit_at, places)
+
+        # Each in a context of its own: a span, or whatever a tool sets, is that call's alone.
+        work = [partial(copy_context().run, call, place, new) for place, new in enumerate(group)]
+        if len(work) == 1:
+            return [work[0]()]
+        workers = Workers(min(len(work), self._most))
+        futures = [workers.submit(partial(self._work_in_turn, each)) for each in work]
+        workers.close()
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def _work_in_turn(self, work: partial[ToolResult]) -> ToolResult:
+        with self._places:
+            return work()
+
+    def _call(
+        self, step: PlanStep, new: NewCall, emit_at: EmitAt, places: tuple[int, int]
+    ) -> ToolResult:
+        number, tool, arguments = new
+        site = current_site()
+        step_id = step.step_id
+        started = ToolStarted(
+            site=site, step_id=step_id, tool=tool, arguments=arguments, number=number
+        )
+        emit_at(places[0], started)
+        with on_behalf_of(step):
+            result = self._invoker.invoke(tool, arguments)
+        called = ToolCalled(site=site, step_id=step_id, result=result, number=number)
+        emit_at(places[1], called)
+        return result
