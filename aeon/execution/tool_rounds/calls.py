@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aeon.domain.checks import ToolErrorKind, ToolResult
 from aeon.domain.history import ToolCallRecord
 from aeon.domain.request import ToolCall
+from aeon.domain.values import JsonObject
 from aeon.llm.extract import ExtractError, read_json
 from aeon.schema.equality import canonical
 from aeon.tools.invoke import cut_text
@@ -26,7 +27,7 @@ class NewCall(NamedTuple):
 
     number: int
     tool: str
-    arguments: dict[str, Any]
+    arguments: JsonObject
 
 
 MakeCalls = Callable[[Sequence[NewCall]], Sequence[ToolResult]]
