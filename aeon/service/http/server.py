@@ -29,12 +29,14 @@ _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 class _PatientProtocol(H11Protocol):
-    """Closes connections that are too many, or bring no request in time."""
+    """Closes connections that are too many, or bring no request in time, and drops those whose
+    client takes nothing of what is sent to it."""
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected."""
         super().connection_made(transport)
         self._idle_after: object = None
+        self._unsent = 0
         self._patience = self.loop.call_later(_REQUEST_SECONDS, self._look)
         if len(self.connections) > _MOST_CONNECTIONS:
             transport.close()
@@ -45,14 +47,26 @@ class _PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """Close it where no request has come since the last look: one that has only begun would
-        hold it open for ever."""
+        """Drop the connection where the client has taken nothing since the last look, and close it
+        where no request has come since then: one that has only begun would hold it open for
+        ever."""
+        unsent = self._count_unsent()
+        if 0 < self._unsent <= unsent:
+            # Closing it would wait until all is taken.
+            self.transport.abort()
+            return
+        self._unsent = unsent
         is_idle = self.cycle is None or self.cycle.response_complete
         if is_idle and self.cycle is self._idle_after:
             self.transport.close()
-            return
         self._idle_after = self.cycle if is_idle else self
         self._patience = self.loop.call_later(_REQUEST_SECONDS, self._look)
+
+    def _count_unsent(self) -> int:
+        """The bytes that the client is to take before any more are written; 0 where it may be sent
+        more, so that their number says nothing about what it takes."""
+        is_full = self.flow.write_paused or self.transport.is_closing()
+        return int(self.transport.get_write_buffer_size()) if is_full else 0
 
 
 class JobServer(uvicorn.Server):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+import threading
 from contextlib import ExitStack
 
 import httpx2
@@ -13,8 +14,9 @@ import pytest
 
 from aeon.service.http import guard, server
 from aeon.service.http.guard import is_this_machine
+from aeon.service.jobs import JobRequest
 from tests.service.gates import wait_for
-from tests.service.http.conftest import TOKEN, Start
+from tests.service.http.conftest import TOKEN, Served, Start
 
 SIMULATED = ("provider=simulated", "provider.seed=1")
 BODY = {"model": "aeon", "messages": [{"role": "user", "content": "tea"}]}
@@ -152,6 +154,82 @@ def test_no_more_connections_are_held_than_there_are_files_for(
             opened.enter_context(socket.create_connection(("127.0.0.1", served.port)))
         wait_for(lambda: _is_closed_at_once(served.port))
     wait_for(lambda: not _is_closed_at_once(served.port))
+
+
+class Connections:
+    """The server's side of each connection, in their order; a test says when it looks after them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open: list[server._PatientProtocol] = []
+        self.unsent_then = 0
+        monkeypatch.setattr(server, "_REQUEST_SECONDS", 3600)
+        made = server._PatientProtocol.connection_made
+
+        def note(protocol: server._PatientProtocol, transport: asyncio.Transport) -> None:
+            made(protocol, transport)
+            self.open.append(protocol)
+
+        monkeypatch.setattr(server._PatientProtocol, "connection_made", note)
+
+    def count_unsent(self) -> int:
+        """The bytes that the first client has not taken."""
+        return int(self.open[0].transport.get_write_buffer_size())
+
+    def look(self) -> bool:
+        """Look after the first connection; whether its client is still there then."""
+        looked = threading.Event()
+
+        def look() -> None:
+            self.open[0]._look()
+            self.unsent_then = self.count_unsent()
+            self.open[0].loop.call_soon(looked.set)  # after the loss of an aborted connection
+
+        self.open[0].loop.call_soon_threadsafe(look)
+        assert looked.wait(30)
+        return self.open[0] in self.open[0].connections
+
+
+LARGE = 16_000_000
+"""More than the system's own buffers of a connection hold."""
+
+
+def ask_for_much(client: socket.socket, served: Served, times: int) -> None:
+    """Ask for a large answer, several times in one go."""
+    asked = JobRequest("aeon", "tea", background=True, note={"metadata": {"large": "x" * LARGE}})
+    job_id = served.jobs.submit(asked)
+    request = f"GET /v1/responses/{job_id} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    client.sendall(request.encode() * times)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_client_that_takes_nothing_of_its_answers_is_dropped(
+    start: Start, monkeypatch: pytest.MonkeyPatch, times: int
+):
+    connections = Connections(monkeypatch)
+    served = start(*SIMULATED, "mode=single")
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        ask_for_much(client, served, times)
+        wait_for(lambda: connections.open and connections.count_unsent())
+        wait_for(lambda: not connections.look())
+
+
+def test_a_client_that_takes_its_answer_slowly_is_not(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    connections = Connections(monkeypatch)
+    served = start(*SIMULATED, "mode=single")
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        ask_for_much(client, served, 1)
+        wait_for(lambda: connections.open and connections.count_unsent())
+        received = 0
+        unsent_then = LARGE
+        while received < LARGE:
+            taken = len(client.recv(1_000_000))
+            assert taken, "the connection was dropped"
+            received += taken
+            if connections.count_unsent() < unsent_then:
+                connections.look()
+                unsent_then = connections.unsent_then
 
 
 def test_what_is_no_http_is_no_harm(start: Start):
