@@ -22,7 +22,8 @@ from aeon.service.jobs import Jobs
 
 _REQUEST_SECONDS = 30.0
 _MOST_CONNECTIONS = 400
-"""Runs need files beside them, and a process has 1024 as a rule."""
+_PART_OF_FILES = 0.4
+"""Each connection is an open file of the process; runs need files beside them."""
 _STOP_SECONDS = 60
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds after which a client that has vanished without a word is noticed."""
@@ -38,7 +39,7 @@ class _PatientProtocol(H11Protocol):
         self._idle_after: object = None
         self._unsent = 0
         self._patience = self.loop.call_later(_REQUEST_SECONDS, self._look)
-        if len(self.connections) > _MOST_CONNECTIONS:
+        if len(self.connections) > count_allowed_connections():
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -96,6 +97,18 @@ class JobServer(uvicorn.Server):
             os._exit(128 + sig)
         self.should_exit = True
         threading.Thread(target=self._stop, daemon=True, name="aeon-stop").start()
+
+
+def count_allowed_connections() -> int:
+    """How many connections are held at once: fewer where the process may open few files."""
+    try:
+        import resource  # not on every system
+    except ImportError:
+        return _MOST_CONNECTIONS
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return min(_MOST_CONNECTIONS, int(files * _PART_OF_FILES))
 
 
 def open_socket(host: str, port: int) -> socket.socket:

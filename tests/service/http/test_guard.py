@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import resource
 import socket
 import threading
 from contextlib import ExitStack
@@ -147,8 +148,8 @@ def test_nor_may_a_later_request_of_a_connection_never_arrive(
 def test_no_more_connections_are_held_than_there_are_files_for(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 2)
     served = start(*SIMULATED)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (5, 5))
     with ExitStack() as opened:
         for _ in range(2):
             opened.enter_context(socket.create_connection(("127.0.0.1", served.port)))
@@ -230,6 +231,17 @@ def test_a_client_that_takes_its_answer_slowly_is_not(
             if connections.count_unsent() < unsent_then:
                 connections.look()
                 unsent_then = connections.unsent_then
+
+
+@pytest.mark.parametrize(
+    ("files", "connections"),
+    [(256, 102), (1024, 400), (65_536, 400), (resource.RLIM_INFINITY, 400)],
+)
+def test_runs_have_files_left_beside_the_connections(
+    monkeypatch: pytest.MonkeyPatch, files: int, connections: int
+):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert server.count_allowed_connections() == connections
 
 
 def test_what_is_no_http_is_no_harm(start: Start):

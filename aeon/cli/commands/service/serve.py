@@ -15,6 +15,7 @@ from aeon.cli.terminal.streams import say, warn
 from aeon.config.load import compose_settings
 from aeon.config.settings import ServeSettings
 from aeon.domain.errors import ConfigError
+from aeon.observability.artefacts import allow_files
 from aeon.report.words import list_names
 from aeon.service.configurations import Configurations
 from aeon.service.jobs import Capacity, Jobs
@@ -43,6 +44,7 @@ def serve(words: Namespace) -> int:
         raise ConfigError(f"aeon serve needs the extra `serve`: {error}", hint=hint) from error
     configurations = Configurations(composition, served.models or {_ONLY_MODEL: ()})
     capacity = Capacity(parallel=served.parallel, queue=served.queue)
+    allow_files(served.parallel)
     access = Access(token, served.max_body_bytes)
     with (
         closing(configurations),
