@@ -72,6 +72,15 @@ def test_no_prompt_knows_of_thresholds_limits_or_the_budget(
         assert one.schema == other.schema
 
 
+def test_a_refinement_is_asked_to_answer_the_issues_that_the_configuration_says(tmp_path: Path):
+    sent = requests(tmp_path, "refinement.binding_severity=CRITICAL")
+    for request in sent:
+        if request.call == "refinement":
+            text = request.messages[0].content + str(request.schema)
+            assert "severity CRITICAL bind you" in text
+            assert "HIGH" not in text
+
+
 def test_no_prompt_holds_a_clock_or_an_identity(tmp_path: Path):
     model = converging()
     result = run(tmp_path, model=model)

@@ -258,6 +258,17 @@ def test_the_wire_schema_of_tool_arguments_is_the_tools_own() -> None:
     assert request.schema["required"] == ["text"]
 
 
+def test_whoever_prepares_a_call_is_shown_what_a_person_answered() -> None:
+    asked = {"question": "Which tea?", "assumption": "Green tea.", "step_id": None}
+    model = ScriptedModel(
+        plan=plan(planned("t", tool="echo")),
+        refinement=refinement(questions=[asked]),
+        tool_arguments={"text": "x"},
+    )
+    run(model, registry=ToolRegistry([echo()]), ask=lambda _: "Black tea.")
+    assert "Black tea." in model.prompts("tool_arguments")[0]
+
+
 def test_whoever_reads_a_cut_output_from_memory_is_told_what_is_missing() -> None:
     memory = InMemory()
     long = a_tool(lambda _: "x" * 120, name="long", max_output_characters=100)
