@@ -102,7 +102,7 @@ def test_a_step_repair_is_shown_every_tool_with_schemas_and_examples_the_step_an
         "find the price",
         "/tool: no such",
         "A-100",
-        "Choose the one of them",
+        "choose the tool that does",
     ):
         assert shown in prompt
     assert request.role == "repairer"
