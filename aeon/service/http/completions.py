@@ -20,7 +20,7 @@ from aeon.service.http.attended import (
     read_tokens,
 )
 from aeon.service.http.errors import ApiError, as_api_error
-from aeon.service.http.requests import read_chat, read_object
+from aeon.service.http.requests import read_chat, read_object, read_usage_wish
 from aeon.service.jobs import Jobs
 from aeon.service.record import JobRecord
 
@@ -33,8 +33,7 @@ async def create_completion(request: Request) -> Response:
     streams = body.get("stream") is True
     attended = await Attended.begin(jobs, asked, with_text=streams)
     if streams:
-        options = body.get("stream_options")
-        with_usage = isinstance(options, dict) and options.get("include_usage") is True
+        with_usage = read_usage_wish(body)
         return AttendedStream(attended, _stream(attended, with_usage=with_usage))
     status = await attended.wait(request)
     if status is None:

@@ -12,19 +12,12 @@ from pydantic_core import from_json
 from starlette.requests import Request
 
 from aeon.service.http.errors import ApiError, refuse
+from aeon.service.http.fields import CHAT, RESPONSES
 from aeon.service.jobs import JobRequest
 
 CONVERSATION = "conversation"
 """The input that holds the earlier messages."""
 _MOST_METADATA = 16
-_UNSUPPORTED = {
-    "tools": "tools are configured on the server",
-    "functions": "tools are configured on the server",
-    "audio": "answers are text",
-    "previous_response_id": "send the conversation itself as `input`",
-    "conversation": "send the conversation itself as `input`",
-    "prompt": "prompts are configured on the server",
-}
 _TEXT_PARTS = ("text", "input_text", "output_text")
 
 
@@ -46,9 +39,8 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 def read_chat(body: Mapping[str, Any]) -> JobRequest:
     """The job that a chat completion asks for. Raises ApiError."""
-    _check_unsupported(body)
-    if body.get("n") not in (None, 1):
-        raise refuse("n: a run gives one answer", "n", "unsupported_parameter")
+    CHAT.check(body)
+    read_usage_wish(body)
     shape = body.get("response_format") or {"type": "text"}
     _check_format(shape, "response_format")
     messages = body.get("messages")
@@ -59,27 +51,35 @@ def read_chat(body: Mapping[str, Any]) -> JobRequest:
 
 def read_response(body: Mapping[str, Any]) -> JobRequest:
     """The job that a response asks for. Raises ApiError."""
-    _check_unsupported(body)
+    RESPONSES.check(body)
     _check_format(_read_text_format(body), "text")
     given = body.get("input")
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(messages, list) or not messages:
         raise refuse("input must be a text or a list of messages", "input")
     instructions = body.get("instructions")
+    if not isinstance(instructions, str | None):
+        raise refuse("instructions must be a text", "instructions")
     if instructions:
         messages = [{"role": "system", "content": instructions}, *messages]
     return _make_request(body, messages, "input", background=body.get("background") is True)
 
 
+def read_usage_wish(body: Mapping[str, Any]) -> bool:
+    """Whether a stream is to end with its usage. Raises ApiError."""
+    options = body.get("stream_options") or {}
+    wish = options.get("include_usage", False) if isinstance(options, dict) else None
+    if not isinstance(wish, bool):
+        problem = "stream_options must be an object, its include_usage true or false"
+        raise refuse(problem, "stream_options")
+    return wish
+
+
 def _read_text_format(body: Mapping[str, Any]) -> Any:
-    text = body.get("text")
-    return (text.get("format") if isinstance(text, dict) else None) or {"type": "text"}
-
-
-def _check_unsupported(body: Mapping[str, Any]) -> None:
-    for name, why in _UNSUPPORTED.items():
-        if body.get(name):
-            raise refuse(f"{name}: {why}", name, "unsupported_parameter")
+    text = body.get("text") or {}
+    if not isinstance(text, dict):
+        raise refuse("text must be an object", "text")
+    return text.get("format") or {"type": "text"}
 
 
 def _check_format(shape: Any, param: str) -> None:
@@ -114,7 +114,7 @@ def _read_message(message: Any, where: str) -> dict[str, str]:
     if not isinstance(role, str):
         raise refuse(f"{where} must be a message with a role", where)
     if message.get("tool_calls") or role in ("tool", "function"):
-        raise refuse(f"{where}: {_UNSUPPORTED['tools']}", where, "unsupported_parameter")
+        raise refuse(f"{where}: tools are configured on the server", where, "unsupported_parameter")
     return {"role": role, "content": _read_content(message.get("content"), where)}
 
 

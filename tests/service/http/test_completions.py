@@ -157,6 +157,11 @@ def test_a_stream_of_a_run_that_fails_ends_with_the_error(start: Start):
             {"model": "aeon", "messages": TEA, "response_format": {"type": "json_object"}},
             "response_format",
         ),
+        ({"model": "aeon", "messages": TEA, "logprobs": True}, "logprobs"),
+        ({"model": "aeon", "messages": TEA, "stop": "\n"}, "stop"),
+        ({"model": "aeon", "messages": TEA, "stream": "yes"}, "stream"),
+        ({"model": "aeon", "messages": TEA, "stream_options": [1]}, "stream_options"),
+        ({"model": "aeon", "messages": TEA, "top_k": 1}, "top_k"),
         ({"model": "aeon", "messages": TEA, "inputs": {"a": 1}}, "inputs"),
         ({"model": "aeon", "messages": TEA * 2, "inputs": {"conversation": "x"}}, "inputs"),
         (
