@@ -53,16 +53,16 @@ _log = logging.getLogger("aeon")
 class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
-    Without `environ` the process environment and `.env` are used. `tools` are offered beside the
-    configured ones. `memory` (or a mapping, the beginning of one), `adapter` and `client`, an
+    Without `environ` the process environment and `.env` are used. `tools` are added to the
+    configured ones. `memory` (or a mapping of its first entries), `adapter` and `client`, an
     `openai.OpenAI` or `openai.AzureOpenAI` that sends the requests of the configured provider,
-    replace what is configured, and stay the caller's. So do `planner`, `validator`, `convergence`,
-    `adaptive_depth` and `supervisor`: each is a component that all runs share, or a class or
-    function that makes one for each run.
+    replace the configured ones; the caller closes them. `planner`, `validator`, `convergence`,
+    `adaptive_depth` and `supervisor` replace components: each is one that all runs share, or a
+    class or function that makes one for each run.
 
-    `composition` is what the settings were composed of, to resume the run by overrides. A job has
-    been resolved with all of these. `open_endpoints` gives the endpoints that several share. Raises
-    ConfigError.
+    `composition` records how the settings were composed, so that overrides can resume the run. A
+    job has been resolved with all of these. `open_endpoints` returns endpoints shared by several
+    instances. Raises ConfigError.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Aeon:
 
     @property
     def job(self) -> Job:
-        """What its runs are made of."""
+        """The job that its runs carry out."""
         return self._process.job
 
     @property
@@ -145,8 +145,7 @@ class Aeon:
 
     @property
     def spent(self) -> Spent:
-        """What all runs up to now have really asked of the provider: answers that a store had are
-        not in it."""
+        """Usage that all runs so far requested of the provider, without answers from a store."""
         adapter = self._process.adapter
         return adapter.meter.spent if isinstance(adapter, Endpoints) else Spent()
 
@@ -157,13 +156,13 @@ class Aeon:
 
     @property
     def judge_digests(self) -> Mapping[str, str]:
-        """SHA-256, hex, of what the judge of its runs is asked by."""
+        """SHA-256, hex, of each part of the judge's requests."""
         return digest_judge(self._process, self._process.checks.rubrics)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know before a run: missing tools, what has changed, what a cassette
-        may not set, and whether it will be known as their own."""
+        """Warnings to show before a run: missing tools, changes since the resumed run, settings
+        that a cassette may not set, and runs that cannot be sealed."""
         shared = self._process
         changes = list_changes(shared.job, shared.parent, shared.digests) if shared.parent else ()
         return (
@@ -194,13 +193,15 @@ class Aeon:
         on_start: Callable[[Orchestrator], None] | None = None,
         warn: Callable[[str], None] = _log.warning,
     ) -> RunResult:
-        """Run a task to its end, whatever end that is; a failing model is the result's `error`.
-        Task, inputs and context that are not given are those of the settings, else of the run that
+        """Run a task to its end, whatever that end is; a failing model is the result's `error`.
+
+        Task, inputs and context that are not given come from the settings, else from the run that
         is resumed or replayed. An input is a text, or a file: its path, or its bytes. `observers`
-        get every event, each in a thread of its own; `on_start` gets the kernel, `keep` each answer
-        before it is used, if answers are stored, and why the run's own store could not take it.
-        Raises TaskTextError, ConfigError for a file that cannot be given to the model, and
-        ArtefactError when `directory` cannot be written."""
+        get every event, each in its own thread; `on_start` gets the kernel. If answers are stored,
+        `keep` gets each one before it is used, and the reason when the run's own store failed to
+        take it. Raises TaskTextError, ConfigError for a file that the model cannot be given, and
+        ArtefactError when `directory` cannot be written.
+        """
         attendance = Attendance(
             control=control or RunControl(),
             observers=observers,
@@ -215,11 +216,14 @@ class Aeon:
         return run.to_end(attendance, place)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:
-        """Run tasks at the same time, at most `max_concurrency`, and yield each result as its run
-        ends. A task is its text, or a mapping of arguments of `run`; each is taken from `tasks`
-        when there is room for it. When the caller stops iterating, or a run raises what `run`
-        raises, those under way are asked to stop and are waited for. Raises TypeError where `tasks`
-        is a single text."""
+        """Run at most `max_concurrency` tasks at the same time, and yield each result as its run
+        ends.
+
+        A task is its text, or a mapping of arguments of `run`; each is taken from `tasks` when
+        there is room for it. When the caller stops iterating, or a run raises what `run` raises,
+        the runs under way are asked to stop and waited for. Raises TypeError where `tasks` is a
+        single text.
+        """
         if isinstance(tasks, str | Mapping):
             raise TypeError("tasks is a single task: run_many takes several, run one")
 
@@ -234,9 +238,8 @@ class Aeon:
     async def arun(
         self, task: str | None = None, *, control: RunControl | None = None, **arguments: Any
     ) -> RunResult:
-        """`run` for callers in an event loop, which it does not block; `arguments` are those of
-        `run`. When the caller is cancelled, the run is asked to stop and ends at its next
-        boundary."""
+        """Await `run` without blocking the event loop; `arguments` are those of `run`. When the
+        caller is cancelled, the run is asked to stop and ends at its next boundary."""
         return await run_awaited(self.run, control or RunControl(), task=task, **arguments)
 
     def prepare_run(
@@ -250,11 +253,14 @@ class Aeon:
         has_person: bool = False,
         answer: str | None = None,
     ) -> Run:
-        """What `run` runs, before it has begun: to claim its directory first; for the `row` of a
-        dataset with the `checks` of that row, if it has any. `has_person`: somebody does the steps
-        of a person, whatever the settings say. An `answer` that is given is all that the run has:
-        it is judged. Raises TaskTextError, and ConfigError for a check that cannot be run, and for
-        what is left to a person where nobody can be asked."""
+        """Return the run that `run` would carry out, not yet begun, so that its directory can be
+        claimed first.
+
+        `row` is the row of a dataset that it runs for, `checks` those of that row, if any.
+        `has_person`: somebody does the steps for a person, whatever the settings say. Given an
+        `answer`, the run only judges it. Raises TaskTextError, and ConfigError for a check that
+        cannot be run, or for a step for a person where nobody can be asked.
+        """
         job = self.job
         task = job.task if task is None else task
         inputs = job.inputs if inputs is None else inputs
@@ -265,7 +271,7 @@ class Aeon:
         given = show_inputs(read)
         self.check_inputs(given)
         given = self.workflow.complete_inputs(given) if self.workflow else given
-        # An input that is handed on from the settings stands for its file by the file's text.
+        # The settings pass a file's input on as its text: find the file behind it.
         of_job = {name: file for name, file in job.files.items() if given.get(name) == file.text}
         files = {**of_job, **select_files(read)}
         require_accepted(files, self.settings)
@@ -285,15 +291,15 @@ class Aeon:
         return Run(self._process, work)
 
     def _check_interaction(self, plan: Plan | None, *, has_person: bool) -> None:
-        """ConfigError where somebody is needed whom nobody asks, and where a run that waits could
-        not be gone on with."""
+        """Raise ConfigError where a person is needed whom nobody asks, or where a run that waits
+        could not be resumed."""
         settings = self.settings
         kind = settings.interaction.kind
         if kind == "defer" and settings.store.mode == "off":
             raise ConfigError(
                 "interaction=defer: store.mode=off stores "
-                "no answers, so that the run could not go on",
-                hint="Leave store.mode away.",
+                "no answers, so the run could not be resumed",
+                hint="Leave out store.mode.",
             )
         mine = [step.step_id for step in plan.steps if step.is_for_person] if plan else []
         if mine and kind == "none" and not has_person:
@@ -315,7 +321,8 @@ class Aeon:
         return plan
 
     def _try_inputs(self, plan: Plan, values: Mapping[str, Any]) -> None:
-        """ConfigError for inputs by which a condition or a list of the plan file fails at once."""
+        """Raise ConfigError for inputs with which a condition or a list of the plan file fails at
+        once."""
         settled = Settlement({}, values, self.settings.execution.max_steps).settle(plan)
         failed = next((step for step in settled.steps if step.status == "failed"), None)
         if failed is not None:
@@ -323,8 +330,8 @@ class Aeon:
             raise ConfigError(f"{named}: {failed.errors[-1]}", hint="Look at the inputs.")
 
     def _read_inputs(self, texts: Mapping[str, str]) -> Mapping[str, Any]:
-        """The values of the inputs. Raises ConfigError for one that is not as the plan file
-        says."""
+        """Return the inputs as values. Raises ConfigError for one that the plan file does not
+        allow."""
         if self.workflow is None:
             return texts
         try:
@@ -343,7 +350,7 @@ class Aeon:
         return text
 
     def check_inputs(self, names: Collection[str]) -> None:
-        """ConfigError when the plan file needs an input that is not among `names`."""
+        """Raise ConfigError when the plan file needs an input that is not among `names`."""
         needed = self.workflow.needed_inputs if self.workflow else ()
         if missing := [f"inputs.{name}" for name in needed if name not in names]:
             raise ConfigError(
@@ -353,7 +360,7 @@ class Aeon:
             )
 
     def render(self, call: str, task: str, inputs: Mapping[str, str] | None = None) -> Rendered:
-        """One call as it would be sent, in a small worked example. Raises ConfigError for an
+        """Return one call as it would be sent, in a small worked example. Raises ConfigError for an
         unknown call."""
         return rehearsal.render(self._process, call, task, inputs or {})
 

@@ -1,5 +1,4 @@
-"""How a person attends runs: what shows them the progress, how they are asked, and the switch that
-stops them."""
+"""How a person attends runs: progress display, questions, and the switch that stops them."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ _log = logging.getLogger("aeon")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attendance:
-    """A person beside one run, or beside all jobs of a sweep or rows of a batch. `control` stops
-    them, `observers` are given every event, `watcher` looks on at calls under way, `on_start` is
-    given the kernel. Without `ask` follow-up questions stay open; without `approve` tools that need
+    """A person's part in one run, or in all jobs of a sweep or rows of a batch. `control` stops
+    them, `observers` get every event, `watcher` sees the text of calls under way, `on_start` gets
+    the kernel. Without `ask` follow-up questions stay open; without `approve` tools that need
     approval are refused; without `do_step` steps for a person fail."""
 
     control: RunControl = field(default_factory=RunControl)
@@ -36,7 +35,7 @@ class Attendance:
     on_start: Callable[[Orchestrator], None] | None = None
 
     def defer_to(self, deferral: Deferral) -> Attendance:
-        """The same, where what nobody is asked now is asked later."""
+        """Return a copy that defers to `deferral` whatever nobody can be asked during the run."""
         return replace(
             self,
             ask=self.ask or deferral.ask,
@@ -45,7 +44,7 @@ class Attendance:
         )
 
     def take_answers(self, given: EarlierAnswers) -> Attendance:
-        """The same, where nobody is asked what was answered to an earlier run."""
+        """Return a copy that reuses the answers `given` to an earlier run before asking anybody."""
         return replace(
             self,
             ask=self.ask and given.before_asking(self.ask),

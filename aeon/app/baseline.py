@@ -1,4 +1,4 @@
-"""One direct call to the task of a run, to hold the run's answer against."""
+"""One direct call with the task of a run, to compare the run's answer with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIRECT_CYCLES = 3  # the call, and a comparison in both orders
 
 
 def lower_caps(limits: LimitSettings, spent: TokenUsage) -> LimitSettings | None:
-    """What is left of a run's caps for its baseline; None where that is nothing."""
+    """Return what is left of a run's caps for its baseline, or None where nothing is left."""
     used = {
         "max_llm_calls": spent.requests,
         "max_tokens": spent.total_tokens,
@@ -34,13 +34,13 @@ def lower_caps(limits: LimitSettings, spent: TokenUsage) -> LimitSettings | None
 
 
 def has_whole_answer(result: RunResult) -> bool:
-    """Whether a run came to an answer that can be compared."""
+    """Check whether a run reached an answer that can be compared."""
     return any(one.answer_complete for one in result.history.passes)
 
 
 def find_direct_store(store: StoreSettings) -> StoreSettings | None:
-    """The store of the direct call: that of its run, or in a replay what the recorded run has of its
-    own; None for a recording without a direct call."""
+    """Return the store of the direct call: that of its run, or in a replay the one recorded with
+    the run. None for a recording without a direct call."""
     if store.mode != "replay" or store.path is None:
         return store
     place = Path(store.path) / BASELINE
@@ -50,8 +50,9 @@ def find_direct_store(store: StoreSettings) -> StoreSettings | None:
 def make_direct_process(
     shared: Process, limits: LimitSettings, parent: Parent | None = None
 ) -> Process:
-    """What a run shares, for one direct call by its worker and a comparison by its grader. Those
-    that `parent` has made are not made again, but for answers that could not be used."""
+    """Return the shared parts of a run, changed for one direct call by its worker and a comparison
+    by its grader. Calls that `parent` made are not repeated, except where their answers could not
+    be used."""
     settings = shared.settings
     store = find_direct_store(settings.store) or settings.store
     execution = ExecutionSettings(max_parallel=settings.execution.max_parallel)
@@ -77,7 +78,7 @@ def make_direct_process(
 
 
 def find_free_folder(directory: Path) -> Path:
-    """The first folder for a direct call that is not there yet."""
+    """Return the first folder for a direct call that does not exist yet."""
     folder = directory / BASELINE
     number = 2
     while folder.exists():
@@ -87,7 +88,7 @@ def find_free_folder(directory: Path) -> Path:
 
 
 def report_baseline(result: RunResult, direct: RunResult, place: Path | None) -> BaselineReport:
-    """How the answer of a run compares with that of one direct call, and what each took."""
+    """Compare a run's answer with that of one direct call, and report what each used."""
     results = direct.history.passes[-1].evaluation_results
     compared = results.comparison
     spent = direct.usage.by_call.get("direct")

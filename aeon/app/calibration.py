@@ -21,8 +21,8 @@ _PARTS = {
 
 
 def digest_judge(shared: Process, rubrics: Mapping[str, RubricCheck]) -> dict[str, str]:
-    """SHA-256, hex, of what the judge is asked by: its prompt templates, its schema, the criteria
-    in words, those of `rubrics` too, and its parameters but for the model."""
+    """Return SHA-256, hex, of each part of the judge's requests: its prompt templates, its schema,
+    the criteria in words, those of `rubrics` too, and its parameters except the model."""
     criteria = {**shared.settings.convergence.criteria, **describe_rubrics(rubrics)}
     parameters = shared.settings.roles.grader.model_dump(mode="json", exclude={"model"})
     return {
@@ -38,7 +38,7 @@ def _digest(values: Mapping[str, object]) -> str:
 
 
 def count_looks(passes: Iterable[ExecutionPass], settings: ConvergenceSettings) -> int:
-    """In how many passes the judge could have ended the run: all that were assessed, or with
+    """Count the passes in which the judge could have ended the run: all that were assessed, or with
     `when=plan_done` those that had the whole answer."""
     assessments = [
         one.evaluation_results.convergence
@@ -51,8 +51,9 @@ def count_looks(passes: Iterable[ExecutionPass], settings: ConvergenceSettings) 
 def find_deviations(
     shared: Process, rubrics: Mapping[str, RubricCheck], judges: Sequence[str], looks: int
 ) -> Iterator[str]:
-    """What is not as it was when the thresholds were calibrated, in words, of a run that the models
-    `judges` could have ended in so many `looks`; nothing where they were not calibrated."""
+    """Yield in words how a run departs from the calibration of its thresholds; nothing where they
+    were not calibrated. `judges` are the models that assessed it, `looks` the number of assessments
+    that could have ended it."""
     settings = shared.settings.convergence
     calibration = settings.calibration
     if calibration is None:
@@ -72,8 +73,8 @@ def find_deviations(
 def find_changes(
     calibration: Calibration, digests: Mapping[str, str], judges: Sequence[str]
 ) -> Iterator[str]:
-    """What of the judge is not as it was calibrated, in words: the models that judged, and the
-    digests of what they are asked by today."""
+    """Yield in words how the judge departs from the calibrated one: `judges` are the models that
+    judged, `digests` those of the parts of its present requests."""
     others = [model for model in judges if model not in calibration.models]
     if others:
         known = ", ".join(calibration.models)

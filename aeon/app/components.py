@@ -1,4 +1,4 @@
-"""Settings -> objects: the components of one run, packaged or of a person's own."""
+"""Builds the components of one run from settings: the packaged ones, or the user's own."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ T = TypeVar("T")
 
 
 class MakeInvoker(Protocol):
-    """Makes what calls the tools of a run."""
+    """Makes the invoker of a run's tools."""
 
     def __call__(self, registry: ToolRegistry, settings: ToolSettings) -> ToolInvoker:
-        """An invoker of these tools."""
+        """Return an invoker of these tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What one run asks a model through."""
+    """The components of one run that ask a model."""
 
     convergence: Engine
     validator: Validator
@@ -55,8 +55,8 @@ class Components:
 
 @dataclass(slots=True)
 class Packaged:
-    """Makes the packaged components of one run, each over any adapter; a `supervisor` of a person's
-    own repairs for all that are made after it is set."""
+    """Makes the packaged components of one run, each over any adapter. Once `supervisor`, the
+    user's own, is set, it repairs for every component made afterwards."""
 
     shared: Process
     inputs: Mapping[str, str]
@@ -111,7 +111,7 @@ class Packaged:
         )
 
     def make_adaptive_depth(self, llm: LLMAdapter) -> AdaptiveDepth:
-        """The profiler of the task, which gives it its budget."""
+        """The profiler of the task, which sets its budget."""
         settings = self.shared.settings
         return AdaptiveDepth(
             llm,
@@ -131,7 +131,7 @@ class Packaged:
         return Comparer(self._make_caller(llm))
 
     def make_executor(self, llm: LLMAdapter) -> StepExecutor:
-        """What carries out steps."""
+        """The executor of steps."""
         workflow = self.shared.workflow
         settings = self.shared.settings
         worker = StepWorker(
@@ -161,7 +161,7 @@ class Packaged:
         return StepExecutor(worker, self.stream.emit, sampler)
 
     def thresholds(self) -> dict[str, float]:
-        """The scores from which a run has converged."""
+        """The scores that a run must reach to converge."""
         configured = self.shared.settings.convergence
         return {
             "completeness": configured.completeness,
@@ -191,8 +191,8 @@ class Packaged:
 
 
 def build_components(packaged: Packaged, llm: LLMAdapter) -> Components:
-    """The components of one run over its adapter: those of a person's own where there are any.
-    Raises ConfigError for one of those that cannot be made, or lacks a method of its interface."""
+    """Return the components of one run over its adapter, the user's own where there are any. Raises
+    ConfigError for one that cannot be made, or that lacks a method of its interface."""
     own = packaged.shared.own_components
 
     def choose(name: str, make: Callable[[LLMAdapter], T]) -> T:
@@ -213,8 +213,8 @@ def build_components(packaged: Packaged, llm: LLMAdapter) -> Components:
 def _offer(
     packaged: Packaged, llm: LLMAdapter, build: Callable[[LLMAdapter], object]
 ) -> dict[str, object]:
-    """What a factory of a person's own may name: the arguments of the published constructors, the
-    settings, and `build`, which makes the packaged component over an adapter."""
+    """Return what a user's own factory may take as arguments: those of the published constructors,
+    the settings, and `build`, which makes the packaged component over an adapter."""
     settings = packaged.shared.settings
     return {
         "llm": llm,
@@ -229,6 +229,6 @@ def _offer(
 
 
 def offer_memory(shared: Process, run_id: str) -> dict[str, object]:
-    """What the factory of a memory may name."""
+    """Return what the factory of a memory may take as arguments."""
     namespace = shared.settings.memory.namespace
     return {"settings": shared.settings, "run_id": run_id, "namespace": namespace}

@@ -1,4 +1,4 @@
-"""What the runs of one configuration are made of, resolved once from its settings."""
+"""The parts of a configuration's runs, resolved once from its settings."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnParts:
-    """What a program gives in Python in place of what is configured; all of it stays the
-    caller's."""
+    """Objects that a program passes in Python to replace configured ones; the caller closes them."""
 
     adapter: LLMAdapter | None = None
     client: OpenAI | None = None
@@ -45,13 +44,13 @@ GivenInput = str | bytes | Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What the runs of one configuration are made of.
+    """The parts of a configuration's runs.
 
     `chosen` are the settings as they were composed, which `run.json` records; `settings` are those
-    in force, with a definite provider and a program's `own` parts. `composition` is what they were
-    composed of, None for settings made in a program. `origin` is that of the run that is resumed or
-    replayed. `task` and `inputs` are the texts of a run that is given no others, `files` those of
-    its inputs that are files for the model; without a `task` the plan file has it.
+    in force, with a definite provider and the program's `own` parts. `composition` records how they
+    were composed, None for settings made in a program. `origin` is that of the run that is resumed
+    or replayed. `task`, `inputs` and `files`, the inputs that are files for the model, are the
+    defaults of a run; without a `task` the plan file has it.
     """
 
     chosen: Settings
@@ -96,8 +95,8 @@ def resolve_job(
 
 
 def read_given(inputs: Mapping[str, GivenInput], settings: Settings) -> dict[str, str | InputFile]:
-    """Inputs that a program gives: texts as they are; a path, and bytes, as `input_files` would be.
-    Raises TaskTextError and ConfigError."""
+    """Read inputs that a program passes: texts unchanged; a path or bytes as `input_files` would be
+    read. Raises TaskTextError and ConfigError."""
     return {name: _read_one(name, given, settings) for name, given in inputs.items()}
 
 
@@ -114,7 +113,7 @@ def _read_one(name: str, given: GivenInput, settings: Settings) -> str | InputFi
 
 
 def require_accepted(files: Mapping[str, InputFile], settings: Settings) -> None:
-    """Raise ConfigError for a file of a form that an endpoint of the provider does not take."""
+    """Raise ConfigError for a file whose form an endpoint of the provider does not accept."""
     if settings.store.mode == "replay":
         return
     for name, file in files.items():
@@ -128,7 +127,7 @@ def require_accepted(files: Mapping[str, InputFile], settings: Settings) -> None
 
 def _refuse_form(named: str, endpoint: AnyEndpoint, file: InputFile) -> str:
     if isinstance(endpoint, SimulatedProvider):
-        return f"provider=simulated calls no model: it looks at no {file.noun}"
+        return f"provider=simulated calls no model: it reads no {file.noun}"
     if isinstance(endpoint, LocalProvider):
         return f"provider=local reads text alone: it takes no {file.noun}"
     return f"provider {named} is not known to take {file.noun} files (provider.accepts)"
@@ -141,12 +140,13 @@ def _hint_at_form(endpoint: AnyEndpoint, file: InputFile) -> str:
     forms = ",".join((*endpoint.accepts, file.form))
     if isinstance(endpoint, SimulatedProvider):
         tried = f"provider=simulated 'provider.accepts=[{forms}]'"
-        return f"{as_text}To try the rest out, without its being looked at: {tried}"
+        return f"{as_text}To try everything else with the file unread: {tried}"
     return f"{as_text}If all models that are asked take them: 'provider.accepts=[{forms}]'"
 
 
 def _describe_own(settings: Settings, own: OwnParts) -> Settings:
-    """The settings with the provider and the components that a program's own parts are."""
+    """Return the settings with the provider and the components described by the program's own
+    parts."""
     provider = settings.provider
     components = settings.components
     if own.adapter is not None and own.client is not None:
@@ -167,8 +167,8 @@ def _describe_own(settings: Settings, own: OwnParts) -> Settings:
 
 
 def _without_adapter(settings: Settings, adapter: LLMAdapter | None) -> Settings:
-    """The settings as a run records them: where an adapter was given in Python, those of one that
-    is still to be given."""
+    """Return the settings as a run records them: an adapter passed in Python is left out, since it
+    has to be passed again."""
     if adapter is None:
         return settings
     from aeon.llm.custom import describe_given

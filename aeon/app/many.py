@@ -1,5 +1,5 @@
-"""Many runs at the same time in one process, and a run that is awaited: threads around a kernel
-that stays as it is."""
+"""Many runs at the same time in one process, and an awaited run: threads around the same
+synchronous kernel."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ Given = TypeVar("Given")
 def run_all(
     work: Callable[[Given], T], items: Iterable[Given], max_concurrency: int, control: RunControl
 ) -> Generator[T, None, None]:
-    """What `work` gives for each item, as it ends, at most `max_concurrency` at once; an item is
-    taken when there is room for it. `control`, that of all runs, is stopped when the caller stops
-    iterating, or when one raises."""
+    """Run `work` on at most `max_concurrency` items at once, and yield each result as it is ready.
+
+    An item is taken when there is room for it. `control`, which all runs share, is stopped when the
+    caller stops iterating, or when one raises.
+    """
     if max_concurrency < 1:
         raise ValueError(f"max_concurrency is {max_concurrency}: at least 1 run must be under way")
     ended = SimpleQueue[Future[T]]()
@@ -48,8 +50,7 @@ def run_all(
 async def run_awaited(
     run: Callable[..., RunResult], control: RunControl, **arguments: Any
 ) -> RunResult:
-    """The result of a run in a thread of its own; when the caller is cancelled, the run is asked to
-    stop."""
+    """Await a run in its own thread; when the caller is cancelled, the run is asked to stop."""
     import asyncio  # slow to load, and only who awaits has it
 
     future: Future[RunResult] = Future()
@@ -62,7 +63,7 @@ async def run_awaited(
 
     threading.Thread(target=copy_context().run, args=(serve,), daemon=True, name="aeon-run").start()
     try:
-        # Shielded: a cancelled future would take no result from a run that ends a little later.
+        # Shielded: a cancelled future would accept no result from a run that ends a little later.
         return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError:
         control.request_stop()

@@ -1,5 +1,4 @@
-"""The run that is resumed: its answers, those of the runs that it stands on itself, and what has
-changed since."""
+"""The run that is resumed: its answers, those of its ancestors, and what has changed since."""
 
 from __future__ import annotations
 
@@ -32,7 +31,8 @@ from aeon.store.settings import CASSETTE_SUFFIX
 @dataclass(frozen=True, slots=True)
 class Parent:
     """The run that is resumed: its directory, absolute, and its origin. `ancestors` are the earlier
-    runs whose answers can be read, nearest first, where they are now; `gone` are the others."""
+    runs whose answers can be read, nearest first, with their present paths; `gone` are the others.
+    """
 
     path: Path
     origin: Origin
@@ -41,16 +41,16 @@ class Parent:
 
     @property
     def directories(self) -> tuple[Path, ...]:
-        """Where answers are, nearest first."""
+        """The directories that hold answers, nearest first."""
         return (self.path, *(Path(run.path) for run in self.ancestors))
 
     def by_id(self) -> dict[str, Path]:
-        """Where answers are, nearest first, by the ids of the runs."""
+        """Return the directories that hold answers by run id, nearest first."""
         before = {run.run_id: Path(run.path) for run in self.ancestors}
         return {self.origin.run_id: self.path, **before}
 
     def count_seconds_before_waiting(self) -> float:
-        """How long the runs that ended to wait for a person had taken by then."""
+        """Return how many seconds the runs took that ended to wait for a person."""
         results = (read_document(path / RESULT) for path in self.directories)
         waiting = (each for each in results if each.get("termination_reason") == "waiting")
         return sum(float((each.get("timings") or {}).get("total_seconds") or 0) for each in waiting)
@@ -60,8 +60,8 @@ _PACKAGED = "the packaged one"
 
 
 def find_parent(job: Job) -> Parent | None:
-    """The run that `resume` names, once it is sure that it can be resumed; None without one. What
-    is its own, as its tools and its store, is found where it was. Raises ConfigError."""
+    """Return the run that `resume` names, once it is sure to be resumable; None without one. Its
+    own tools and store are searched for in its original directory. Raises ConfigError."""
     settings = job.settings
     origin = job.origin
     composition = job.composition or Composition()
@@ -74,7 +74,7 @@ def find_parent(job: Job) -> Parent | None:
         raise ConfigError(
             f"{named} comes from a configuration file or an interpolation, "
             "too late to compose what was recorded",
-            hint="Say it among the overrides, as it is.",
+            hint="Give it as an override, spelled out.",
         )
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
     working_directory = Path(origin.working_directory)
@@ -92,8 +92,8 @@ def find_parent(job: Job) -> Parent | None:
 
 
 def find_direct_parent(parent: Parent | None) -> Parent | None:
-    """The direct calls that the runs before have made for their baselines, as what one more direct
-    call goes on with; None without any."""
+    """Return the earlier runs' direct calls for their baselines, as the parent of one more direct
+    call; None without any."""
     found = []
     for directory in parent.directories if parent else ():
         with suppress(ConfigError):
@@ -108,7 +108,8 @@ def find_direct_parent(parent: Parent | None) -> Parent | None:
 def _find_ancestors(
     origin: Origin, path: Path, backend: OwnObject
 ) -> tuple[tuple[ParentOrigin, ...], tuple[ParentOrigin, ...]]:
-    """The earlier runs whose answers can be read, where they are now, and those that are gone."""
+    """Return the earlier runs whose answers can be read, with their present paths, and those that
+    are gone."""
     found: list[ParentOrigin] = []
     gone: list[ParentOrigin] = []
     for link in (origin.parent, *origin.ancestors) if origin.parent else ():
@@ -134,8 +135,7 @@ def _require_readable_answers(
 
 
 def has_ended_well(directory: Path) -> bool:
-    """Whether the run in a directory came to its end, converged or with every step complete (exit
-    status 0)."""
+    """Check whether the run in `directory` converged or completed every step (exit status 0)."""
     result = read_document(directory / RESULT)
     return bool(result.get("converged")) or result.get("termination_reason") == "completed"
 
@@ -152,8 +152,8 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
     if now in ("off", "replay"):
         raise ConfigError(
             f"{named} store.mode={now}: a resumed run stores "
-            "its answers and calls what is not answered yet",
-            hint="Leave store.mode away. From its answers alone "
+            "its answers and makes the calls that are not answered yet",
+            hint="Leave out store.mode. From its answers alone "
             f"it runs with store.mode=replay store.path={path}",
         )
 
@@ -172,13 +172,13 @@ def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: OwnObj
 
 
 def list_changes(job: Job, parent: Parent, digests: Mapping[str, str]) -> Iterator[str]:
-    """What has changed since the run that is resumed, so that calls may differ from it and be made
-    again; `digests` are those of today's prompts and schemas."""
+    """Yield what has changed since the run that is resumed, so that calls may differ and be made
+    again; `digests` are those of the present prompts and schemas."""
     origin = parent.origin
     for run in parent.gone:
         yield (
-            f"the run {run.run_id}, which {parent.path} goes on with, is gone (it was {run.path}): "
-            "what only it had been answered is asked again"
+            f"the run {run.run_id}, which {parent.path} resumed, is gone (it was {run.path}): "
+            "calls that only it had answers to are made again"
         )
     if job.composition is not None and job.composition.recorded is not None:
         yield from _list_changed_keys(job, parent, job.composition.recorded)
@@ -191,7 +191,7 @@ def list_changes(job: Job, parent: Parent, digests: Mapping[str, str]) -> Iterat
     ]
     yield from _list_changed_components(job, parent)
     for what in changed:
-        yield f"{what} changed since {parent.path}: what that changes is asked again"
+        yield f"{what} changed since {parent.path}: the calls that it changes are made again"
 
 
 def _list_changed_components(job: Job, parent: Parent) -> Iterator[str]:
@@ -201,30 +201,30 @@ def _list_changed_components(job: Job, parent: Parent) -> Iterator[str]:
         if before.get(name) != now.get(name):
             yield (
                 f"components.{name} is {now.get(name, _PACKAGED)}, and was "
-                f"{before.get(name, _PACKAGED)} in {parent.path}: what that changes is asked again"
+                f"{before.get(name, _PACKAGED)} in {parent.path}: the calls that it changes are made again"
             )
 
 
 def _list_changed_keys(job: Job, parent: Parent, recorded: RecordedSettings) -> Iterator[str]:
-    """The recorded settings that were not taken over, and those that this version has beside
-    them."""
+    """Yield the recorded settings that were not applied, and the settings that only this version
+    has."""
     if (
         job.composition is not None
         and job.chosen.provider.kind != recorded.settings["provider"]["kind"]
     ):
         for key in find_left_out(parent.origin, job.composition.overrides):
             yield (
-                f"{key} was said of another provider than "
+                f"{key} was set for another provider than "
                 f"today's: it is not taken over from {parent.path}"
             )
     for key in recorded.unknown:
-        yield f"{key}, recorded in {parent.path}, is no setting of this version: it is left out"
+        yield f"{key}, recorded in {parent.path}, is no setting of this version: it is ignored"
     for key in find_new(job.chosen, recorded.settings, recorded.missing):
-        yield f"{key} is a new setting since {parent.path}: its default holds"
+        yield f"{key} is a new setting since {parent.path}: its default applies"
 
 
 def list_held_back(job: Job) -> Iterator[str]:
-    """What the cassette that is replayed was recorded with, and is not taken from it."""
+    """Yield warnings for overrides that were recorded in the replayed cassette but are not applied."""
     recording = job.settings.store.path
     if job.settings.store.mode != "replay" or job.origin is None or job.composition is None:
         return
@@ -232,6 +232,6 @@ def list_held_back(job: Job) -> Iterator[str]:
         return
     for key in find_held_back(job.origin, job.composition):
         yield (
-            f"the recording was made with {key}, which is not taken from a cassette: give it "
+            f"the recording was made with {key}, which is not applied from a cassette: give it "
             "again to use it, if you trust it; without it requests may differ from those recorded"
         )

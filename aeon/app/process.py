@@ -1,5 +1,5 @@
-"""Settings -> what the runs of a process share: the provider's adapter, prompts, schemas, tools and
-the plan file."""
+"""Builds what the runs of a process share: the provider's adapter, prompts, schemas, tools and the
+plan file."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None
 
 @dataclass(frozen=True)
 class Process:
-    """What the runs of a `job` share; `parent` is the run that they resume. `synthetic` says that
-    no model is called. `check_maker` makes the checks of a row ready, `checks` are those of a run
-    that has none of its own."""
+    """The parts that the runs of a `job` share; `parent` is the run that they resume. `synthetic`:
+    no model is called. `check_maker` prepares the checks of a row; `checks` are those of a run
+    without its own."""
 
     job: Job
     parent: Parent | None
@@ -76,7 +76,7 @@ class Process:
         return self.job.settings
 
     def with_settings(self, settings: Settings) -> Process:
-        """The same with other settings in force."""
+        """Return a copy with other settings in force."""
         return replace(self, job=replace(self.job, settings=settings))
 
     @cached_property
@@ -90,8 +90,8 @@ def build_process(
     job: Job, environ: Mapping[str, str], open_endpoints: OpenEndpoints | None = None
 ) -> Process:
     """Find the run that is resumed, load prompts and schemas, start tools. A program's own tools
-    come after the configured ones. A replay needs no key, and loads no adapter. Raises
-    ConfigError."""
+    come after the configured ones. A replay needs no key and loads no adapter. Raises ConfigError.
+    """
     settings = job.settings
     own = job.own
     parent = find_parent(job)
@@ -181,7 +181,7 @@ def _refuse_synthetic_in_production(settings: Settings, *, synthetic: bool) -> N
 
 
 def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> None:
-    """Raise ConfigError where `mode=single` is given what its one direct call cannot use."""
+    """Raise ConfigError where `mode=single` is given settings that its one direct call cannot use."""
     if settings.mode.kind != "single":
         return
     if settings.plan_file is not None:
@@ -205,8 +205,7 @@ def _refuse_more_than_one_call(settings: Settings, registry: ToolRegistry) -> No
 
 
 def _refuse_too_many_samples(settings: Settings) -> None:
-    """Raise ConfigError where the whole budget is configured, and the samples of one step need
-    more."""
+    """Raise ConfigError where the samples of one step need more than the whole configured budget."""
     needed = settings.execution.cycles_of_samples
     budget = settings.ttl.base
     if settings.mode.kind in UNJUDGED_MODES and needed > budget:
@@ -219,8 +218,8 @@ def _refuse_too_many_samples(settings: Settings) -> None:
 
 
 def hide_secrets(settings: Settings, environ: Mapping[str, str]) -> Callable[[Any], Any]:
-    """What takes the values of the variables that a configuration names as secret out of a JSON
-    value."""
+    """Return a function that removes from a JSON value the values of variables that the
+    configuration names as secret."""
     names = secret_names(settings.model_dump(mode="json"), {})
     return Scrubber(names, environ).value if names else lambda result: result
 
@@ -264,14 +263,14 @@ def _make_check_maker(job: Job, registry: ToolRegistry) -> CheckMaker:
 
 
 def close_process(shared: Process) -> None:
-    """Close what a process holds open."""
+    """Close the adapter and the tools of a process."""
     close(shared.adapter)
     shared.registry.close()
 
 
 def _is_synthetic(job: Job, adapter: Endpoints) -> bool:
-    """Whether no model is called; of an adapter of one's own that a replay does not load, the
-    recording says it."""
+    """Check whether no model is called; for a custom adapter that a replay does not load, ask the
+    recording."""
     if job.settings.store.mode == "replay" and isinstance(job.settings.provider, CustomProvider):
         return job.origin is not None and job.origin.synthetic
     return isinstance(job.settings.provider, SimulatedProvider) or adapter.synthetic
@@ -280,8 +279,8 @@ def _is_synthetic(job: Job, adapter: Endpoints) -> bool:
 def process_stack(
     settings: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None
 ) -> Endpoints:
-    """The endpoints of a definite provider; each connects with its first call. `own` is the adapter
-    of `provider=custom` where a program gives it; the caller closes it. Raises ConfigError."""
+    """Return the endpoints of a definite provider; each connects at its first call. `own` is the
+    adapter of `provider=custom` that a program passes; the caller closes it. Raises ConfigError."""
     named = name_endpoints(settings)
     made: list[EndpointAdapter] = []
     try:
@@ -311,7 +310,7 @@ def process_stack(
 
 
 def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> EndpointState | None:
-    # What goes out in batches is held back by no limit for single requests.
+    # Limits for single requests do not apply to requests sent in batches.
     if not isinstance(settings, EndpointSettings | CustomProvider) or getattr(
         settings, "batch", False
     ):

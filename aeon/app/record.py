@@ -1,5 +1,5 @@
-"""What a run leaves behind: its origin before the first call (`run.json`), and the result made of
-its outcome."""
+"""The record of a run: its origin before the first call (`run.json`), and the result of its
+outcome."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _ASKED_BY = (
 )
 _REVIEW = "Resume the run with `store.retry_unusable=all`: it asks for the review again."
 _REMEDIES_OF_ENDS = {
-    "max_tool_rounds": "Allow more rounds, or describe more closely what the step is to look up.",
+    "max_tool_rounds": "Allow more rounds, or describe more exactly what the step has to look up.",
     "budget": "Raise the budget: ttl.limit, or ttl.base in core mode.",
     "repeated": "The model asked for the same call again and again: describe more closely what the "
     "step is to look up, or take another model.",
@@ -84,10 +84,9 @@ _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "input_as", "res
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it.
-    `files` are those of its inputs that are files for the model. `checks` are those of the `row` of
-    a dataset that it is run for, if it has any. `rival` is another answer, to compare with this
-    one's."""
+    """The work of a run. `plan` is the user's own; `task_in_plan`: the plan file states the task.
+    `files` are the inputs that are files for the model. `checks` are those of the dataset's `row`
+    that the run is for, if any. `rival` is another answer to compare this run's with."""
 
     task: str
     inputs: Mapping[str, str]
@@ -102,7 +101,7 @@ class Work:
 
 @dataclass
 class Identity:
-    """A run and all it was made of."""
+    """A run with its work and everything it shares."""
 
     shared: Process
     work: Work
@@ -114,7 +113,7 @@ def _of_endpoint(provider: ProviderSettings, name: str) -> str | None:
 
 
 def make_origin(run: Identity, started: str, directory: Path) -> Origin:
-    """The content of `run.json` in `directory`, for a run that is about to begin."""
+    """Return the content of `run.json` in `directory`, for a run that is about to begin."""
     job = run.shared.job
     settings = job.settings
     parent = run.shared.parent
@@ -164,7 +163,7 @@ def _list_named_files(settings: Settings) -> dict[str, FileOrigin]:
 
 
 def _list_typed(job: Job) -> tuple[str, ...] | None:
-    """What was typed, after what had been for the run that this one goes on with."""
+    """Return the typed overrides, after those of the run that this one resumes."""
     if job.composition is None:
         return None
     today = _select_typed(job.composition.overrides)
@@ -174,8 +173,8 @@ def _list_typed(job: Job) -> tuple[str, ...] | None:
 
 
 def _select_typed(overrides: Iterable[str]) -> tuple[str, ...]:
-    """The overrides of settings that are recorded together: not the task, nor how and where jobs
-    run."""
+    """Select the overrides of settings that are recorded together: neither the task, nor how and
+    where jobs run."""
     return tuple(
         text
         for text in overrides
@@ -191,7 +190,7 @@ def make_result(
     timings: Timings,
     of_multirun: Path | None,
 ) -> RunResult:
-    """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
+    """Return the result of a run that has ended; `of_multirun` is the folder of its multirun."""
     shared = run.shared
     state = outcome.state
     reason = outcome.termination_reason
@@ -236,8 +235,7 @@ def make_result(
 
 
 def _advise_on_calibration(run: Identity, outcome: Outcome, ledger: Ledger) -> Iterator[Advisory]:
-    """The advisory of a run whose thresholds were calibrated, and which was not judged as they
-    were."""
+    """Yield the advisory of a run that was not judged as its thresholds were calibrated."""
     assessed = latest_assessed(outcome.state.passes)
     if assessed is None:
         return
@@ -260,8 +258,8 @@ def _describe_passes(
 
 
 def _find_assessed(outcome: Outcome) -> ExecutionPass | None:
-    """The pass whose judgement is that of the answer: the one that it was chosen from, if that was
-    judged, else the latest that was."""
+    """Return the pass whose judgement applies to the answer: the one that the answer was chosen
+    from, if it was judged, else the latest judged one."""
     passes = outcome.state.passes
     chosen = passes[outcome.answer_pass] if outcome.answer_pass is not None else None
     judgement = chosen.evaluation_results.convergence if chosen else None
@@ -294,8 +292,8 @@ def _hash_sources(run: Identity) -> Hashes:
 def find_overrun(
     reason: TerminationReason, limits: LimitSettings, spent: TokenUsage, timings: Timings
 ) -> Overrun | None:
-    """What was spent over the cap that ended a run; None where no cap did, or it was not
-    exceeded."""
+    """Return by how much the cap that ended a run was exceeded; None where no cap ended it, or it
+    was not exceeded."""
     figures = {
         "max_tokens": (limits.max_tokens, spent.total_tokens),
         "max_cost": (limits.max_cost, spent.cost),
@@ -313,7 +311,7 @@ def _steps_left(plan: Plan | None) -> dict[str, StepState]:
 
 
 def _unusable_steps(plan: Plan | None, session: Session) -> tuple[str, ...]:
-    """The steps that failed since a model's answer could not be used."""
+    """Return the steps that failed because a model's answer could not be used."""
     failed = [step for step, state in _steps_left(plan).items() if state == "failed"]
     return tuple(step for step in failed if step in session.unusable_steps)
 
@@ -326,8 +324,8 @@ def _is_self_judged(models: Mapping[str, Sequence[str]]) -> bool:
 def find_degraded(
     state: RunState, settings: ToolSettings, registry: ToolRegistry
 ) -> tuple[Degradation, ...]:
-    """What a run that ended in this state did without; `registry` holds the tools of its
-    process."""
+    """Return what a run that ended in this state had to do without; `registry` holds the tools of
+    its process."""
     return (
         *_list_missing_tools(state, settings, registry),
         *_servers_down(registry),
@@ -339,8 +337,8 @@ def find_degraded(
 def _list_missing_tools(
     state: RunState, settings: ToolSettings, registry: ToolRegistry
 ) -> Iterator[Degradation]:
-    """The steps whose tool was not there; a step that another one replaced is none of the
-    answer's."""
+    """Yield the steps whose tool was missing; a replaced step does not count, since the answer does
+    not use it."""
     lacking = _list_advised_steps(state, "unknown_tool")
     by_model = _list_advised_steps(state, "fallback_step")
     for step in state.plan.steps if state.plan else ():
@@ -355,7 +353,7 @@ def _list_advised_steps(state: RunState, kind: AdvisoryKind) -> set[str | None]:
 
 
 def _describe_outcome(step: PlanStep, *, by_model: bool) -> str:
-    """What came of a step whose tool was not there; empty while it is open."""
+    """Describe how a step ended whose tool was missing; empty while it is open."""
     if by_model and step.status == "complete":
         return "the model did the step"
     return "the step failed" if step.status == "failed" else ""
@@ -394,7 +392,7 @@ def _list_lost_reviews(advisories: Sequence[Advisory]) -> Iterator[Degradation]:
 
 
 def _list_ended_steps(state: RunState) -> Iterator[Degradation]:
-    """The steps that were finished while the model still asked for calls of tools."""
+    """Yield the steps that were ended while the model still asked for tool calls."""
     for step in state.plan.steps if state.plan else ():
         result = state.results.get(step.step_id)
         used = result.tool_use if result is not None else None
@@ -412,7 +410,8 @@ def _list_ended_steps(state: RunState) -> Iterator[Degradation]:
 
 
 def _name_lost(message: str) -> str:
-    """What could not be had, by the message of the advisory: the name of the call and its error."""
+    """Name the lost review or assessment, from the advisory's message: the name of the call and its
+    error."""
     call, _, error = message.partition(": ")
     return f"{'an assessment' if call == 'convergence' else 'a review'}: {error}"
 
@@ -429,7 +428,8 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
 
 
 def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> ParentRun | None:
-    """What a run was answered from and what that saved; None for a run that had no such answers."""
+    """Return where a run's reused answers came from and what they saved; None for a run that reused
+    none."""
     store = run.shared.settings.store
     parent = run.shared.parent
     run_id = None
@@ -465,5 +465,5 @@ def _measure_saved(session: Session, prices: PriceBook) -> Saved:
 
 
 def sha256(text: str) -> str:
-    """SHA-256 of a text's UTF-8 bytes, hex."""
+    """Return the SHA-256, hex, of a text's UTF-8 bytes."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""Every call, made ready with a small worked example and not sent: templates are tried before the
-first real call, and `aeon render` shows what a call looks like. The real components make the calls,
-so the examples cannot drift from them."""
+"""Every call, built with a small worked example and not sent: templates are tried before the first
+real call, and `aeon render` shows what a call looks like. The real components build the calls, so
+the examples cannot drift from them."""
 
 from __future__ import annotations
 
@@ -40,15 +40,14 @@ from aeon.supervisor.repair import Supervisor
 from aeon.tools.registry import Tool, ToolRegistry
 
 _GOAL = "Write the answer from the facts and the comparison"
-# Texts that no template has of itself.
+# Texts that no template contains by itself.
 _SENTINEL_TASK = "Example task 3c1f9a0e: say what is asked."
 _SENTINEL_GOAL = "Example step 7b52d846: write what is asked"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A call as it would be sent: its prompt, its wire schema, and the file that each part comes
-    from."""
+    """A call as it would be sent: its prompt, its wire schema, and the file of each part."""
 
     call: CallName
     system: str
@@ -59,7 +58,7 @@ class Rendered:
 
 
 class NotSent(LLMError):
-    """Raised instead of an answer: a rehearsal asks no model."""
+    """Raised in place of an answer: a rehearsal calls no model."""
 
 
 class _Checking(PromptLibrary):
@@ -73,21 +72,21 @@ class _Checking(PromptLibrary):
 
 
 class RequestRecorder:
-    """An adapter that keeps the requests and asks no model."""
+    """An adapter that records the requests and calls no model."""
 
     def __init__(self) -> None:
         self.requests: list[LLMRequest] = []
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Keep the request. Raises NotSent."""
+        """Record the request. Raises NotSent."""
         self.requests.append(request)
         raise NotSent("a rehearsal asks no model")
 
 
 def check(shared: Process) -> None:
-    """Make every component once, and try the templates where prompts or schemas are a person's own:
+    """Make every component once, and try the templates where prompts or schemas are the user's own:
     the tests have tried the packaged ones. Raises ConfigError for a component that cannot be made,
-    and what `try_templates` raises."""
+    and the errors of `try_templates`."""
     build_components(Packaged(shared, {}, EventStream(), RunMemory()), RequestRecorder())
     if shared.own_components.by_name:
         close(shared.own_components.make("memory", offer_memory(shared, "rehearsal")))
@@ -97,9 +96,9 @@ def check(shared: Process) -> None:
 
 
 def try_templates(shared: Process) -> None:
-    """Try every template with its call's variables. Raises PromptError naming file and line, also
-    for a prompt that does not show what its call is about: the task, and to a worker the step. A
-    repair is about neither."""
+    """Try every template with its call's variables. Raises PromptError with file and line, also for
+    a prompt that does not show its subject: the task, and for a worker the step. A repair needs
+    neither."""
     checking = replace(shared, prompts=_Checking(shared.prompts))
     requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
     problems = dict.fromkeys(
@@ -122,8 +121,8 @@ def _not_shown(prompts: PromptLibrary, request: LLMRequest) -> Iterator[str]:
 
 
 def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> Rendered:
-    """One call of a task as it would be sent, in the worked example. Raises ConfigError for a call
-    there is not."""
+    """Return one call of a task as it would be sent, in the worked example. Raises ConfigError for
+    an unknown call."""
     requests = _rehearse(shared, task, inputs, only=call)
     if not requests:
         known = ", ".join(sorted(get_args(CallName)))
@@ -135,7 +134,7 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
 
 
 def render_call(settings: Settings, call: str) -> Rendered:
-    """One call as these settings would send it. Raises ConfigError."""
+    """Return one call as these settings would send it. Raises ConfigError."""
     environ = environment(settings)
     job = resolve_job(settings, environ)
     shared = process.build_process(job, environ)
@@ -203,7 +202,7 @@ def _calls(
     )
     yield "subplan", lambda: planner.create_subplan(answer, plan, 1)
     alone = plan.model_copy(update={"steps": (answer.model_copy(update={"dependencies": ()}),)})
-    # The form of the mode in force comes last: it is the one that is shown.
+    # The form of the mode in force comes last, since the last one is shown.
     for left in (None, 3) if shared.settings.mode.kind == "core" else (3, None):
         for whole in (alone, plan):
             yield "step", partial(_step, worker, whole, left)

@@ -1,5 +1,5 @@
-"""One run's life: its directory and `run.json`, its journals, store and memory, its kernel, and its
-result."""
+"""The life of one run: its directory and `run.json`, its journals, store and memory, its kernel,
+and its result."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from aeon.store.session import Keep, Session, store_memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlace:
-    """Where a run's files and answers go. Without a `directory` nothing is written; the jobs of the
-    folder `of_multirun` share a store; `keep` is given each answer before it is used, if answers
-    are stored."""
+    """The destination of a run's files and answers. Without a `directory` nothing is written; the
+    jobs of the folder `of_multirun` share a store; `keep` gets each answer before it is used, if
+    answers are stored."""
 
     directory: Path | None = None
     of_multirun: Path | None = None
@@ -67,9 +67,9 @@ NOWHERE = RunPlace()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The plan that was made, if there is one, about how many calls carrying it out takes, and what
-    cut its making short; `waits_for` is what a person has to answer first; `synthetic` says that no
-    model made it."""
+    """A plan without its execution: None if none was made. `calls` is about how many calls
+    executing it takes, `cut_short` why its making ended early, `waits_for` the questions that a
+    person has to answer first; `synthetic`: no model made it."""
 
     plan: Plan | None
     synthetic: bool
@@ -94,8 +94,8 @@ class Run(Identity):
         self._begun_in: Path | None = None
 
     def begin(self, directory: Path, claim: Callable[[Path], object] = lambda _: None) -> None:
-        """Make the run's directory, with what the run can be resumed from. `claim` marks it as this
-        run's, and raises FileExistsError when it is another's. Raises OSError, StoreFailed,
+        """Create the run's directory with everything needed to resume it. `claim` marks it as this
+        run's, and raises FileExistsError when it belongs to another. Raises OSError, StoreFailed,
         ConfigError."""
         check_own_store(self._settings.store)
         origin = make_origin(self, datetime.now(UTC).isoformat(), directory)
@@ -113,17 +113,15 @@ class Run(Identity):
         self._begun_in = directory
 
     def to_end(self, attendance: Attendance, place: RunPlace = NOWHERE) -> RunResult:
-        """Run it. Raises ArtefactError when its directory cannot be written, StoreFailed when its
-        store cannot be."""
+        """Run the task to its end. Raises ArtefactError when its directory cannot be written,
+        StoreFailed when its store cannot be."""
         started = datetime.now(UTC)
         began = perf_counter()
         deferral = self._make_deferral(place)
         attendance = self._let_answer(attendance, deferral)
         with self._under_way(attendance, place) as (kernel, session):
             outcome = kernel.run(self.work.task, self.work.context, self.run_id)
-            seconds = (
-                perf_counter() - began
-            )  # sinks that take their time at the end are none of the run's
+            seconds = perf_counter() - began  # measured here: slow sinks at the end do not count
         timings = Timings(
             start_time=started.isoformat(),
             end_time=(started + timedelta(seconds=seconds)).isoformat(),
@@ -142,8 +140,8 @@ class Run(Identity):
         return result
 
     def _make_deferral(self, place: RunPlace) -> Deferral | None:
-        """What this run leaves to a person who answers later, if it does. Raises ConfigError
-        without a directory for the questions."""
+        """Return what collects the questions that a person answers later; None where the run does
+        not wait. Raises ConfigError without a directory for the questions."""
         settings = self._settings
         if settings.interaction.kind != "defer":
             return None
@@ -159,8 +157,8 @@ class Run(Identity):
         return Deferral(folder, earlier, settings.interaction.deadline_seconds)
 
     def _let_answer(self, attendance: Attendance, deferral: Deferral | None) -> Attendance:
-        """The attendance of this run: what was answered to an earlier one is asked nobody, what
-        nobody is asked now is deferred."""
+        """Return the attendance of this run: answers to an earlier run are reused, and questions
+        that nobody can be asked during the run are deferred."""
         if deferral:
             attendance = attendance.defer_to(deferral)
         parent = self.shared.parent
@@ -171,8 +169,8 @@ class Run(Identity):
     def _with_baseline(
         self, result: RunResult, attendance: Attendance, directory: Path | None
     ) -> RunResult:
-        """The result with its baseline, which is written again; without one where the run has no
-        whole answer, or its caps leave nothing for it."""
+        """Measure the baseline and write the result again with it; return the result unchanged
+        where the run has no whole answer, or its caps leave nothing for a direct call."""
         limits = lower_caps(self._settings.limits, result.usage.total)
         if result.exit_status not in (0, 3) or not has_whole_answer(result):
             return result
@@ -198,10 +196,9 @@ class Run(Identity):
         limits: LimitSettings,
         before: Parent | None = None,
     ) -> BaselineReport:
-        """Make one direct call to the run's task, in a folder of its own below `directory` and
-        within `limits`, and have the answer of `result` compared with its answer. What an earlier
-        direct call, `before`, was answered is not asked again. Raises ArtefactError and
-        StoreFailed."""
+        """Answer the run's task with one direct call, in its own folder below `directory` and
+        within `limits`, and compare the two answers. Answers to an earlier direct call, `before`,
+        are reused. Raises ArtefactError and StoreFailed."""
         shared = make_direct_process(self.shared, limits, before)
         work = replace(self.work, plan=None, rival=result.answer)
         folder = find_free_folder(directory) if directory else None
@@ -219,16 +216,16 @@ class Run(Identity):
             from aeon.report.page.build import write_report  # only for runs that leave a page
 
             write_report(directory, result)
-        except Exception as error:  # the run is over: whatever fails here has not failed it
+        except Exception as error:  # the run is over: a failing report must not fail it
             warn(
                 f"report.html: {type(error).__name__}: {error}; "
-                f"`aeon inspect {directory}` tries it again"
+                f"`aeon inspect {directory}` writes it again"
             )
 
     def plan(self, attendance: Attendance, place: RunPlace) -> Planned:
-        """Make the plan, review and refine it, and run no step; a budget or a person that ends it
-        early leaves the plan as far as it came. Raises the error of a failing model, ArtefactError
-        and StoreFailed."""
+        """Make the plan, review and refine it, and run no step; if a budget or a person ends this
+        early, the plan so far is returned. Raises the error of a failing model, ArtefactError and
+        StoreFailed."""
         cut_short = ""
         deferral = self._make_deferral(place)
         attendance = self._let_answer(attendance, deferral)
@@ -256,8 +253,8 @@ class Run(Identity):
     def _under_way(
         self, attendance: Attendance, place: RunPlace
     ) -> Iterator[tuple[Orchestrator, Session]]:
-        """The kernel and the use of the store, once the start of the run is announced; closed at
-        the end."""
+        """Announce the start of the run, and yield its kernel and its use of the store; both are
+        closed at the end."""
         if place.directory is not None and self._begun_in != place.directory:
             with artefacts.as_artefact_error(place.directory, IN_RUN):
                 self.begin(place.directory)

@@ -1,5 +1,5 @@
-"""ToolSettings -> a registry: the tools of a process, and over them those of a run; what registers
-a missing tool."""
+"""Builds registries from ToolSettings: the tools of a process, and on top those of a run. Describes
+how to register a missing tool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUILTIN = {
 """The built-in tools, in their order, and the module of `aeon/tools/builtin` whose `from_settings`
 makes each.
 
-A module is imported when one of its tools is wanted.
+A module is imported when one of its tools is selected.
 """
 MEMORY_TOOLS = ("memory_read", "memory_search", "memory_write")
 _NEEDED = {
@@ -38,15 +38,15 @@ _NEEDED = {
     "list_files": ("tools.builtin.root=DIR",),
     "http_get": ("tools.builtin.allowed_hosts=[HOST]",),
 }
-"""What a built-in tool needs beside `tools=builtin`."""
+"""The settings that a built-in tool needs in addition to `tools=builtin`."""
 
 
 def build(
     settings: ToolSettings, environ: Mapping[str, str], *, report: Report = _log.warning
 ) -> ToolRegistry:
-    """The tools of a process, which `close()` of the registry gives back; MCP servers are started
-    for it. `report` is told of servers that did not start and of tools left out. Raises ConfigError
-    for a tool that cannot be made."""
+    """Return the tools of a process and start its MCP servers; the registry's `close()` releases
+    them. `report` gets a message for each server that did not start and each tool left out. Raises
+    ConfigError for a tool that cannot be made."""
     registry = ToolRegistry()
     try:
         for made in _make_builtin(settings.builtin) if settings.builtin else ():
@@ -68,7 +68,7 @@ def _start_servers(
     registry: ToolRegistry,
     report: Report,
 ) -> None:
-    # Only when there are servers: it takes time to import.
+    # Imported only when there are servers, since it takes time.
     from aeon.tools.mcp.provider import McpTools
 
     servers = McpTools(of_servers, environ)
@@ -87,7 +87,7 @@ def _start_servers(
 
 def _describe_taken(name: str) -> str:
     return (
-        f"MCP tool {name!r} is left out: a tool of that name is there already; "
+        f"MCP tool {name!r} is left out: another tool has that name; "
         "give its server another `prefix` to have both"
     )
 
@@ -95,8 +95,7 @@ def _describe_taken(name: str) -> str:
 def build_run_registry(
     registry: ToolRegistry, memory: Memory, *, settings: ToolSettings | None = None
 ) -> ToolRegistry:
-    """A run's tools: those of the process, and those of `memory` that the settings do not leave
-    out."""
+    """Return a run's tools: those of the process, and those of `memory` that the settings select."""
     offered = BuiltinSettings() if settings is None else settings.builtin
     if not offered:
         return ToolRegistry(parent=registry)
@@ -117,7 +116,7 @@ def require_servers(registry: ToolRegistry) -> None:
 def require_tools(
     steps: Iterable[WorkflowStep], settings: ToolSettings, registry: ToolRegistry
 ) -> None:
-    """Raise ConfigError for a step of a person's plan whose tool is not in `registry`, the tools of
+    """Raise ConfigError for a step of the user's plan whose tool is not in `registry`, the tools of
     a run."""
     for step in steps:
         if step.tool is not None and registry.get(step.tool) is None:
@@ -137,13 +136,13 @@ def require_step_tools(patterns: Sequence[str], registry: ToolRegistry) -> None:
         known = f"there are {', '.join(names)}" if names else "there are no tools"
         raise ConfigError(
             f"execution.step_tools: no tool is named {pattern!r}; {known}",
-            hint="tools=builtin registers those that come with Aeon; `aeon tools` lists what a "
+            hint="tools=builtin registers those that come with Aeon; `aeon tools` lists those a "
             "run has.",
         )
 
 
 def how_to_register(tool: str, settings: ToolSettings, registry: ToolRegistry) -> tuple[str, ...]:
-    """The overrides that register a tool; none where its server has to be started."""
+    """Return the overrides that register a tool; none where its server has to be started."""
     if registry.unavailable(tool):
         return ()
     if tool not in BUILTIN and tool not in MEMORY_TOOLS:
@@ -157,19 +156,19 @@ def how_to_register(tool: str, settings: ToolSettings, registry: ToolRegistry) -
 
 
 def describe_remedy(tool: str, overrides: Sequence[str], registry: ToolRegistry) -> str:
-    """What a person can do about a missing tool that `overrides` register, if any do."""
+    """Describe what to do about a missing tool; `overrides` register it, if there are any."""
     if overrides:
         return f"Register it: {' '.join(overrides)}"
     return f"Start that server, or correct `tools.mcp.servers`. {registry.unavailable(tool)}"
 
 
 def describe_server_down(name: str, registry: ToolRegistry) -> str:
-    """The message for a server that did not start."""
+    """Return the message for a server that did not start."""
     return f"The MCP server {name!r} did not start: {registry.servers_down[name]}"
 
 
 def server_remedy(name: str) -> str:
-    """What a person can do about a server that did not start."""
+    """Return what to do about a server that did not start."""
     return f"Start it, or correct `tools.mcp.servers.{name}`."
 
 

@@ -1,4 +1,4 @@
-"""Settings -> objects: the kernel of one run, with its components, its store and its limits."""
+"""Builds the kernel of one run from settings, with its components, its store and its limits."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def build_kernel(
     memory: RunMemory,
     run_id: str,
 ) -> Orchestrator:
-    """The kernel of one run; `session` is its use of the store, which the caller closes. Raises
-    StoreFailed."""
+    """Return the kernel of one run; `session` is its use of the store, which the caller closes.
+    Raises StoreFailed."""
     settings = shared.settings
     stop = _watch_for_end(stream, attendance)
     make_invoker = partial(StoredInvoker, approve=attendance.approve, session=session, stop=stop)
@@ -105,8 +105,8 @@ def _make_gate(packaged: Packaged, work: Work, llm: LLMAdapter) -> AnswerGate | 
 
 
 def _takes_best(settings: Settings, work: Work) -> bool:
-    """Whether the answer is that of the best pass: asked for, or where more than scores judges
-    it."""
+    """Check whether the answer comes from the best pass: where it is configured, or where more than
+    scores judges it."""
     source = settings.answer.source
     has_checks = bool(settings.convergence.checks or work.checks)
     is_judged = settings.refinement.accept == "not_worse" or has_checks
@@ -116,7 +116,8 @@ def _takes_best(settings: Settings, work: Work) -> bool:
 def _watch_calls(
     llm: LLMAdapter, settings: Settings, stream: EventStream, attendance: Attendance
 ) -> LLMAdapter:
-    """The model with those around it who see its text as it comes, and trace its calls."""
+    """Wrap the model in the watcher that sees its text as it streams, and in the sinks that trace
+    its calls."""
     llm = Watched(llm, attendance.watcher) if attendance.watcher else llm
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
@@ -137,7 +138,8 @@ def _make_checks(
 
 
 def _watch_for_end(stream: EventStream, attendance: Attendance) -> Callable[[], bool]:
-    """Whether the run is asked to stop, or over: a call that still waits then must not go out."""
+    """Return a check whether the run is asked to stop, or over: a waiting call must not be sent
+    then."""
     over = Event()
     stream.subscribers.append(
         lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None
@@ -156,8 +158,8 @@ def _skips_judge(settings: Settings) -> bool:
 
 
 def _leave_seconds(limits: LimitSettings, parent: Parent | None) -> LimitSettings:
-    """The limits without the seconds that a run had taken when it began to wait for a person, which
-    is no new start."""
+    """Return the limits minus the seconds that the run took before it waited for a person: a
+    resumed run does not start afresh."""
     if limits.max_seconds is None or parent is None:
         return limits
     left = max(limits.max_seconds - parent.count_seconds_before_waiting(), _NO_TIME)
@@ -185,7 +187,7 @@ def _options(shared: Process, work: Work) -> RunOptions:
         requires_final_step=settings.answer.json_schema is not None,
         judges_answer=settings.answer.judge,
         takes_best=_takes_best(settings, work),
-        # Nothing is put before JSON of the person's schema.
+        # JSON of the user's schema gets no line before it.
         answer_mark=f"{SIMULATED_LINE}\n"
         if synthetic and settings.answer.json_schema is None
         else "",

@@ -129,7 +129,7 @@ def test_a_request_without_files_is_what_it_was(server: OpenAIServer, here: Path
     ("override", "data", "message", "hint"),
     [
         ("provider=simulated", PNG, "provider=simulated calls no model", "provider.accepts"),
-        ("provider=simulated", PDF, "looks at no PDF", "input_as.x=text"),
+        ("provider=simulated", PDF, "reads no PDF", "input_as.x=text"),
         (
             "",
             make_wav(),

@@ -202,7 +202,7 @@ def test_a_tool_of_a_server_named_as_another_one_is_left_out(
     settings = ToolSettings(builtin=BuiltinSettings(only=()), mcp=servers, functions=functions)
     registry = build(settings, {}, report=said.append)
     registry.close()
-    assert [text for text in said if "'pid' is left out: a tool of that name is there" in text]
+    assert [text for text in said if "'pid' is left out: another tool has that name" in text]
     assert "add" in registry.names()
     assert registry.names().count("pid") == len(functions)
 

@@ -145,6 +145,8 @@ def test_another_prompt_is_asked_from_the_first_call_that_it_changes(
     prompt = tmp_path / "mine" / "prompts" / "default" / "convergence.system.j2"
     prompt.write_text(prompt.read_text() + "\nBe strict.\n")
     ended = aeon(f"resume={recorded}", "prompts.dir=mine/prompts")
-    assert f"prompts changed since {recorded}: what that changes is asked again" in ended.err
+    assert (
+        f"prompts changed since {recorded}: the calls that it changes are made again" in ended.err
+    )
     assert server.names[0] == "convergence"
     assert max(Counter(content_of(request) for request in server.requests).values()) == 1

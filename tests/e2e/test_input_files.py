@@ -41,7 +41,7 @@ def photo(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (PNG, "provider=simulated calls no model: it looks at no image"),
+        (PNG, "provider=simulated calls no model: it reads no image"),
         (PNG[:-7], "a PNG image that is cut off"),
         (make_pdf()[:-40], "a PDF that is cut off or damaged"),
         (b"MZ\x90\0" + bytes(99), "a program for Windows"),

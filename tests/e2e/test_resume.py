@@ -646,8 +646,8 @@ def test_another_provider_gets_neither_the_address_nor_the_rest_of_the_recorded_
         assert getattr(provider, "timeout_seconds", 600) == 600
     ended, second = runs(f"resume={directory}", "provider=simulated", "limits.max_llm_calls=null")
     assert ended.status == 0, ended.err
-    assert "provider.base_url was said of another provider" in ended.err
-    assert "provider.timeout_seconds was said of another provider" in ended.err
+    assert "provider.base_url was set for another provider" in ended.err
+    assert "provider.timeout_seconds was set for another provider" in ended.err
     assert len(server.requests) == asked
     assert origin(second)["provider"]["kind"] == "simulated"
 
@@ -741,7 +741,7 @@ def test_a_run_that_a_configuration_file_names_is_refused(runs: Runs, tmp_path: 
     ended, _ = runs("--config-dir", "own", "experiment=mine", "task=x")
     assert ended.status == 2
     assert "comes from a configuration file" in ended.err
-    assert "Say it among the overrides" in ended.err
+    assert "Give it as an override" in ended.err
     assert sorted(tmp_path.rglob("*")) == before
 
 

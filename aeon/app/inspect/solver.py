@@ -1,4 +1,4 @@
-"""Aeon as a solver of Inspect: its calls are asked of the model that Inspect evaluates."""
+"""Aeon as a solver of Inspect: its calls go to the model that Inspect evaluates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _REASONS = {"max_tokens": "length", "model_length": "length", "content_filter": 
 def inspect_solver(
     overrides: Sequence[str] = (), *, config_dir: str | Path | None = None
 ) -> Solver:
-    """A solver for `inspect_ai.Task(solver=...)`: each sample is a run with these overrides, whose
-    answer becomes the sample's output; the run's figures are in its metadata, under `aeon`. Every
-    call goes through Inspect's `get_model()`, so that its limits, its cache and its log hold for
-    it. Raises ConfigError without the extra `inspect`."""
+    """Return a solver for `inspect_ai.Task(solver=...)`: each sample is a run with these overrides,
+    whose answer becomes the sample's output, with the run's figures in the metadata under `aeon`.
+    Every call goes through Inspect's `get_model()`, so Inspect's limits, cache and log apply to it.
+    Raises ConfigError without the extra `inspect`."""
     try:
         from inspect_ai.model import get_model
         from inspect_ai.solver import solver
@@ -69,19 +69,19 @@ def _put(result: RunResult, state: TaskState, model: str) -> None:
 
 
 class ModelAdapter:
-    """Asks a model of Inspect, from Aeon's threads, in the event loop that Inspect runs in. The
-    schema of an answer goes into the prompt, which every model takes."""
+    """Asks a model of Inspect, from Aeon's threads, in Inspect's event loop. The schema of an
+    answer is written into the prompt, which every model accepts."""
 
     def __init__(self, asked: Model, loop: asyncio.AbstractEventLoop) -> None:
         self.model = str(asked)
         self._asked = asked
         self._loop = loop
-        # Inspect knows by it which sample a call belongs to.
+        # Inspect tells by it which sample a call belongs to.
         self._context = copy_context()
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises ProviderError for whatever Inspect raises, which has tried
-        again itself."""
+        """Answer one request. Raises ProviderError for any error of Inspect, which does its own
+        retries."""
         messages = with_system_text(request.messages, schema_in_words(request))
         future: Future[ModelOutput] = Future()
 

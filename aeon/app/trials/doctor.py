@@ -1,8 +1,8 @@
-"""Whether the configured provider works: one tiny structured call for each role, as the role's
-calls are made.
+"""Checks whether the configured provider works: one tiny structured call for each role, with that
+role's parameters.
 
-Fallbacks are each tried with one call of the worker: whatever role a call has, there it gets the
-fallback's own model.
+Each fallback is tried with one call of the worker, since a fallback answers every role with its own
+model.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ROLE_CALLS: Mapping[Role, tuple[CallName, CallName]] = {
     "grader": ("convergence", "convergence"),
     "repairer": ("repair", "step"),
 }
-"""A call that is made as each role, and the call whose schema it is sent with here."""
+"""For each role, a call to make as it, and the call whose schema is sent with it here."""
 
 
 @dataclass
 class RoleCheck:
-    """What came of one role's call: the models that were asked and that answered, the fallback if
-    it was one, seconds of wall time, and what is wrong. `usage` is None when the server did not
-    tell it."""
+    """The outcome of one role's call: the models requested and answering, the fallback if it was
+    one, seconds of wall time, and the problem. `usage` is None when the server did not report it.
+    """
 
     role: Role
     asked: str
@@ -52,7 +52,7 @@ class RoleCheck:
 
 
 def check_roles(shared: Process) -> Iterator[RoleCheck]:
-    """One check for each role, then one for each fallback, made as it is asked for.
+    """Yield one check for each role, then one for each fallback, each made when it is requested.
 
     Nothing is retried, repaired or stored. When the provider cannot be used, its remaining roles
     are not tried.
@@ -78,8 +78,8 @@ def check_roles(shared: Process) -> Iterator[RoleCheck]:
 
 
 def find_apis(shared: Process) -> dict[str, dict[str, bool | None]]:
-    """Whether the server of each endpoint has each interface, by their names; None where it does
-    not say. No model is asked."""
+    """Return by endpoint whether its server has each interface, by their names; None where the
+    server does not say. No model is called."""
     endpoints = stack.endpoints_of(shared.adapter, shared.settings.provider)
     return {
         endpoint.name: endpoint.adapter.find_apis()

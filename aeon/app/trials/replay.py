@@ -1,5 +1,5 @@
-"""Recordings run against today's prompts, schemas, code and configuration: does each decide as it
-did?"""
+"""Runs recordings with today's prompts, schemas, code and configuration, and checks that each
+decides as it did."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _OF_FILES = {"system message": "system", "user message": "user", "schema": "sche
 
 @dataclass(frozen=True, slots=True)
 class CheckedRecording:
-    """A recording that was run again. `divergence` says where it first went another way, empty
-    where it did not, and `causes` what of today may have led there."""
+    """A recording that was run again. `divergence` says where it first departed, empty where it did
+    not, and `causes` what has changed that may explain it."""
 
     path: Path
     seconds: float
@@ -34,7 +34,7 @@ class CheckedRecording:
 
     @property
     def holds(self) -> bool:
-        """Whether every answer was asked for, and no other."""
+        """Whether exactly the recorded answers were requested."""
         return not self.divergence
 
 
@@ -42,7 +42,7 @@ def check_recording(
     path: Path, overrides: Sequence[str], environ: Mapping[str, str] | None = None
 ) -> CheckedRecording:
     """Run a recording with its own settings and these overrides, without a network. Raises
-    StoreFailed for a file that is no cassette."""
+    StoreFailed for a file that is not a cassette."""
     began = perf_counter()
     cassette = read(path)
     recorded = sum(entry.request.kind == "model" and entry.usable for entry in cassette.answers)
@@ -74,7 +74,7 @@ def _find_divergence(result: RunResult, recorded: int) -> str:
 
 
 def _find_causes(aeon: Aeon, cassette: Cassette, result: RunResult) -> Iterator[str]:
-    """The files, the keys and the versions that what differs is made of."""
+    """Yield the files, keys and versions that the differing parts are made of."""
     error = result.error
     hashes = cassette.origin.get("hashes") or {}
     if error is not None:
@@ -88,7 +88,7 @@ def _find_causes(aeon: Aeon, cassette: Cassette, result: RunResult) -> Iterator[
 
 
 def _find_files(aeon: Aeon, error: RunError, hashes: Mapping[str, str]) -> Iterator[str]:
-    """The prompt and schema files of the request that no recorded one is like."""
+    """Yield the prompt and schema files of the request that matches no recorded one."""
     parts = [part for part in error.differs if part in _OF_FILES]
     files = aeon.render(error.call, "the task").files if parts else {}
     for part in parts:
@@ -106,7 +106,7 @@ def _compare_versions(cassette: Cassette, result: RunResult) -> Iterator[str]:
 
 
 def write_junit(checked: Sequence[CheckedRecording]) -> bytes:
-    """The outcome as XML of JUnit's form: a case for each recording."""
+    """Return the outcome as JUnit XML: a case for each recording."""
     failures = sum(not one.holds for one in checked)
     suite = ElementTree.Element(
         "testsuite", name="recordings", tests=str(len(checked)), failures=str(failures)

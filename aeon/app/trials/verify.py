@@ -1,4 +1,4 @@
-"""Small tasks run in both modes on the configured provider: what each run showed, and whether its
+"""Small tasks run in both modes on the configured provider: the course of each run, and whether its
 answer is right."""
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _is_the_json(answer: str) -> bool:
 
 
 def _has_the_table(answer: str) -> bool:
-    """Whether a table in Markdown has the three rows, each with its amount, below a head."""
+    """Check whether a Markdown table has the three rows, each with its amount, below its header."""
     rows = [line.strip() for line in answer.splitlines() if line.count("|") > 1]
     cells = [
         [cell.strip().lower() for cell in row.strip("|").split("|")]
@@ -59,8 +59,7 @@ def _has_the_table(answer: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A small task. `is_right` says whether an answer is, as far as a program can tell; None where
-    it cannot."""
+    """A small task. `is_right` checks an answer as far as a program can; None where it cannot."""
 
     text: str
     is_right: Callable[[str], bool] | None = None
@@ -106,9 +105,9 @@ _ORDER: Mapping[Mode, re.Pattern[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One run. `phases` as in `LEGEND`; `answers` structured answers came, `repaired` of them not
-    valid at first. `is_right`: whether the answer is, None where no program can tell, or there is
-    none."""
+    """One run. `phases` as in `LEGEND`; of `answers` structured answers, `repaired` were not valid
+    at first. `is_right`: whether the answer is, None where no program can tell, or there is none.
+    """
 
     task: str
     mode: Mode
@@ -132,14 +131,14 @@ class Verified:
 def run_tasks(
     settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[Task] = TASKS
 ) -> Iterator[Verified]:
-    """Every task in every mode, each run made as it is asked for. `limits.max_cost` is for all of
-    them together: no run is made after it, or after one whose cost is not known. Raises
-    ConfigError."""
+    """Yield every task run in every mode, each run made when it is requested. All runs share
+    `limits.max_cost`: no run is made after it is reached, or after one whose cost is unknown.
+    Raises ConfigError."""
     spent = 0.0
     made = process.build_process(resolve_job(settings[MODES[0]], environ), environ)
     with ExitStack() as leaving:
         leaving.callback(process.close_process, made)
-        # Nobody is asked, and nothing is left to be answered later.
+        # Nobody is asked, and no question is deferred.
         of_all = {"provider": made.settings.provider, "interaction": InteractionSettings()}
         of_mode = {mode: settings[mode].model_copy(update=of_all) for mode in MODES}
         processes = {mode: made.with_settings(of_mode[mode]) for mode in MODES}
@@ -161,7 +160,7 @@ def run_tasks(
                 cost = result.usage.total.cost
                 spent += (
                     math.inf if cost is None else cost
-                )  # what is not known may be all there was
+                )  # an unknown cost may be the whole budget
                 yield _read_run(task, mode, events, result)
 
 
