@@ -22,6 +22,7 @@ from aeon.service.record import FILE, JobRecord, JobState, is_id
 _log = logging.getLogger("aeon")
 _LOCK = ".lock"
 _RUN = "run-"
+_INPUTS = "inputs"
 _OTHER_FOLDER = "Name a folder of its own: mcp.folder=DIR or serve.folder=DIR."
 
 
@@ -56,12 +57,22 @@ class JobFolder:
         hint = f"{_OTHER_FOLDER} One server over HTTP serves several clients."
         return hold(self.path / _LOCK, f"the folder of jobs {self.path}", hint)
 
-    def create(self, record: JobRecord) -> None:
-        """Make the folder of a job. Raises ArtefactError."""
+    def create(self, record: JobRecord, files: Mapping[str, bytes]) -> None:
+        """Make the folder of a job, with its files by their names. Raises ArtefactError."""
         folder = self.path / record.id
         with as_artefact_error(folder):
             folder.mkdir(mode=0o700)
+            if files:
+                (folder / _INPUTS).mkdir()
+            for name, content in files.items():
+                (folder / _INPUTS / name).write_bytes(content)
+        # Last, since it marks what can be gone on with.
         self.write(record)
+
+    def locate_inputs(self, record: JobRecord) -> dict[str, str | Path]:
+        """The inputs of a job: texts, and where its files are."""
+        folder = self.path / record.id / _INPUTS
+        return {**record.inputs, **{name: folder / name for name in record.files}}
 
     def write(self, record: JobRecord) -> None:
         """Write what is recorded of a job. Raises ArtefactError."""

@@ -47,13 +47,15 @@ class JobNotFound(AeonError):
 @dataclass(frozen=True, slots=True)
 class JobRequest:
     """A run that a program asks for, by the name of a configuration. Without a `task` the plan file
-    has it. In the `background` it goes on without that program. `note` is given back."""
+    has it. In the `background` it goes on without that program. `note` is given back. `files` are
+    inputs as well, whose names may stand in a path."""
 
     configuration: str
     task: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     background: bool = False
     note: Mapping[str, JsonValue] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +149,13 @@ class Jobs:
         """Begin a job, or put it into the queue; its id. Raises ConfigError for what cannot be run,
         QueueFull, and ArtefactError when it cannot be recorded."""
         aeon = self.configurations.find(request.configuration)
-        aeon.prepare_run(request.task, inputs=dict(request.inputs) or None)
+        aeon.prepare_run(request.task, inputs={**request.inputs, **request.files} or None)
         record = JobRecord(
             id=make_id(),
             configuration=request.configuration,
             task=request.task,
             inputs=dict(request.inputs),
+            files=tuple(request.files),
             background=request.background,
             note=dict(request.note),
             created_at=datetime.now(UTC),
@@ -164,7 +167,7 @@ class Jobs:
                 raise QueueFull(
                     f"{len(self._under_way)} jobs run and wait already", hint="Ask again later."
                 )
-            self.folder.create(record)
+            self.folder.create(record, request.files)
             self._begin(record.id, follower)
         return record.id
 
@@ -357,7 +360,7 @@ class Jobs:
         runs = self.folder.list_runs(record.id)
         before = runs[-1] if runs else None
         with self.configurations.open_for(record.configuration, before) as aeon:
-            run = aeon.prepare_run(record.task, inputs=record.inputs or None)
+            run = aeon.prepare_run(record.task, inputs=self.folder.locate_inputs(record) or None)
             if before is None:
                 run.run_id = record.id
             place = RunPlace(directory=self.folder.find_next_run(record.id))

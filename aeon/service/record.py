@@ -28,15 +28,17 @@ class JobProblem(Value):
 
 class JobRecord(Value):
     """`job.json`. `id` is also that of the job's first run; `configuration` is the name of the one
-    that it is run by. Without a `task` the plan file has it. A job in the `background` goes on
-    without the program that asked for it. `note` is that program's own. `cancelled` says why, from
-    the moment that it was asked for; `ended` is None until the job has ended."""
+    that it is run by. Without a `task` the plan file has it. `files` are the names of the inputs
+    that are files in the job's folder. A job in the `background` goes on without the program that
+    asked for it. `note` is that program's own. `cancelled` says why, from the moment that it was
+    asked for; `ended` is None until the job has ended."""
 
     format: Literal["aeon.job/1"] = "aeon.job/1"
     id: str
     configuration: str
     task: str | None = None
     inputs: dict[str, str] = Field(default_factory=dict)
+    files: tuple[str, ...] = ()
     background: bool = False
     note: dict[str, JsonValue] = Field(default_factory=dict)
     created_at: AwareDatetime

@@ -20,6 +20,7 @@ from aeon.service.folder import JobFolder
 from aeon.service.jobs import Capacity, Follower, JobNotFound, JobRequest, Jobs, QueueFull
 from aeon.service.record import JobRecord
 from tests.service.gates import GatedModel, OpenJobs, wait_for, wait_until
+from tests.support.input_files import make_png
 
 SIMULATED = ("provider=simulated", "provider.seed=1")
 PLAN = """\
@@ -161,6 +162,23 @@ def test_a_stopped_job_goes_on_with_what_was_answered(
         assert jobs.find(running).result["answer"] == "cba"
         assert jobs.count() == {"running": 0, "queued": 0, "waiting": 0}
     assert len(model.server.requests) == asked
+
+
+def test_the_files_of_a_job_are_there_when_it_goes_on(
+    open_jobs: OpenJobs, model: GatedModel, tmp_path: Path
+):
+    overrides = (*model.overrides, "provider.accepts=[image]", "execution.grace_seconds=0.1")
+    jobs = open_jobs(*overrides, parallel=1)
+    asked = JobRequest("aeon", "abc", background=True, files={"photo": make_png()})
+    job_ids = [jobs.submit(asked), jobs.submit(asked)]
+    wait_for(lambda: model.server.requests)
+    jobs.close()
+    model.open()
+    with open_again(tmp_path, overrides) as jobs:
+        for job_id in job_ids:
+            assert wait_until(jobs, job_id, "done").result["answer"] == "cba"
+    assert len(model.server.requests) == 3
+    assert all("data:image/png;base64," in str(each.body) for each in model.server.requests)
 
 
 def test_what_cannot_go_on_is_reported_and_left_as_it_is(

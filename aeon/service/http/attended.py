@@ -12,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from aeon.domain.errors import ConfigError
 from aeon.execution.settings import UNJUDGED_MODES
 from aeon.service.folder import JobStatus
-from aeon.service.http.errors import NO_RETRY, ApiError, describe_failure
+from aeon.service.http.errors import NO_RETRY, ApiError, describe_failure, refuse
 from aeon.service.http.feed import Feed
 from aeon.service.jobs import JobRequest, Jobs
 
@@ -43,7 +44,13 @@ class Attended:
         is_plain = settings.execution.samples == 1 and settings.answer.json_schema is None
         feed = Feed(is_final=is_plain and settings.mode.kind in UNJUDGED_MODES)
         follower = feed.make_follower(with_text=with_text)
-        job_id = await run_in_threadpool(jobs.submit, asked, follower)
+        try:
+            job_id = await run_in_threadpool(jobs.submit, asked, follower)
+        except ConfigError as error:
+            if not asked.files:
+                raise
+            # The hint is for who starts a run with files of their own.
+            raise refuse(error.message, code=type(error).__name__) from None
         return cls(jobs, job_id, feed, background=asked.background)
 
     async def find(self) -> JobStatus:

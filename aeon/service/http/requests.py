@@ -13,12 +13,12 @@ from starlette.requests import Request
 
 from aeon.service.http.errors import ApiError, refuse
 from aeon.service.http.fields import CHAT, RESPONSES
+from aeon.service.http.parts import SentFiles, read_content
 from aeon.service.jobs import JobRequest
 
 CONVERSATION = "conversation"
 """The input that holds the earlier messages."""
 _MOST_METADATA = 16
-_TEXT_PARTS = ("text", "input_text", "output_text")
 
 
 async def read_object(request: Request) -> dict[str, Any]:
@@ -94,10 +94,13 @@ def _make_request(
     model = body.get("model")
     if not isinstance(model, str):
         raise refuse("model must be a text", "model")
-    said = [_read_message(message, f"{param}[{place}]") for place, message in enumerate(messages)]
+    inputs = _read_texts(body, "inputs")
+    files = SentFiles({CONVERSATION, *inputs})
+    said = [
+        _read_message(message, f"{param}[{place}]", files) for place, message in enumerate(messages)
+    ]
     if said[-1]["role"] != "user":
         raise refuse("the last message must be the user's: it is the task", param)
-    inputs = _read_texts(body, "inputs")
     if said[:-1] and CONVERSATION in inputs:
         raise refuse(f"inputs.{CONVERSATION}: earlier messages have that name", "inputs")
     if said[:-1]:
@@ -106,30 +109,16 @@ def _make_request(
     if len(metadata) > _MOST_METADATA:
         raise refuse(f"metadata has more than {_MOST_METADATA} entries", "metadata")
     note: dict[str, JsonValue] = {"metadata": dict(metadata)}
-    return JobRequest(model, said[-1]["content"], inputs, background, note)
+    return JobRequest(model, said[-1]["content"], inputs, background, note, files.contents)
 
 
-def _read_message(message: Any, where: str) -> dict[str, str]:
+def _read_message(message: Any, where: str, files: SentFiles) -> dict[str, str]:
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(role, str):
         raise refuse(f"{where} must be a message with a role", where)
     if message.get("tool_calls") or role in ("tool", "function"):
         raise refuse(f"{where}: tools are configured on the server", where, "unsupported_parameter")
-    return {"role": role, "content": _read_content(message.get("content"), where)}
-
-
-def _read_content(content: Any, where: str) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else [None]
-    texts = []
-    for part in parts:
-        values = part if isinstance(part, dict) else {}
-        text = values.get("text")
-        if values.get("type") not in _TEXT_PARTS or not isinstance(text, str):
-            raise refuse(f"{where}.content: only text is taken", f"{where}.content")
-        texts.append(text)
-    return "".join(texts)
+    return {"role": role, "content": read_content(message.get("content"), where, files)}
 
 
 def _read_texts(body: Mapping[str, Any], name: str) -> dict[str, str]:

@@ -149,7 +149,7 @@ def test_a_stream_of_a_run_that_fails_ends_with_the_error(start: Start):
                 "model": "aeon",
                 "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}],
             },
-            "messages[0].content",
+            "messages[0].content[0]",
         ),
         ({"model": "aeon", "messages": TEA, "n": 2}, "n"),
         ({"model": "aeon", "messages": TEA, "tools": [{"type": "function"}]}, "tools"),

@@ -1,0 +1,99 @@
+"""The parts of a message: texts, and files, which become inputs of the run."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from aeon.service.http.errors import ApiError, refuse
+
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_MOST_FILES = 100
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
+
+
+class SentFiles:
+    """The files of a conversation, by the names of the inputs that they become: the name of the
+    file where it can be one and is not in use, else what it is and a number."""
+
+    def __init__(self, reserved: set[str]) -> None:
+        self.contents: dict[str, bytes] = {}
+        self._reserved = reserved
+
+    def add(self, noun: str, content: bytes, filename: object, where: str) -> str:
+        """Add a file; the name of its input. Raises ApiError for one too many."""
+        if len(self.contents) >= _MOST_FILES:
+            raise refuse(f"{where}: more than {_MOST_FILES} files", where)
+        stem = PurePath(filename).stem if isinstance(filename, str) else ""
+        number = 1
+        while not _NAME.fullmatch(stem) or stem in self._reserved or stem in self.contents:
+            stem = f"{noun}_{number}"
+            number += 1
+        self.contents[stem] = content
+        return stem
+
+
+def read_content(content: Any, where: str, files: SentFiles) -> str:
+    """The text of a message; where a file stood, the name of its input does. Raises ApiError."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [None]
+    texts = [
+        _read_part(part if isinstance(part, dict) else {}, f"{where}.content[{place}]", files)
+        for place, part in enumerate(parts)
+    ]
+    return "".join(texts)
+
+
+def _read_part(part: Mapping[str, Any], where: str, files: SentFiles) -> str:
+    kind = part.get("type")
+    text = part.get("text")
+    if kind in _TEXT_PARTS and isinstance(text, str):
+        return text
+    match kind:
+        case "image_url" | "input_image":
+            given = part.get("image_url")
+            url = given.get("url") if isinstance(given, dict) else given
+            name = files.add("image", _decode(url, part, where), None, where)
+        case "file" | "input_file":
+            file = _get_object(part, "file") if kind == "file" else part
+            content = _decode(file.get("file_data"), file, where)
+            name = files.add("file", content, file.get("filename"), where)
+        case "input_audio":
+            content = _decode(_get_object(part, "input_audio").get("data"), part, where)
+            name = files.add("recording", content, None, where)
+        case _:
+            raise refuse(f"{where}: a part is a text, an image, a file or a recording", where)
+    return f" [{name}] "
+
+
+def _get_object(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = part.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _decode(source: object, part: Mapping[str, Any], where: str) -> bytes:
+    """The bytes of a file that is given as a data URL, or in base64. Raises ApiError."""
+    if part.get("file_id") or part.get("file_url"):
+        raise _refuse_elsewhere(where)
+    if not isinstance(source, str):
+        raise refuse(f"{where}: the file is missing: give it as a data URL", where)
+    if _ADDRESS.match(source):
+        raise _refuse_elsewhere(where)
+    found = _DATA_URL.match(source)
+    try:
+        return base64.b64decode(source[found.end() :] if found else source, validate=True)
+    except (binascii.Error, ValueError) as error:
+        problem = f"{where}: the file is no base64: {error}"
+        raise refuse(problem, where) from None
+
+
+def _refuse_elsewhere(where: str) -> ApiError:
+    message = f"{where}: nothing is fetched: send the file itself, as a data URL"
+    return refuse(message, where, "unsupported_parameter")
