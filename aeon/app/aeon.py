@@ -27,7 +27,7 @@ from aeon.domain.checks import OuterCheck
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
 from aeon.domain.plan import Plan, plan_one_step
-from aeon.domain.request import LLMAdapter, select_files, show_inputs
+from aeon.domain.request import InputFile, LLMAdapter, select_files, show_inputs
 from aeon.domain.result import RunResult
 from aeon.files.text import require_unicode
 from aeon.kernel.control import RunControl
@@ -276,7 +276,8 @@ class Aeon:
         files = {**of_job, **select_files(read)}
         require_accepted(files, self.settings)
         plan = self._find_plan(text, given, answer)
-        self._check_interaction(plan, has_person=has_person)
+        # The steps of an answer that is there already are done by nobody.
+        self.check_interaction(has_person=has_person or answer is not None)
         in_plan = task is None or _is_of_plan(text, job.origin)
         work = Work(
             text,
@@ -290,21 +291,27 @@ class Aeon:
         )
         return Run(self._process, work)
 
-    def _check_interaction(self, plan: Plan | None, *, has_person: bool) -> None:
-        """Raise ConfigError where a person is needed whom nobody asks, or where a run that waits
-        could not be resumed."""
+    def _find_files(self, given: Mapping[str, str]) -> dict[str, InputFile]:
+        """The files of the settings among the inputs: each stands there by its text."""
+        files = self.job.files
+        return {name: file for name, file in files.items() if given.get(name) == file.text}
+
+    def check_interaction(self, *, has_person: bool = False) -> None:
+        """Raise ConfigError where somebody is needed whom nobody asks, and where a run that waits
+        could not be gone on with. `has_person`: somebody does the steps of a person, whatever the
+        settings say."""
         settings = self.settings
         kind = settings.interaction.kind
         if kind == "defer" and settings.store.mode == "off":
             raise ConfigError(
                 "interaction=defer: store.mode=off stores "
-                "no answers, so the run could not be resumed",
-                hint="Leave out store.mode.",
+                "no answers, so that the run could not go on",
+                hint="Leave store.mode away.",
             )
-        mine = [step.step_id for step in plan.steps if step.is_for_person] if plan else []
+        mine = self.workflow.find_person_step() if self.workflow else None
         if mine and kind == "none" and not has_person:
             raise ConfigError(
-                f"plan_file={settings.plan_file}: step {mine[0]} is left to "
+                f"plan_file={settings.plan_file}: step {mine} is left to "
                 "a person (agent: person), and interaction=none asks nobody",
                 hint="interaction=ask asks at the terminal; interaction=defer ends the run until "
                 "`aeon answer` has its output.",

@@ -43,8 +43,9 @@ class Configurations:
                 self._overrides[name] = tuple(map(quote_override, texts))
                 _refuse(self._overrides[name], f"{name}: ")
                 with _of_configuration(name):
-                    aeon = self._open(name)
-                self._opened[name] = self._open_all.enter_context(aeon)
+                    aeon = self._open_all.enter_context(self._open(name))
+                    aeon.check_interaction()
+                self._opened[name] = aeon
         except BaseException:
             self.close()
             raise

@@ -13,7 +13,7 @@ from typing import Any
 import pydantic
 
 from aeon.config.origin import FILE as ORIGIN
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import AeonError
 from aeon.files.text import encode_json, hold
 from aeon.observability.artefacts import HISTORY, RESULT, as_artefact_error, replace_file
 from aeon.report.runs import read_document
@@ -40,6 +40,10 @@ class JobStatus:
     def has_ended(self) -> bool:
         """Whether nothing more becomes of the job."""
         return self.record.ended is not None
+
+
+class UnreadableJob(AeonError):
+    """What is recorded of a job cannot be read."""
 
 
 class JobFolder:
@@ -80,15 +84,16 @@ class JobFolder:
         replace_file(self.path / record.id / FILE, content)
 
     def read(self, job_id: str) -> JobRecord | None:
-        """What is recorded of a job; None where there is none of this id. Raises ConfigError for a
-        record that cannot be read."""
+        """What is recorded of a job; None where there is none of this id. Raises
+        UnreadableJob."""
         path = self.path / job_id / FILE
         if not is_id(job_id) or not path.is_file():
             return None
         try:
             return JobRecord.model_validate(read_document(path))
         except pydantic.ValidationError as error:
-            raise ConfigError(f"{path}: this is no job: {error.errors()[0]['msg']}") from None
+            problem = f"job {job_id}: its {FILE} cannot be read: {error.errors()[0]['msg']}"
+            raise UnreadableJob(problem) from None
 
     def list_ids(self, most: int, before: str = "") -> list[str]:
         """The ids of the latest jobs, newest first; of those `before` an id."""
@@ -104,7 +109,7 @@ class JobFolder:
                 continue
             try:
                 record = self.read(path.parent.name)
-            except ConfigError as error:
+            except UnreadableJob as error:
                 _log.warning("%s; it is left as it is", error.message)
                 continue
             if record is not None:

@@ -172,7 +172,7 @@ class Jobs:
         return record.id
 
     def find(self, job_id: str) -> JobStatus:
-        """A job as it stands. Raises JobNotFound, and ConfigError for one that cannot be read."""
+        """A job as it stands. Raises JobNotFound, UnreadableJob."""
         with self._lock:
             record = self._read(job_id)
             under_way = self._under_way.get(job_id)

@@ -16,7 +16,7 @@ from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.interaction.desk import Desk
 from aeon.observability import artefacts
 from aeon.service.configurations import Configurations
-from aeon.service.folder import JobFolder
+from aeon.service.folder import JobFolder, UnreadableJob
 from aeon.service.jobs import Capacity, Follower, JobNotFound, JobRequest, Jobs, QueueFull
 from aeon.service.record import JobRecord
 from tests.service.gates import GatedModel, OpenJobs, wait_for, wait_until
@@ -195,7 +195,7 @@ def test_what_cannot_go_on_is_reported_and_left_as_it_is(
         assert jobs.find(job_id).state == "queued"
         assert jobs.count()["running"] == 0
     assert "there is no configuration 'other'" in caplog.text
-    assert "this is no job" in caplog.text
+    assert "its job.json cannot be read" in caplog.text
 
 
 class open_again(ExitStack):  # noqa: N801
@@ -338,7 +338,7 @@ def test_folders_that_are_no_jobs_and_no_runs_hold_nothing_up(
     model.open()
     with open_again(tmp_path, tuple(model.overrides)) as jobs:
         assert wait_until(jobs, job_id, "done").result["answer"] == "cba"
-        with pytest.raises(ConfigError, match="this is no job"):
+        with pytest.raises(UnreadableJob):
             jobs.find(damaged)
 
 
@@ -366,3 +366,19 @@ def test_a_configuration_of_jobs_brings_no_task_and_needs_no_terminal(
 def test_a_mistake_in_a_configuration_is_found_before_anything_is_served(open_jobs: OpenJobs):
     with pytest.raises(ConfigError, match=r"(?s)two: .*ttl.bass"):
         open_jobs(*SIMULATED, one=(), two=("ttl.bass=3",))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        (("interaction=none",), "one: plan_file=.*: step text is left to a person"),
+        (("interaction=defer", "store=off"), "one: interaction=defer: store.mode=off stores"),
+    ],
+)
+def test_a_step_that_nobody_could_do_is_found_before_anything_is_served(
+    open_jobs: OpenJobs, tmp_path: Path, overrides: tuple[str, ...], problem: str
+):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("goal: g\nsteps:\n  - {id: text, description: d, agent: person}\n")
+    with pytest.raises(ConfigError, match=problem):
+        open_jobs(*SIMULATED, one=(f"plan_file={plan}", *overrides))

@@ -61,6 +61,11 @@ class Workflow:
         """Whether a step names tools for the model to call."""
         return any(step.tools for step in self.content.steps)
 
+    def find_person_step(self) -> str | None:
+        """The id of the first step that is left to a person; None without one."""
+        steps = (step.id for step in self.content.steps if step.agent == "person" and not step.tool)
+        return next(steps, None)
+
     @property
     def input_names(self) -> tuple[str, ...]:
         """The inputs it takes, declared ones first."""

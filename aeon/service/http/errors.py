@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.files.secret_forms import mask
+from aeon.service.folder import UnreadableJob
 from aeon.service.jobs import JobNotFound, QueueFull
 
 RETRY_SECONDS = 5
@@ -70,6 +71,8 @@ def as_api_error(error: Exception) -> ApiError:
         return ApiError(429, f"{error.message}. {error.hint}", "rate_limit_exceeded", headers=again)
     if isinstance(error, JobNotFound):
         return ApiError(404, error.message, "not_found")
+    if isinstance(error, UnreadableJob):
+        return ApiError(500, error.message, "unreadable", headers=NO_RETRY)
     if isinstance(error, AeonError):
         status = 400 if isinstance(error, ConfigError) else 503
         return ApiError(status, f"{error.message}. {error.hint}".strip(), type(error).__name__)

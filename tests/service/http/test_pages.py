@@ -160,3 +160,17 @@ def test_figures_are_counted(start: Start):
     text = httpx2.get(f"{served.url}/metrics").text
     assert 'aeon_jobs_ended_total{model="aeon",state="done"} 1\n' in text
     assert "aeon_llm_calls_total " in text
+
+
+@pytest.mark.parametrize("content", ["{", '{"id": 3}', "[]"])
+def test_a_run_whose_record_cannot_be_read_is_the_servers_mistake(start: Start, content: str):
+    served = start(*SIMULATED)
+    job_id = "0" * 32
+    record = served.jobs.folder.path / job_id / "job.json"
+    record.parent.mkdir()
+    record.write_text(content)
+    for path in (f"/runs/{job_id}", f"/runs/{job_id}/questions", f"/v1/responses/resp_{job_id}"):
+        answer = httpx2.get(served.url + path)
+        assert answer.status_code == 500
+        assert answer.json()["error"]["type"] == "server_error"
+        assert str(record.parent.parent) not in answer.text
