@@ -20,7 +20,8 @@ ToolErrorKind = Literal[
 class ToolResult(Value):
     """One call of a tool (Sprint 1, FR-022, FR-054, FR-055). `output` is the JSON value it
     returned, `text` the same for a prompt; where it was too long, both are the text, `cut` counts
-    the characters left out and `kept` is the limit, the tool's own when `own_limit`. `replayed`:
+    the characters left out and `kept` is the limit, the tool's own when `own_limit`. `approved`: a
+    person was asked, and allowed it. `replayed`:
     the result is that of an earlier call, `repeated`: an earlier call was under way when its run
     was cut off; neither is in an artefact."""
 
@@ -34,6 +35,7 @@ class ToolResult(Value):
     cut: int = 0
     kept: int = 0
     own_limit: bool = False
+    approved: bool = False
     replayed: bool = Field(default=False, exclude=True)
     repeated: bool = Field(default=False, exclude=True)
 

@@ -96,6 +96,7 @@ class ToolInvoker:
             seconds = entry.tool.timeout_seconds or self._settings.timeout_seconds
             self._begin(entry.tool, given)
             outcome = self._registry.hide(_call_in_thread(entry, given, limit, seconds))
+            outcome["approved"] = self.approval(name) == "ask"
         if error := outcome.get("error"):
             outcome["error"] = cut_text(error, limit)[0]
         if outcome.get("cut"):

@@ -24,6 +24,8 @@ from aeon.evaluation.calibration.labels import read_labels
 from aeon.report.page.build import write_report
 from tests.browser.conftest import Opened, Run
 from tests.report.diagnosis.planted import RUNS, play
+from tests.report.page.test_rounds import NOWHERE, ORDER, TEA, calls, in_turn
+from tests.report.page.test_rounds import run as run_with_tools
 from tests.support.input_files import make_pdf, make_png
 
 Show = Callable[..., Opened]
@@ -550,3 +552,35 @@ def test_a_small_image_is_seen_and_each_file_has_a_link(
     assert [address for address in tab.asked if not address.startswith("data:")] == [path.as_uri()]
     found = Axe().run(tab.page).response["violations"]
     assert [each["id"] for each in found if each["impact"] in GRAVE] == []
+
+
+@pytest.fixture(scope="session")
+def with_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run whose step called tools in two rounds."""
+    folder = tmp_path_factory.mktemp("rounds")
+    long = ("look_up", {"word": "a long question " * 30})
+    step = in_turn(calls(TEA, NOWHERE, long), calls(TEA, ORDER, ("fly", {})))
+    return run_with_tools(folder, step) / "report.html"
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_rounds_of_a_step_unfold_under_it_and_fit(
+    with_tools: Path, opened: Show, width: int, scheme: str
+) -> None:
+    tab = opened(with_tools, width=width, scheme=scheme)
+    page = tab.page
+    page.get_by_text("step 1 called tools").click()
+    page.get_by_text("Tools called in 2 rounds").click()
+    calls_shown = page.locator(".tool-call")
+    assert calls_shown.count() == 6
+    calls_shown.first.locator("summary").click()
+    assert calls_shown.first.locator("pre").inner_text() == "the meaning of tea"
+    page.evaluate(
+        "document.querySelectorAll('.tool-call').forEach((each) => { each.open = true; })"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert [each["id"] for each in Axe().run(page).response["violations"]] == []
+    calls_shown.first.get_by_text("The whole call").click()
+    page.wait_for_selector("#tool-1[open]")
+    assert tab.said == []

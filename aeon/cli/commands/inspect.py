@@ -8,7 +8,7 @@ import json
 import os
 import webbrowser
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,13 +22,15 @@ from aeon.report.bought import describe_bought
 from aeon.report.diagnosis.finding import Finding
 from aeon.report.diagnosis.next_commands import list_next_commands
 from aeon.report.diagnosis.ranking import diagnose
-from aeon.report.ending import describe_spent, headline
-from aeon.report.items import find_critical, list_items
+from aeon.report.ending import describe_spent, headline, is_replay
+from aeon.report.items import Item, find_critical, list_items
 from aeon.report.page.build import write_report
+from aeon.report.page.passes import view_passes
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import escape_controls, one_line, relative_to_here
 
+_MOST_ROUNDS = 100
 _FACTS = {
     *(
         "run_id",
@@ -107,8 +109,23 @@ def _describe(record: Record, *, as_json: bool) -> str:
     lines += filter(None, [describe_bought(result.bought)])
     for finding in findings:
         lines += _describe_finding(finding)
+    lines += _describe_rounds(record, items)
     lines += [f"{purpose}: {command}" for purpose, command in ways]
     return escape_controls("\n".join(lines))
+
+
+def _describe_rounds(record: Record, items: Sequence[Item]) -> Iterator[str]:
+    """A line for each round in which a step called tools."""
+    timed = not is_replay(record.result)
+    lines = [
+        f"step {one_line(step_id)}, pass {view.number}, {one.describe(timed=timed)}"
+        for view in view_passes(record.result.history, items)
+        for step_id, used in view.rounds.items()
+        for one in used.rounds
+    ]
+    yield from lines[:_MOST_ROUNDS]
+    if len(lines) > _MOST_ROUNDS:
+        yield f"and {len(lines) - _MOST_ROUNDS} more rounds of tool calls, which the page shows"
 
 
 def _describe_finding(finding: Finding) -> list[str]:

@@ -298,7 +298,7 @@ let folded = [];
 addEventListener("beforeprint", () => {
   articles.forEach((article) => { article.hidden = false; });
   calls.forEach((call) => unfold(shown.get(call.id), call));
-  folded = [...document.querySelectorAll(".judge:not([open]), .call:not([open]), .answer-of:not([open]), #patterns details:not([open])")];
+  folded = [...document.querySelectorAll(".judge:not([open]), .call:not([open]), .answer-of:not([open]), .rounds:not([open]), .tool-call:not([open]), #patterns details:not([open])")];
   folded.forEach((one) => { one.open = true; });
 });
 addEventListener("afterprint", () => {

@@ -18,6 +18,7 @@ from aeon.domain.refinement import RefinementAction, RefinementRecord, StepChang
 from aeon.domain.report import ValidationIssue
 from aeon.report.items import Item
 from aeon.report.page.graph import draw_plan
+from aeon.report.page.rounds import StepRounds, view_rounds
 from aeon.report.patterns import COMPARED, steps_carried_out
 from aeon.report.words import shorten
 
@@ -53,8 +54,8 @@ class Fate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassView:
-    """A pass: its steps, assessment and changes. `links` has the anchor of a step's request;
-    `changed` has the steps that the refinement before it changed."""
+    """A pass: its steps, assessment and changes. `links` has the anchor of a step's request,
+    `rounds` those of steps that called tools; `changed` has the steps that the refinement before it changed."""
 
     number: int
     record: ExecutionPass
@@ -64,6 +65,7 @@ class PassView:
     changes: tuple[Change, ...]
     assessment: ConvergenceAssessment | None
     assessed_by: str | None
+    rounds: Mapping[str, StepRounds]
     seconds: float
 
     @property
@@ -97,6 +99,7 @@ def _view_pass(record: ExecutionPass, items: Sequence[Item], changed: frozenset[
         changes=tuple(_changes(record)),
         assessment=record.evaluation_results.convergence,
         assessed_by=judged[-1] if judged else None,
+        rounds=view_rounds(record.execution_results, items),
         seconds=record.timing_information.duration_seconds,
     )
 
