@@ -271,9 +271,7 @@ class Aeon:
         given = show_inputs(read)
         self.check_inputs(given)
         given = self.workflow.complete_inputs(given) if self.workflow else given
-        # The settings pass a file's input on as its text: find the file behind it.
-        of_job = {name: file for name, file in job.files.items() if given.get(name) == file.text}
-        files = {**of_job, **select_files(read)}
+        files = {**self._find_files(given), **select_files(read)}
         require_accepted(files, self.settings)
         plan = self._find_plan(text, given, answer)
         # The steps of an answer that is there already are done by nobody.
@@ -292,7 +290,7 @@ class Aeon:
         return Run(self._process, work)
 
     def _find_files(self, given: Mapping[str, str]) -> dict[str, InputFile]:
-        """The files of the settings among the inputs: each stands there by its text."""
+        """Find the files behind the inputs that the settings passed on, each as its text."""
         files = self.job.files
         return {name: file for name, file in files.items() if given.get(name) == file.text}
 
