@@ -35,6 +35,7 @@ from aeon.domain.request import CallName, Message
 from aeon.files.fences import name_fence
 from aeon.files.pinned import read_file
 from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.llm.compiled import CompiledTemplates
 from aeon.llm.template_work import (
     FILTERS,
     MOST_CHARACTERS,
@@ -216,10 +217,11 @@ class _PartEnd(Extension):
     def parse(self, parser: Parser) -> nodes.Node:
         """Parse the tag, which has no arguments."""
         line = next(parser.stream).lineno
-        return nodes.Output([nodes.TemplateData(_PART_END)], lineno=line)
+        return nodes.Output([nodes.EnvironmentAttribute("part_end")], lineno=line)
 
 
 class _PromptEnvironment(ImmutableSandboxedEnvironment):
+    part_end = _PART_END  # of this process alone, so it stands in no compiled template
     concat = staticmethod(_join)
     intercepted_binops = frozenset({"*", "**", "%", "+"})
 
@@ -281,6 +283,8 @@ for _name in ("random", *_UNBOUNDED_FILTERS):
 
 
 _schema_json = once_per_schema(to_json)
+_COMPILED = CompiledTemplates()
+_INCLUDED = re.compile(r'\{%-? *include "([^"]+)"')
 
 
 class PromptLibrary:
@@ -390,7 +394,10 @@ class PromptLibrary:
             raise self._explain_error(error) from error
 
     def _path(self, name: str) -> Path:
-        return Path(self._template(name).filename or "")
+        for folder in self._folders:
+            if (folder / name).is_file():
+                return folder / name
+        raise PromptError(self._explain_missing(name))
 
     def _explain_missing(self, name: object) -> str:
         return f"there is no template {name}: looked in {', '.join(map(show_path, self._folders))}"
@@ -417,13 +424,24 @@ class PromptLibrary:
             name = waiting.pop()
             if name in known - found:
                 found.add(name)
-                self._template(name)
-                for reference in meta.find_referenced_templates(self._loader.trees[name]):
+                for reference in self._find_references(name):
                     waiting += known if reference is None else [reference]
         return found
 
+    def _find_references(self, name: str) -> Iterable[str | None]:
+        """The templates that one includes; None for one whose name is known when it is rendered."""
+        if self._own is None:
+            # They are named in plain words, and to parse all of a set takes a twentieth of a start.
+            return _INCLUDED.findall(_read_text(self._path(name)))
+        return meta.find_referenced_templates(self._parse(name))
+
+    def _parse(self, name: str) -> nodes.Template:
+        self._template(name)  # which says what is wrong with it
+        path = self._path(name)
+        return _parse(_read_text(path), name, str(path), self._own is not None)
+
     def _problems(self, name: str, variables: Mapping[str, Any]) -> Iterator[str]:
-        trees = {part: self._loader.trees[part] for part in sorted(self._reachable([name]))}
+        trees = {part: self._parse(part) for part in sorted(self._reachable([name]))}
         assigned = {
             n.name
             for tree in trees.values()
@@ -441,29 +459,40 @@ class PromptLibrary:
 
 
 class _Loader(FileSystemLoader):
-    """Compiles each text once in a process, and keeps what the templates were parsed to. With
-    `counts`, as for a person's templates, loops and filters count their steps."""
+    """Compiles each text once in a process, and the packaged ones once for all. With `counts`, as
+    for a person's templates, loops and filters count their steps."""
 
     def __init__(self, folders: Sequence[Path], *, counts: bool) -> None:
         super().__init__(folders)
         self._counts = counts
-        self.trees: dict[str, nodes.Template] = {}
 
     def load(
         self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None
     ) -> Template:
-        text, filename, is_current = self.get_source(environment, name)
-        text = read_file(Path(filename)).decode("utf-8")
-        self.trees[name], code = _compile(text, name, filename, self._counts)
+        _, filename, is_current = self.get_source(environment, name)
+        code = _compile(_read_text(Path(filename)), name, filename, self._counts)
         return environment.template_class.from_code(environment, code, globals or {}, is_current)
 
 
+def _read_text(path: Path) -> str:
+    return read_file(path).decode("utf-8")
+
+
 @lru_cache(maxsize=512)
-def _compile(text: str, name: str, filename: str, counts: bool) -> tuple[nodes.Template, CodeType]:
+def _parse(text: str, name: str, filename: str, counts: bool) -> nodes.Template:
     tree = ENVIRONMENT.parse(text, name, filename)
+    return CountedWork().visit(tree) if counts else tree
+
+
+@lru_cache(maxsize=512)
+def _compile(text: str, name: str, filename: str, counts: bool) -> CodeType:
     if counts:
-        tree = CountedWork().visit(tree)
-    return tree, ENVIRONMENT.compile(tree, name, filename)
+        return ENVIRONMENT.compile(_parse(text, name, filename, counts), name, filename)
+    bucket = _COMPILED.get_bucket(ENVIRONMENT, name, filename, text)
+    if bucket.code is None:
+        bucket.code = ENVIRONMENT.compile(_parse(text, name, filename, counts), name, filename)
+        _COMPILED.set_bucket(bucket)
+    return bucket.code
 
 
 @lru_cache(maxsize=512)

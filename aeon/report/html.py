@@ -6,17 +6,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from aeon.llm.compiled import CompiledTemplates
 from aeon.report.words import MOST_LEVELS, MOST_RENDERED, escape_controls
 
 if TYPE_CHECKING:
@@ -70,21 +68,10 @@ def without_controls(data: object) -> Any:
     return [without_controls(each) for each in data] if isinstance(data, list | tuple) else data
 
 
-class _Compiled(FileSystemBytecodeCache):
-    """Compiled templates in files beside their sources, as Python does with modules; where nothing
-    can be written, they are compiled each time."""
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            if not sys.dont_write_bytecode:
-                Path(self.directory).mkdir(exist_ok=True)
-                super().dump_bytecode(bucket)
-
-
 @cache
 def _environment() -> Environment:
     return Environment(
-        bytecode_cache=_Compiled(str(_ASSETS / "__pycache__")),
+        bytecode_cache=CompiledTemplates(),
         loader=FileSystemLoader(_ASSETS),
         autoescape=True,
         finalize=_escape_text,

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -490,6 +493,38 @@ def test_the_digest_follows_every_template_in_force_and_nothing_else(make_set: M
     assert PromptLibrary(folder, "mine").digest() == first
     make_set(_part="two")
     assert PromptLibrary(folder, "mine").digest() != first
+
+
+def test_a_copy_of_the_packaged_set_has_its_digest(tmp_path: Path) -> None:
+    shutil.copytree(resource_root() / "prompts", tmp_path / "prompts")
+    assert PromptLibrary(tmp_path / "prompts").digest() == PromptLibrary().digest()
+
+
+def test_packaged_templates_are_neither_parsed_nor_compiled_in_a_second_process(
+    tmp_path: Path,
+) -> None:
+    program = """
+import sys
+from jinja2 import Environment
+from aeon.llm import prompts
+sys.dont_write_bytecode = False
+prompts._COMPILED.directory, expected = sys.argv[1:]
+made = []
+for work in ("parse", "compile"):
+    def counted(*given, work=work, real=getattr(Environment, work)):
+        made.append(work)
+        return real(*given)
+    setattr(Environment, work, counted)
+library = prompts.PromptLibrary()
+library.digest()
+for call in prompts.CALLS:
+    for part in prompts.PARTS:
+        library._template(f"{call}.{part}.j2")
+assert sorted(set(made)) == expected.split(), made
+"""
+    for expected in ("compile parse", ""):
+        command = [sys.executable, "-c", program, str(tmp_path), expected]
+        subprocess.run(command, check=True, timeout=60)
 
 
 def test_the_packaged_set_is_made_once() -> None:
