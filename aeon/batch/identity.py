@@ -71,7 +71,12 @@ def _without_travel(settings: Settings) -> Settings:
         others = tuple(_without_port(_with_defaults(each, *_OF_PROVIDER)) for each in fallbacks)
         provider = provider.model_copy(update={"fallbacks": others})
     execution = _with_defaults(settings.execution, "max_parallel")
+    interaction = settings.interaction
+    if interaction.kind == "ask":
+        # A person answers, whether now or later.
+        interaction = interaction.model_copy(update={"kind": "defer"})
     changed = {
+        "interaction": interaction,
         "provider": provider,
         "execution": execution,
         "convergence": _with_defaults(settings.convergence, "calibration"),

@@ -39,6 +39,11 @@ def test_how_requests_travel_may_change_on_the_way(override: str) -> None:
     assert changed_configuration != configuration
 
 
+def test_a_person_may_answer_now_or_later() -> None:
+    assert digests("interaction=ask")[0] == digests("interaction=defer")[0]
+    assert digests("interaction=none")[0] != digests("interaction=defer")[0]
+
+
 def test_how_those_of_a_fallback_travel_may_change_too() -> None:
     before, after = (
         digests(FALLBACK % f"model: m, timeout_seconds: {seconds}")[0] for seconds in (5, 6)

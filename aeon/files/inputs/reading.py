@@ -17,7 +17,8 @@ from aeon.files.inputs.kinds import TEXT, FileKind, UnusableFile, find_kind
 from aeon.files.pinned import read_named
 from aeon.files.text import decode_utf8
 
-_ADDRESS = re.compile(r"(?:^|/)[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+# A path has lost the second slash of the address that it was made of.
+_ADDRESS = re.compile(r"(?:^|.*/)([a-z][a-z0-9+.-]+):/(.*)", re.IGNORECASE | re.DOTALL)
 _FORMS: Mapping[str, FileForm] = {"image": "image", "pdf": "pdf", "audio": "audio"}
 
 
@@ -36,9 +37,9 @@ def read_input(
     text of a document too. Raises ConfigError for a file that cannot be used, TaskTextError for
     text that is not UTF-8."""
     place = f"input_files.{name}={path}"
-    if _ADDRESS.search(str(path)):
+    if address := _ADDRESS.fullmatch(str(path)):
         raise ConfigError(
-            f"{place}: an address is not fetched",
+            f"input_files.{name}={address[1]}://{address[2]}: an address is not fetched",
             hint="Download it, look at it, and give the file.",
         )
     try:

@@ -53,6 +53,12 @@ def test_an_address_is_not_fetched(address: str) -> None:
     assert "Download it" in (refused.value.hint or "")
 
 
+def test_an_address_is_shown_as_it_was_given() -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_input("x", Path("https://example.com/a.png"), LIMITS)
+    assert refused.value.message.startswith("input_files.x=https://example.com/a.png: ")
+
+
 def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ConfigError, match="cannot be read"):

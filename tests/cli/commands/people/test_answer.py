@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from aeon.cli.commands.people import answer
+from aeon.cli.job import attendance, group_attendance
+from aeon.cli.terminal import questions
 from aeon.interaction.desk import Desk
 from aeon.report.words import program
 from tests.cli.conftest import Ended, RunAeon
@@ -197,9 +199,11 @@ def test_the_page_of_a_run_that_waits_says_for_what_and_what_to_type(
     assert command("answer", here(waiting, tmp_path)) in page
 
 
-def batch(aeon: RunAeon, tmp_path: Path, *more: str) -> Ended:
+def batch(aeon: RunAeon, tmp_path: Path, interaction: str = "defer") -> Ended:
+    given = [*WAITS, f"interaction={interaction}"]
+    given.remove("interaction=defer")
     (tmp_path / "rows.jsonl").write_text('{"id": "a", "task": "x"}\n{"id": "b", "task": "y"}\n')
-    return aeon("batch", "dataset=rows.jsonl", "out=out.jsonl", *WAITS, *more)
+    return aeon("batch", "dataset=rows.jsonl", "out=out.jsonl", *given)
 
 
 def test_rows_of_a_batch_wait_and_go_on_with_the_same_command(
@@ -220,6 +224,25 @@ def test_rows_of_a_batch_wait_and_go_on_with_the_same_command(
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert sorted(line["ended"] for line in lines) == ["converged", "waiting"]
     assert "converged" in ended.err
+
+
+def test_rows_that_wait_are_gone_on_with_at_a_terminal(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    assert batch(aeon, tmp_path).status == 6
+    for place, folder in enumerate((tmp_path / "out.jsonl.running").glob("*-0")):
+        names = ids(folder)
+        step = [f"{names['step']}=x"] if place else []
+        aeon("answer", str(folder), f"{names['approval']}=yes", *step)
+    for module in (questions, attendance, group_attendance):
+        monkeypatch.setattr(module, "at_terminal", lambda: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("It is 4 by 5 m.\n"))
+    ended = batch(aeon, tmp_path, interaction="ask")
+    assert ended.status == 0, ended.err
+    assert ended.err.count("Step m is yours: Measure the room") == 1
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["ended"] for line in lines] == ["converged", "converged"]
 
 
 @pytest.mark.parametrize("more", ["out=-", "batch.backend=ray"])
