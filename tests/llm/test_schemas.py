@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
+from aeon.llm import schemas
 from aeon.llm.schemas import CALLS, NAMES, SchemaLibrary, load_packaged_schemas, read_schema
 from aeon.schema.json_schema import drop_absent, relax_absent
 from aeon.schema.strict import strict_violations
@@ -319,6 +320,22 @@ def test_every_packaged_schema_is_strict_on_the_wire(
     assert strict_violations(wire.schema) == ()
     assert violations(wire.schema) == []
     assert wire.strict
+
+
+@pytest.mark.parametrize("call", NAMES)
+def test_every_packaged_schema_passes_the_check_of_a_persons_own(call: Any) -> None:
+    path = load_packaged_schemas().files(call)["schema"]
+    assert read_schema(path) == json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_packaged_schemas_are_not_checked_again_in_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(schemas, "check_schema", lambda _, name: checked.append(name))
+    schemas._read_packaged_schema.cache_clear()
+    assert SchemaLibrary().wire("plan").strict
+    assert checked == []
 
 
 def test_the_packaged_schemas_can_all_be_used() -> None:
