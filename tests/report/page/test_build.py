@@ -280,3 +280,20 @@ def test_an_answer_that_is_nested_too_deeply_to_be_rendered_is_whole(levels: int
     text = "".join(f"{'  ' * level}- item{level}\n" for level in range(levels))
     shown = render_markdown(text)
     assert all(f"item{number}" in shown for number in range(levels))
+
+
+def test_the_page_of_a_replay_shows_no_seconds_and_no_cost(directory: Path, tmp_path: Path) -> None:
+    replay = ["store.mode=replay", f"store.path={directory}", "trust=true"]
+    with Aeon.from_config(replay, environ={}) as aeon:
+        aeon.run(directory=tmp_path / "replay")
+    rows = [find_bought_cells(place) for place in (directory, tmp_path / "replay")]
+    assert all(re.fullmatch(r"\d+\.\d", row[-1]) for row in rows[0])
+    assert rows[1] == [[*row[:-2], "–", "–"] for row in rows[0]]
+
+
+def find_bought_cells(directory: Path) -> list[list[str]]:
+    """The rows of the table of what the passes bought."""
+    page = (directory / "report.html").read_text(encoding="utf-8")
+    table = re.findall(r"<tbody>(.*?)</tbody>", page.partition('id="bought"')[2], re.DOTALL)[0]
+    rows = table.split("</tr>")[:-1]
+    return [re.findall(r"<td>(.*?)</td>", row) for row in rows]
