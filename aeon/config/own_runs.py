@@ -66,11 +66,13 @@ def require_own(
     trust: bool | str,
     env: str,
     shown: str,
-    what: str = "a run of yours",
+    problem: str = "this is not known as a run of yours, and it would set",
+    command: str = "",
 ) -> None:
-    """Raise UntrustedRun unless what `named` names, `what` it should be, is the person's `own`, or
+    """Raise UntrustedRun unless what `named` names is the person's `own`, or
     they trust it: by its hash in `AEON_TRUST` or as `trust`, or, but for where nobody is asked, by
-    `trust=true`. `shown` is what it would set."""
+    `trust=true`. `shown` is what it would set, as `problem` says;
+    `command`, if there is one, is what to type to take it over."""
     is_unattended = env in UNATTENDED
     if own or digest in read_given_hashes() or trust == digest:
         return
@@ -79,10 +81,11 @@ def require_own(
     way = (
         f"env={env} takes no trust=true"
         if is_unattended
-        else "with trust=true on the command line it is taken over"
+        else "add trust=true on the command line"
+        + (f", as in `{command} trust=true`" if command else "")
     )
     raise UntrustedRun(
-        f"{named}: this is not known as {what}, and it would set:\n{shown}",
+        f"{named}: {problem}:\n{shown}",
         hint=f"If you trust who made it: {way}; where nobody can be asked: {VARIABLE}={digest}",
         digest=digest,
     )

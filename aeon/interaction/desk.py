@@ -135,12 +135,22 @@ class Desk:
         own = self.has_own_answers()
         lines = [f"  {answer.id}: {json.dumps(answer.answer)}" for answer in answers]
         named = f"{self.folder / ANSWERS}"
-        what = "a file of yours"
+        problem = (
+            "these answers are not known as yours: somebody else gave them, or they were given on "
+            "another machine. The run would go on with"
+        )
         given = [each.model_dump(mode="json", exclude={"used_by"}) for each in answers]
         digest = hashlib.sha256(encode_json(given))
         shown = "\n".join(lines)
         require_own(
-            named, digest.hexdigest(), own=own, trust=trust, env=env, shown=shown, what=what
+            named,
+            digest.hexdigest(),
+            own=own,
+            trust=trust,
+            env=env,
+            shown=shown,
+            problem=problem,
+            command=f"aeon resume={self.folder}",
         )
 
     def _write_answers(self, settled: Iterable[PersonAnswer]) -> None:

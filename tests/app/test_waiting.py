@@ -446,8 +446,11 @@ def test_answers_that_were_forged_are_not_used(run: Any, tmp_path: Path) -> None
     forged = {"id": result.waits_for[0].id, "answer": "yes", "answered_at": "2026-11-23T10:00:00Z"}
     document = {"format": "aeon.answers/1", "answers": [forged]}
     (tmp_path / "one" / "answers.json").write_text(json.dumps(document))
-    with pytest.raises(UntrustedRun, match="not known as a file of yours"):
+    with pytest.raises(UntrustedRun, match="not known as yours") as refused:
         run("two", ScriptedModel(), "resume=one", tools=tools)
+    assert "on another machine" in refused.value.message
+    assert f"aeon resume={tmp_path / 'one'} trust=true" in refused.value.hint
+    assert f"AEON_TRUST={refused.value.digest}" in refused.value.hint
     assert calls == []
     assert run("three", ScriptedModel(), "resume=one", "trust=true", tools=tools).converged
 
