@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from functools import partial
@@ -117,6 +124,11 @@ class Record:
     overrides: tuple[str, ...]
     events: tuple[Line, ...]
     calls: tuple[Call, ...]
+    requests: Requests | None = field(default=None, repr=False, compare=False)
+
+    def hold_requests(self) -> AbstractContextManager[None]:
+        """Read what was sent (`Call.request`) within the block from a store that stays open."""
+        return self.requests.hold_open() if self.requests else nullcontext()
 
     @property
     def cycles(self) -> tuple[Line, ...]:
@@ -142,7 +154,8 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
     with suppress(OSError, ValueError):
         overrides = read_yaml(directory / ".hydra" / "overrides.yaml")
     overrides = overrides or origin.get("overrides")
-    calls = tuple(_calls(events, _find_requests(directory, result), result))
+    requests = _find_requests(directory, result)
+    calls = tuple(_calls(events, requests, result))
     if isinstance(result, PartialResult):
         total = TokenUsage.add_up((call.usage, call.cost) for call in calls)
         result = result.model_copy(update={"usage": UsageReport(total=total)})
@@ -153,6 +166,7 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
         overrides=tuple(map(str, overrides)) if isinstance(overrides, list) else (),
         events=tuple(events),
         calls=calls,
+        requests=requests,
     )
 
 
@@ -208,13 +222,25 @@ def _journal(path: Path, *order: str) -> list[Line]:
 
 
 class Requests:
-    """The requests to models in a store, which is opened for each: a record of many runs holds no
-    files open."""
+    """The requests to models in a store, which is opened for each unless it is held open: a record
+    of many runs holds no files open."""
 
     def __init__(self, path: Path, backend: OwnObject) -> None:
         self._path = path
         self._backend = backend
         self._cassette: AnswerSource | None = None
+        self._held: AnswerSource | None = None
+
+    @contextmanager
+    def hold_open(self) -> Iterator[None]:
+        """Read within the block from one store, which is opened once."""
+        with ExitStack() as opened:
+            with suppress(StoreFailed):
+                self._held = opened.enter_context(self._open())
+            try:
+                yield
+            finally:
+                self._held = None
 
     def read(self, key: str) -> Mapping[str, Any] | None:
         """The request of this key (`StoreRequest.key`); None where it is gone."""
@@ -242,6 +268,9 @@ class Requests:
 
     @contextmanager
     def _open(self) -> Iterator[AnswerSource]:
+        if self._held is not None:
+            yield self._held
+            return
         source = self._cassette or open_source(self._path, self._backend)
         if self._path.suffix == CASSETTE_SUFFIX:
             self._cassette = source  # the whole of it is in memory

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, ArtefactError
-from aeon.report.page.build import write_report
+from aeon.report import record
+from aeon.report.page.build import draw_report, write_report
 from aeon.report.record import Requests, load_record
 
 
@@ -23,18 +24,16 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_request_stands_in_order_with_its_prompt_and_answer(directory: Path) -> None:
-    record = load_record(directory)
-    assert [call.number for call in record.calls] == list(
-        range(1, record.result.usage.total.requests + 1)
+    read = load_record(directory)
+    assert [call.number for call in read.calls] == list(
+        range(1, read.result.usage.total.requests + 1)
     )
-    for call in record.calls:
+    for call in read.calls:
         assert call.request is not None
         assert call.text
         assert call.cost == 0.0
-    assert "plan a move" in str(record.calls[0].request)
-    assert [call.sequence for call in record.calls] == sorted(
-        call.sequence for call in record.calls
-    )
+    assert "plan a move" in str(read.calls[0].request)
+    assert [call.sequence for call in read.calls] == sorted(call.sequence for call in read.calls)
 
 
 def test_the_page_holds_one_request_at_a_time(
@@ -60,6 +59,25 @@ def test_the_page_holds_one_request_at_a_time(
     write_report(directory, to=tmp_path / "page.html")
     assert 1 <= most <= 2  # the one before is let go once the next one is there
     assert live == 0
+
+
+def test_the_page_opens_the_store_once_for_all_its_requests(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    real = record.open_source
+
+    def count(path: Path, backend: Any) -> Any:
+        opened.append(path)
+        return real(path, backend)
+
+    monkeypatch.setattr(record, "open_source", count)
+    read = load_record(directory)
+    assert len(opened) == 1
+    draw_report(read)
+    assert len(opened) == 2
+    assert read.calls[0].request is not None
+    assert len(opened) == 3
 
 
 class Held(dict[str, Any]):

@@ -78,6 +78,11 @@ def write_report(directory: Path, result: RunResult | None = None, to: Path | No
 
 def draw_report(record: Record, folder: Path | None = None) -> bytes:
     """The page of a run, to stand in a `folder`: by default in the run's directory."""
+    with record.hold_requests():
+        return _draw(record, folder)
+
+
+def _draw(record: Record, folder: Path | None) -> bytes:
     result = record.result
     texts = TextTable()
     items = list_items(record)
