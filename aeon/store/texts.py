@@ -25,7 +25,6 @@ MAX_REQUEST_CHARACTERS = 50_000_000
 SHORTEST = 256
 """Characters: a shorter text costs less where it is than the name of a row."""
 _MOST_OF_A_CHARACTER = 6  # \u0000
-_UNCUT = 2048
 _MEAN_CHUNK = 1024
 _LONGEST_CHUNK = 8192
 _LONGEST_LINE = 4096
@@ -113,7 +112,9 @@ def _cut(text: str) -> tuple[str, Rows]:
         rows[name] = row
         return name
 
-    if len(text) <= _UNCUT:
+    # Most prompts of a run are no longer than a chunk may be: to cut them takes longer than to store
+    # them.
+    if len(text) <= _LONGEST_CHUNK:
         return add(text), rows
     names = [add(f"={chunk}") for chunk in _chunks(text)]
     while len(names) > 1:

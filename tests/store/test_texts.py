@@ -31,6 +31,14 @@ def test_a_request_comes_back_byte_for_byte(one: list[str], other: list[str]) ->
     assert restore(condensed, places, rows.__getitem__) == request
 
 
+def test_a_text_no_longer_than_a_chunk_may_be_is_one_row() -> None:
+    lines = [f"line {number} of a prompt" for number in range(1000)]
+    whole = json_text("\n".join(lines))
+    name, rows = cut_text(whole[:8192])
+    assert rows == {name: whole[:8192]}
+    assert len(cut_text(whole[:8193])[1]) > 2
+
+
 def test_texts_that_differ_in_a_line_share_almost_all_rows() -> None:
     lines = [f"output of step {number}: {random.Random(number).random()}" for number in range(3000)]
     rows: Rows = {}
