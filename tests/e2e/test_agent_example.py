@@ -170,6 +170,25 @@ def test_all_tasks_are_researched_by_function_calling(data: Path, tools: list[To
     assert answers == {row["id"]: str(row["target"]) for row in TASKS}
 
 
+def test_a_search_says_how_many_documents_it_leaves_out(tools: list[Tool]) -> None:
+    search = tools[0].invoke
+    found = search({"words": "Harbour Works"})
+    assert found[20:] == ["4 more documents are not shown: add words."]
+    assert len(search({"words": "Grau"})) == 2
+
+
+def test_a_search_knows_documents_by_their_file_names_too(tools: list[Tool]) -> None:
+    [found] = tools[0].invoke({"words": "letter Ghent"})
+    assert found.startswith("letter-6.txt: Grau & Ghent")
+
+
+def test_a_query_says_when_it_leaves_rows_out(tools: list[Tool]) -> None:
+    query = tools[1].invoke
+    rows = query({"sql": "SELECT number FROM articles"})
+    assert rows[50:] == [["More rows are not shown: ask for fewer."]]
+    assert len(query({"sql": "SELECT number FROM articles LIMIT 50"})) == 50
+
+
 def test_the_tasks_are_those_of_the_script() -> None:
     assert load("make_data").World().tasks() == TASKS
 
