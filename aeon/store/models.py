@@ -14,7 +14,8 @@ from aeon.domain.values import JsonMapping, JsonObject, Value
 from aeon.schema.json_schema import once_per_schema
 
 Kind = Literal["model", "tool", "check", "person", "memory", "begun"]
-"""Who answers; `begun` is no answer: it marks that a tool with effects was about to be called."""
+"""Who answers; `begun` is no answer: it marks that a tool with effects was about to be called, or
+what a server calls the answer that it was about to make."""
 FOUND_OUT = "found_out"
 """The key of a stored answer for the beliefs about endpoints: for a resumed run, not for a
 cassette."""

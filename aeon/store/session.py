@@ -21,6 +21,7 @@ from aeon.store.chain import when_unusable
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, ReusePolicy, Shared, describe_miss
 from aeon.store.models import CallPath, Entry, StoreRequest
+from aeon.store.notes import RequestNotes, take_notes
 
 Answer = JsonObject
 Ask = Callable[[FollowUpQuestion], str | None]
@@ -119,23 +120,35 @@ class Session:
                     return found.answer
             if self._recording is not None:
                 raise describe_miss(request, self._recording)
-            answer = ask()
+            with take_notes(RequestNotes(self, request)) as notes:
+                answer = ask()
             time = datetime.now(UTC).isoformat(timespec="milliseconds")
             self._store(Entry(request=request, answer=answer, time=time), policy)
+            notes.clear()
             return answer
 
-    def begin(self, request: StoreRequest) -> None:
-        """Mark that what a request is about is about to happen, so that a later run knows if this
-        one is cut off."""
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._write(Entry(request=request, answer={}, time=time), lambda _: "here")
+    def begin(self, request: StoreRequest, note: JsonObject | None = None) -> None:
+        """Mark that what a request is about is about to happen, with a note on it, so that a later
+        run knows if this one is cut off."""
+        self._mark(request, note or {}, usable=True)
 
-    def was_begun(self, request: StoreRequest) -> bool:
-        """Whether a run that this one goes on with had begun it."""
-        return any(
-            isinstance(lookup, ByKey) and lookup.find(request, lambda _: "here") is not None
-            for lookup in self._lookups
-        )
+    def take_back(self, request: StoreRequest, note: JsonObject) -> None:
+        """Take back the mark that a request was begun, with its note."""
+        self._mark(request, note, usable=False)
+
+    def find_begun(self, request: StoreRequest) -> JsonObject | None:
+        """The note on a request that a run had begun which this one goes on with; None where none
+        had."""
+        for lookup in self._lookups:
+            entry = lookup.find(request, lambda _: "here") if isinstance(lookup, ByKey) else None
+            if entry is not None and entry.usable:
+                return entry.answer
+        return None
+
+    def _mark(self, request: StoreRequest, note: JsonObject, *, usable: bool) -> None:
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        entry = Entry(request=request, answer=note, time=time, usable=usable)
+        self._write(entry, lambda _: "here")
 
     def close(self) -> None:
         """Close the stores opened for this session; later answers are not stored."""

@@ -71,7 +71,7 @@ class StoredInvoker(ToolInvoker):
 
     def _was_begun(self, tool: Tool, given: Mapping[str, Any]) -> bool:
         begun = _request_of("begun", tool.name, given)
-        return self.may_have_effects(tool.name) and self._session.was_begun(begun)
+        return self.may_have_effects(tool.name) and self._session.find_begun(begun) is not None
 
 
 def _request_of(kind: Kind, name: str, given: Mapping[str, Any]) -> StoreRequest:

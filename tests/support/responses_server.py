@@ -75,7 +75,8 @@ class _Handler(Handler):
 
 class ResponsesServer(OpenAIServer):
     """The server. `inputs` are the bodies that came to /responses, `cancelled` the ids of responses that were
-    cancelled; `encrypts` says whether reasoning can be sent back, `failures` are what the next polls answer."""
+    cancelled; `encrypts` says whether reasoning can be sent back, `failures` are what the next polls answer, `ended` says
+    how responses ended that have no answer, `done` are those that are not waited for any longer."""
 
     handler = _Handler
 
@@ -89,6 +90,8 @@ class ResponsesServer(OpenAIServer):
         self.cancelled: list[str] = []
         self.polled: list[str] = []
         self.failures: list[Failure] = []
+        self.ended: dict[str, str] = {}
+        self.done: set[str] = set()
         self._under_way: dict[str, tuple[dict[str, Any], int]] = {}
         self._numbering = threading.Lock()
 
@@ -127,8 +130,10 @@ class ResponsesServer(OpenAIServer):
         if response_id not in self._under_way:
             return error(404, f"Response with id '{response_id}' not found.")
         whole, left = self._under_way[response_id]
+        if response_id in self.ended:
+            return {**whole, "status": self.ended[response_id], "output": [], "usage": None}
         self._under_way[response_id] = whole, left - 1
-        if left > 1:
+        if left > 1 and response_id not in self.done:
             return {**whole, "status": "in_progress", "output": [], "usage": None}
         return whole
 

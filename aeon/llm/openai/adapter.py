@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
@@ -154,9 +155,12 @@ class OpenAIAdapter:
             body = wire.body(dialect, server.prefixes, kept)
             with self._connection.client(closings) as client:
                 began = time.monotonic()
-                response = self._send(client, body, wire, dialect, began + allowed)
+                deadline = began + allowed
+                send = partial(self._send, client, body, wire, dialect, deadline)
                 if self._settings.background:
-                    response = self._wait(client, response, wire, began + allowed, closings)
+                    response = self._answer_in_background(client, send, wire, deadline, closings)
+                else:
+                    response = send()
         except ConnectionClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return AttemptResult(failure=ProviderError(message))
@@ -186,21 +190,25 @@ class OpenAIAdapter:
             return client.stream(body, wire.model, deadline, tell)
         return client.post(body, wire.model, deadline)
 
-    def _wait(
+    def _answer_in_background(
         self,
         client: Client | OwnClient,
-        created: Response,
+        send: Callable[[], Response],
         wire: Wire,
         deadline: float,
         closings: int,
     ) -> Response:
         # It knows the SDK, as the client does.
-        from aeon.llm.openai.background import wait_for_response
+        from aeon.llm.openai.background import BackgroundWait, answer_in_background
 
-        def is_closed() -> bool:
-            return self._connection.closings != closings
-
-        return wait_for_response(client.sdk, created, wire.request, deadline, is_closed)
+        wait = BackgroundWait(
+            sdk=client.sdk,
+            request=wire.request,
+            deadline=deadline,
+            is_closed=lambda: self._connection.closings != closings,
+            about={"endpoint": self._digest, "model": wire.model},
+        )
+        return answer_in_background(wait, send)
 
     def _note_reasoning(self, outcome: AttemptResult, response: Response, server: Server) -> None:
         """Keep the reasoning behind an answer for the repairs of its call."""

@@ -1,12 +1,13 @@
 """Responses that are made in the background: asked for until they are done, cancelled with their
-run."""
+run. After a kill the one that was left is waited for, as the run had noted its id."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -20,8 +21,13 @@ from aeon.llm.openai.connection import ConnectionClosed
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import CALL_HEADERS, RUN
 from aeon.llm.watching import tell_waiting
+from aeon.store.notes import NOTES
 
 _UNDER_WAY = ("queued", "in_progress")
+_IN_VAIN = ("cancelled", "failed")
+_LOST = (400, 404, 410)
+"""What servers answer who do not have a response, or do not keep it any longer."""
+_NOTED = "response"
 _FIRST_WAIT_SECONDS = 0.2
 _MOST_WAIT_SECONDS = 5.0
 _WAIT_FACTOR = 1.5
@@ -32,51 +38,82 @@ _MOST_FAILURES = 5
 _TRANSIENT = (408, 409, 429)
 
 
-def wait_for_response(
-    sdk: OpenAI,
-    created: Response,
-    request: LLMRequest,
-    deadline: float,
-    is_closed: Callable[[], bool],
-) -> Response:
-    """Ask for a response that was created until it is done, and return it as it is then.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundWait:
+    """What a response is waited for with: the request behind it, until which `time.monotonic()`,
+    whether the connection `is_closed` by now, and what names the server and its model in notes."""
 
-    It is cancelled at a `time.monotonic()`, when its run is stopped, when the connection
-    `is_closed`, and where it cannot be asked for. Raises APITimeoutError, StopRequested,
-    ConnectionClosed, and what the SDK raises.
+    sdk: OpenAI
+    request: LLMRequest
+    deadline: float
+    is_closed: Callable[[], bool]
+    about: Mapping[str, str]
+
+
+def answer_in_background(wait: BackgroundWait, create: Callable[[], Response]) -> Response:
+    """The response that a run has left under way with which this one goes on, or one that `create`
+    has made; as it is once it is done.
+
+    It is cancelled at the deadline, when its run is stopped, when the connection is closed, and
+    where it cannot be asked for. Raises APITimeoutError, StopRequested, ConnectionClosed,
+    StoreFailed, and what the SDK raises.
     """
-    current = created
+    notes = NOTES.get()
+    found = notes.find(wait.about) if notes else None
+    left = _pick_up(wait, str(found[_NOTED])) if found else None
+    if left is not None:
+        return _wait_until_done(wait, left)
+    created = create()
     document = _read(created)
-    wait = _FIRST_WAIT_SECONDS
+    try:
+        if notes and document.get("status") in _UNDER_WAY:
+            notes.write(wait.about, {_NOTED: document["id"]})
+    except Exception:
+        _cancel(wait.sdk, document["id"])
+        raise
+    return _wait_until_done(wait, created)
+
+
+def _pick_up(wait: BackgroundWait, response_id: str) -> Response | None:
+    """The response of an earlier run as it is now; None where the server does not have it, or it
+    has ended without an answer."""
+    response = _retrieve(wait.sdk, response_id, wait.deadline)
+    is_lost = response.status in _LOST or _read(response).get("status") in _IN_VAIN
+    return None if is_lost else response
+
+
+def _wait_until_done(wait: BackgroundWait, response: Response) -> Response:
+    """The response once it is done, as it is then."""
+    document = _read(response)
+    seconds = _FIRST_WAIT_SECONDS
     while document.get("status") in _UNDER_WAY:
         status = document["status"].replace("_", " ")
-        tell_waiting(request, 0.0, f"in the background: {status}")
+        tell_waiting(wait.request, 0.0, f"in the background: {status}")
         try:
-            _wait_for_turn(request, wait, deadline, is_closed)
-            current = _retrieve(sdk, document["id"], deadline)
+            _wait_for_turn(wait, seconds)
+            response = _retrieve(wait.sdk, document["id"], wait.deadline)
         except Exception:
-            _cancel(sdk, document["id"])
+            _cancel(wait.sdk, document["id"])
             raise
-        if current.status >= 300:
-            _cancel(sdk, document["id"])
-        document = _read(current)
-        wait = min(_MOST_WAIT_SECONDS, wait * _WAIT_FACTOR)
-    return current
+        if response.status >= 300:
+            _cancel(wait.sdk, document["id"])
+        document = _read(response)
+        seconds = min(_MOST_WAIT_SECONDS, seconds * _WAIT_FACTOR)
+    return response
 
 
-def _wait_for_turn(
-    request: LLMRequest, seconds: float, deadline: float, is_closed: Callable[[], bool]
-) -> None:
+def _wait_for_turn(wait: BackgroundWait, seconds: float) -> None:
     """Wait until the response is asked for again. Raises the reason why it is not to be."""
-    until = min(deadline, time.monotonic() + seconds)
+    request = wait.request
+    until = min(wait.deadline, time.monotonic() + seconds)
     while (left := until - time.monotonic()) > 0:
         if RUN.get().stop():
             message = f"stopped while a {request.call} call was under way in the background"
             raise StopRequested(message, usage=Usage.of_unanswered(request))
-        if is_closed():
+        if wait.is_closed():
             raise ConnectionClosed
         time.sleep(min(left, _SLICE_SECONDS))
-    if time.monotonic() >= deadline:
+    if time.monotonic() >= wait.deadline:
         raise APITimeoutError(httpx2.Request("GET", "/responses"))
 
 

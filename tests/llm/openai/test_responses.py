@@ -1,16 +1,20 @@
 """The Responses API: what a server is sent, and what is read of its answers, as by chat completions."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aeon import Aeon
 from aeon.domain.errors import (
+    AnswerError,
     ConfigError,
     ConnectionFailed,
     ContextFull,
@@ -32,8 +36,14 @@ from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.openai.endpoint import Response
 from aeon.llm.protocols import OfRun
 from aeon.llm.settings import OpenAIProvider
+from aeon.llm.stack.stored import Stored
 from aeon.llm.watching import WATCHER, Piece, Waiting, Watcher
 from aeon.store.chain import one_call
+from aeon.store.lookup import ByKey
+from aeon.store.opening import store_in
+from aeon.store.session import Session
+from aeon.store.sqlite_store import SqliteStore, create_file
+from tests.service.gates import wait_for
 from tests.support.openai_server import Completion, Failure, error
 from tests.support.requests import SCHEMA, request
 from tests.support.responses_server import ResponsesServer
@@ -456,6 +466,146 @@ def test_one_that_takes_longer_than_a_call_may_is_cancelled(start: Start) -> Non
         adapter.complete(request())
     assert failed.value.timed_out
     assert server.cancelled == ["resp_1"]
+
+
+class Killed(BaseException):
+    """What a kill is to a call under way: nothing is cleaned up."""
+
+
+class StoredCalls:
+    """Makes one call in run after run, each with a store of its own, which goes on with those before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stores: list[SqliteStore] = []
+
+    def ask(self, adapter: OpenAIAdapter) -> Any:
+        """The answer of the next run."""
+        folder = self._folder / str(len(self._stores))
+        folder.mkdir()
+        create_file(store_in(folder))
+        own = SqliteStore(store_in(folder))
+        before = [ByKey(store) for store in reversed(self._stores)]
+        self._stores.append(own)
+        stored = Stored(adapter, Session(before, own=own), adapter._settings)
+        return json.loads(stored.complete(request()).text)
+
+    def be_killed(self, adapter: OpenAIAdapter) -> None:
+        """Have the next run killed while its response is in the background."""
+
+        def die(*_: object) -> None:
+            raise Killed
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(background, "_wait_for_turn", die)
+            with pytest.raises(Killed):
+                self.ask(adapter)
+
+    def ask_in_vain(self, adapter: OpenAIAdapter) -> None:
+        """Have the next run's answer come to nothing."""
+        with suppress(AnswerError), one_call():
+            self.ask(adapter)
+            raise AnswerError("of no use")
+
+    def close(self) -> None:
+        for store in self._stores:
+            store.close()
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Iterator[StoredCalls]:
+    with closing(StoredCalls(tmp_path)) as stored:
+        yield stored
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_after_a_kill_a_response_in_the_background_is_asked_for_again(
+    start: Start, calls: StoredCalls, kills: int
+) -> None:
+    server, adapter = start(background=True)
+    server.polls = 3
+    for _ in range(kills):
+        calls.be_killed(adapter)
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 1
+    assert set(server.polled) == {"resp_1"}
+    assert server.cancelled == []
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_goes_on_with_its_response(tmp_path: Path) -> None:
+    with ResponsesServer({"direct": {"working": None, "answer": "tea"}}) as server:
+        server.polls = 1_000_000
+        keys = (*server.overrides, "provider.require_key=false", "provider.api=responses")
+        command = [sys.executable, "-m", "aeon", "provider.background=true", "mode=single", *keys]
+        with subprocess.Popen(
+            [*command, "task=what to drink", "hydra.run.dir=first"],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as killed:
+            wait_for(lambda: server.polled)
+            killed.kill()
+        server.done.add("resp_1")
+        resumed = subprocess.run(
+            [sys.executable, "-m", "aeon", "resume=first"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert resumed.stdout == "tea\n", resumed.stderr
+        assert len(server.inputs) == 1
+        assert server.cancelled == []
+
+
+def test_one_that_the_server_has_lost_is_made_anew(start: Start, calls: StoredCalls) -> None:
+    server, adapter = start(background=True)
+    calls.be_killed(adapter)
+    server.failures = [error(404, "Response with id 'resp_1' not found.")]
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 2
+
+
+@pytest.mark.parametrize("status", ["cancelled", "failed"])
+def test_one_that_gave_no_answer_is_made_anew(
+    start: Start, calls: StoredCalls, status: str
+) -> None:
+    server, adapter = start(background=True)
+    calls.be_killed(adapter)
+    server.ended["resp_1"] = status
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 2
+
+
+def test_one_of_another_server_is_not_asked_for(start: Start, calls: StoredCalls) -> None:
+    there, adapter_there = start(background=True)
+    server, adapter = start(background=True)
+    calls.be_killed(adapter_there)
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 1
+    assert there.polled == []
+
+
+def test_a_server_that_is_down_after_a_kill_is_asked_again(
+    start: Start, calls: StoredCalls
+) -> None:
+    server, adapter = start(background=True)
+    calls.be_killed(adapter)
+    server.failures = [error(503, "down")] * 5
+    with pytest.raises(ServerFailed):
+        calls.ask(adapter)
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 1
+
+
+def test_an_answer_that_came_to_nothing_is_not_given_again(
+    start: Start, calls: StoredCalls
+) -> None:
+    server, adapter = start(background=True)
+    calls.ask_in_vain(adapter)
+    assert calls.ask(adapter) == ANSWER
+    assert len(server.inputs) == 2
 
 
 @pytest.mark.parametrize(
