@@ -38,7 +38,7 @@ def calling(*works: Work, session: Session | None = None, code: str = "") -> Run
 
 
 def test_checks_run_side_by_side_and_are_listed_in_their_order() -> None:
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
 
     def meet(answer: str, *_: Any) -> CheckResult:
         together.wait()

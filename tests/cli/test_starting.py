@@ -37,7 +37,7 @@ def test_a_task_that_is_read_from_a_terminal_is_asked_for(tmp_path: Path) -> Non
         )
         terminal.type("name three rivers\n\x04")
         terminal.wait_for("Artefacts:")
-        terminal.process.wait(timeout=15)
+        terminal.process.wait(timeout=60)
     result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
     assert result["task"].strip() == "name three rivers"
 
@@ -48,7 +48,7 @@ def test_a_run_on_a_terminal_ends_with_its_card(tmp_path: Path) -> None:
         tmp_path, "task=x", "provider=simulated", "limits.max_passes=1", "progress=live"
     ) as terminal:
         terminal.wait_for("resume=run limits.max_passes=2")
-        terminal.process.wait(timeout=15)
+        terminal.process.wait(timeout=60)
         time.sleep(0.1)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.shown)
     assert "  folder       run\r\n" in text

@@ -149,16 +149,16 @@ def outer(text: str) -> str:
     """Captures what it prints, and ends while another still does."""
     with contextlib.redirect_stdout(io.StringIO()):
         first_is_in.set()
-        second_is_in.wait(20)
+        second_is_in.wait(60)
     first_is_out.set()
     return text
 
 def inner(text: str) -> str:
     """Captures what it prints, within the time of another, and gives back what it found."""
-    first_is_in.wait(20)
+    first_is_in.wait(60)
     with contextlib.redirect_stdout(io.StringIO()):
         second_is_in.set()
-        first_is_out.wait(20)
+        first_is_out.wait(60)
     return text
 
 def hangs(text: str) -> str:

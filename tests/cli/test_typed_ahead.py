@@ -38,7 +38,7 @@ def test_a_yes_typed_ahead_does_not_approve_the_next_tool(tmp_path: Path) -> Non
         assert terminal.process.poll() is None
         terminal.type("n\n")
         terminal.wait_for("Artefacts:")
-        assert terminal.process.wait(timeout=15) == 3
+        assert terminal.process.wait(timeout=60) == 3
     result = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
     assert "the person refused it" in json.dumps(result)
 

@@ -142,7 +142,7 @@ def run_tests(folder: Path, name: str, code: str) -> subprocess.CompletedProcess
     (folder / "answer.py").write_text(code)
     command = [sys.executable, str(FOLDER / "run_tests.py")]
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=30, check=False
+        command, cwd=folder, capture_output=True, text=True, timeout=90, check=False
     )
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from aeon.execution.threads import Workers, as_done
-from tests.support.timing import SOON
+from tests.support.timing import SOON, wait_for
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_every_future_comes_back_with_its_value(workers):
 
 def test_a_future_comes_back_when_it_is_done_and_not_in_the_order_of_submission(workers):
     pool, gate = workers(2), threading.Event()
-    slow, quick = pool.submit(lambda: gate.wait(5)), pool.submit(lambda: "quick")
+    slow, quick = pool.submit(lambda: gate.wait(90)), pool.submit(lambda: "quick")
     arriving = as_done([slow, quick], never, 1)
     assert next(arriving) is quick
     gate.set()
@@ -61,13 +61,14 @@ def test_one_worker_keeps_the_order_of_submission(workers):
 
 def test_no_more_than_size_run_at_once(workers):
     pool, lock, running, most = workers(3), threading.Lock(), 0, 0
+    together = threading.Barrier(3, timeout=SOON)
 
     def work() -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.01)
+        together.wait()
         with lock:
             running -= 1
 
@@ -79,8 +80,8 @@ def test_jobs_one_after_the_other_use_the_thread_that_is_idle(workers):
     pool, jobs = workers(30), 30
     for _ in range(jobs):
         pool.submit(lambda: None).result()
-        time.sleep(0.002)  # it is idle a moment after its result is there
-    assert len(pool._threads) < jobs / 2
+        wait_for(lambda: pool._idle._value)  # it is idle a moment after its result is there
+    assert len(pool._threads) == 1
 
 
 def test_what_has_not_started_is_cancelled_when_the_run_stops_and_what_runs_gets_its_grace(workers):
@@ -88,14 +89,14 @@ def test_what_has_not_started_is_cancelled_when_the_run_stops_and_what_runs_gets
 
     def first() -> str:
         started.set()
-        stopping.wait(5)
+        stopping.wait(90)
         time.sleep(0.02)
         return "finished in its grace"
 
     futures = [pool.submit(first), pool.submit(lambda: ran.append("second"))]
-    started.wait(5)
+    started.wait(90)
     stopping.set()
-    came = list(as_done(futures, stopping.is_set, 5, poll_seconds=0.001))
+    came = list(as_done(futures, stopping.is_set, 90, poll_seconds=0.001))
     assert [future.result() for future in came] == ["finished in its grace"]
     assert futures[1].cancelled()
     assert ran == []
@@ -112,7 +113,7 @@ def test_work_that_outlasts_its_grace_is_left_out(workers):
 
 def test_no_grace_is_no_waiting(workers):
     gate = threading.Event()
-    future = workers(1).submit(lambda: gate.wait(5))
+    future = workers(1).submit(lambda: gate.wait(90))
     assert list(as_done([future], lambda: True, 0, poll_seconds=0.001)) == []
     gate.set()
 

@@ -466,7 +466,7 @@ def test_steps_side_by_side_get_the_same_numbers_whichever_is_faster() -> None:
         def step(request: LLMRequest) -> dict[str, Any]:
             site = request.site
             if site.step_id == slow and not site.round:
-                gate.wait(5)
+                gate.wait(90)
             if site.step_id != slow and site.round:
                 gate.set()
             return two_rounds(request)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from aeon.domain.errors import LimitReached
+from aeon.execution.recorder import Stopwatch
 from aeon.execution.settings import ExecutionSettings
 from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
@@ -65,14 +67,23 @@ def test_a_reached_cap_ends_the_run_under_its_own_name_and_abandons_the_step(lim
     assert response.partial_result["outputs"] == {"a": "a done"}
 
 
-def test_time_ends_a_run_between_calls_and_running_work_has_its_grace():
+@pytest.fixture
+def clock(monkeypatch):
+    """What a run takes is what the test says, whatever else the machine does."""
+    clock = SimpleNamespace(seconds=1.0)
+    monkeypatch.setattr(Stopwatch, "seconds", property(lambda _: clock.seconds))
+    return clock
+
+
+def test_time_ends_a_run_between_calls_and_running_work_has_its_grace(clock):
     def slow(request):
+        clock.seconds += 60
         time.sleep(0.3)
         return clear("late but whole")
 
     model = ScriptedModel(step=slow)
     outcome = run(
-        model, limits=LimitSettings(max_seconds=0.2), execution=ExecutionSettings(grace_seconds=5)
+        model, limits=LimitSettings(max_seconds=60), execution=ExecutionSettings(grace_seconds=60)
     )
     assert outcome.termination_reason == "max_seconds"
     assert statuses(outcome) == {"only": "complete"}
@@ -80,17 +91,18 @@ def test_time_ends_a_run_between_calls_and_running_work_has_its_grace():
     assert model.calls[-1] == "step:only"
 
 
-def test_work_that_outlives_its_grace_is_abandoned():
+def test_work_that_outlives_its_grace_is_abandoned(clock):
     release = threading.Event()
 
     def hangs(request):
+        clock.seconds += 60
         release.wait(90)
         return clear("too late")
 
     started = time.monotonic()
     outcome = run(
         ScriptedModel(step=hangs),
-        limits=LimitSettings(max_seconds=0.2),
+        limits=LimitSettings(max_seconds=60),
         execution=ExecutionSettings(grace_seconds=0.1),
     )
     release.set()
@@ -143,13 +155,14 @@ def test_a_stop_lets_running_steps_finish_and_starts_nothing_new():
 
 def test_at_most_max_parallel_steps_run_at_once():
     running, most, lock = 0, 0, threading.Lock()
+    together = threading.Barrier(2, timeout=SOON)
 
     def step(request):
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.02)
+        together.wait()
         with lock:
             running -= 1
         return clear("done")

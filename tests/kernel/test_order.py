@@ -22,7 +22,7 @@ class Backwards:
         name = request.site.step_id
         later = STEPS[STEPS.index(name) + 1 :]
         if later:
-            self._gates[later[0]].wait(5)
+            self._gates[later[0]].wait(90)
         threading.Timer(0.02, self._gates[name].set).start()
         return self._answer(name)
 

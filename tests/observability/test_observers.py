@@ -37,12 +37,12 @@ def test_what_a_slow_observer_has_no_room_for_is_dropped_and_counted() -> None:
     def slow(recorded: e.Recorded) -> None:
         seen.append(recorded)
         started.set()
-        go_on.wait(5)
+        go_on.wait(90)
 
     told = realistic_run()
     observer = QueuedObserver(slow, maxsize=3)
     observer(told[0])
-    assert started.wait(5)
+    assert started.wait(60)
     for recorded in told[1:]:
         observer(recorded)
     assert observer.dropped == len(told) - 4
@@ -52,11 +52,17 @@ def test_what_a_slow_observer_has_no_room_for_is_dropped_and_counted() -> None:
 
 
 def test_closing_waits_only_briefly_for_an_observer_that_hangs() -> None:
-    go_on = threading.Event()
+    started, go_on = threading.Event(), threading.Event()
     told = realistic_run()
-    observer = QueuedObserver(lambda recorded: go_on.wait(5) and None)
+
+    def hang(_: e.Recorded) -> None:
+        started.set()
+        go_on.wait(90)
+
+    observer = QueuedObserver(hang)
     for recorded in told[:3]:
         observer(recorded)
+    assert started.wait(60)
     observer.close(timeout=0.05)
     assert observer.dropped == 2
     go_on.set()

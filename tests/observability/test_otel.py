@@ -26,6 +26,7 @@ from tests.support.input_files import make_png
 from tests.support.openai_server import Completion, Failure
 from tests.support.otlp_collector import OtlpCollector, Span
 from tests.support.simulated_server import simulated
+from tests.support.timing import SOON, wait_for
 
 TASK = "plan a move with the cat Archimedes"
 CORE = ("mode=core", "store=off")
@@ -380,16 +381,11 @@ def test_a_bad_collector_costs_the_run_nothing(
     result = run("store=off", warn=told.append)
     taken = time.monotonic() - began
     assert comparable(result) == comparable(usual)
-    assert result.timings.total_seconds < usual.timings.total_seconds + 3
-    assert taken < result.timings.total_seconds + 5
+    assert taken < SOON
     (said,) = told
     assert said.startswith("observability.otel: ")
-    until = time.monotonic() + 10
-    while (
-        left := [t for t in threading.enumerate() if "Otel" in t.name]
-    ) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert kind == "hangs" or not left  # what is still tried is given up
+    if kind != "hangs":  # what is still tried is given up
+        wait_for(lambda: not [t for t in threading.enumerate() if "Otel" in t.name])
 
 
 def test_a_defect_in_tracing_is_said_once_and_changes_no_run(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
-import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from aeon.service.folder import JobStatus
 from aeon.service.jobs import Jobs
 from aeon.service.record import JobState
 from tests.support.openai_server import OpenAIServer, Received
+from tests.support.timing import wait_for
 
 
 class OpenJobs(Protocol):
@@ -44,14 +43,6 @@ class GatedModel:
         task = re.search(r"<task[^>]*>\s*(.*?)\s*</task", request.user, re.DOTALL)
         assert task is not None, request.user
         return {"working": None, "answer": task[1][::-1]}
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until a condition holds; AssertionError when it does not in time."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.01)
 
 
 def wait_until(jobs: Jobs, job_id: str, *states: JobState) -> JobStatus:

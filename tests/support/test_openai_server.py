@@ -27,7 +27,7 @@ def body(
 
 def post(server: OpenAIServer, sent: Any, key: str = "k") -> httpx2.Response:
     headers = {"authorization": f"Bearer {key}"}
-    return httpx2.post(f"{server.url}/chat/completions", json=sent, headers=headers, timeout=5)
+    return httpx2.post(f"{server.url}/chat/completions", json=sent, headers=headers, timeout=60)
 
 
 def test_answers_come_by_the_calls_name_in_the_order_of_the_script(

@@ -15,6 +15,7 @@ from aeon.domain.checks import ToolResult
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings
+from tests.support.timing import SOON
 from tests.tools.builders import a_tool
 
 
@@ -57,7 +58,7 @@ def test_a_tool_that_hangs_is_left_to_itself(released: threading.Event) -> None:
     started = time.monotonic()
     result = call(lambda _: released.wait(60), timeout_seconds=0.05)
     assert (result.error_kind, result.error) == ("timeout", "took longer than 0.05 seconds")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON
 
 
 def test_a_tool_that_hangs_does_not_keep_the_program_from_ending() -> None:
@@ -69,7 +70,7 @@ def test_a_tool_that_hangs_does_not_keep_the_program_from_ending() -> None:
         "print(ToolInvoker(ToolRegistry([tool])).invoke('t', {}).error_kind)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=90, check=False
     )
     assert (done.stdout, done.returncode) == ("timeout\n", 0), done.stderr
 

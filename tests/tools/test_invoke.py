@@ -206,7 +206,7 @@ def test_a_tool_runs_with_the_context_of_its_caller() -> None:
 
 
 def test_twenty_tools_run_at_once() -> None:
-    together = threading.Barrier(20, timeout=20)
+    together = threading.Barrier(20, timeout=60)
 
     def meet(given: Mapping[str, Any]) -> Any:
         together.wait()

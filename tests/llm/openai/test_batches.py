@@ -35,6 +35,7 @@ from aeon.llm.settings import OpenAIProvider
 from tests.support.batch_server import BatchServer, Fate
 from tests.support.openai_server import Failure, Received, error
 from tests.support.requests import request
+from tests.support.timing import SOON, wait_for
 
 FILES, BATCHES, CONTENT = (
     ("POST", "/v1/files"),
@@ -346,24 +347,22 @@ def stopped_while_waiting(server: BatchServer, adapter: BatchAdapter, *texts: st
         answers: Future[list[Any]] = pool.submit(
             ask_all, adapter, *map(asked, texts), stop=stop.is_set
         )
-        deadline = time.monotonic() + 10
-        while (
-            not (server.batches and any(row[2] for row in noted())) and time.monotonic() < deadline
-        ):
-            time.sleep(0.02)
+        wait_for(lambda: server.batches and any(row[2] for row in noted()))
         stop.set()
-        return answers.result(5)
+        return answers.result(SOON)
 
 
 @pytest.mark.slow
 def test_a_stop_ends_the_wait_and_the_batch_goes_on_for_who_asks_again(
     server: BatchServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.seconds = 0.8
+    server.seconds = 3600
     adapter = connect()
     assert [type(one) for one in stopped_while_waiting(server, adapter, "a", "b")] == [
         StopRequested
     ] * 2
+    server.batches[0].fate = Fate(seconds=0)
+    server.seconds = 0.05
     assert (
         "batch_1 (2 requests) goes on at the provider; going on takes its results." in caplog.text
     )
@@ -375,7 +374,7 @@ def test_a_stop_ends_the_wait_and_the_batch_goes_on_for_who_asks_again(
 def test_a_stop_cancels_the_batch_where_that_is_asked_for(
     server: BatchServer, connect: Connect
 ) -> None:
-    server.seconds = 3.0
+    server.seconds = 3600
     adapter = connect(batch_cancel=True)
     stopped_while_waiting(server, adapter, "a", "b")
     assert ("POST", "/v1/batches/*/cancel") in server.calls
@@ -391,7 +390,7 @@ def test_the_same_process_takes_no_answer_that_another_run_waits_for(
         first = pool.submit(ask_all, one, asked("same"))
         time.sleep(0.3)
         second = pool.submit(ask_all, other, asked("same"))
-        assert (first.result(10), second.result(10)) == (["same"], ["same"])
+        assert (first.result(SOON), second.result(SOON)) == (["same"], ["same"])
     assert len({line["custom_id"] for line in server.requests}) == 2
 
 

@@ -303,7 +303,7 @@ def test_a_server_that_dies_on_one_schema_is_asked_without_that_one(start: Start
 
 
 def test_a_moment_of_failure_that_many_first_calls_meet_is_no_refusal(start: Start) -> None:
-    together, left = threading.Barrier(15, timeout=20), iter(range(16))
+    together, left = threading.Barrier(15, timeout=60), iter(range(16))
 
     def answer(_: object) -> Any:
         number = next(left, None)
@@ -383,7 +383,7 @@ def test_first_calls_wait_for_the_first_however_long_it_takes(start: Start) -> N
 
 
 def test_the_first_answer_sets_all_others_free_at_once(start: Start) -> None:
-    together, first = threading.Barrier(7, timeout=20), iter(range(1))
+    together, first = threading.Barrier(7, timeout=60), iter(range(1))
     _, adapter = start(
         shape=lambda answer, _: (next(first, None) is None and together.wait(), answer)[1]
     )
@@ -392,7 +392,7 @@ def test_the_first_answer_sets_all_others_free_at_once(start: Start) -> None:
 
 
 def test_first_calls_to_a_server_that_is_not_there_wait_for_one_of_them(start: Start) -> None:
-    together, alone = threading.Barrier(7, timeout=20), iter(range(1))
+    together, alone = threading.Barrier(7, timeout=60), iter(range(1))
 
     def down(_: object) -> Any:
         if next(alone, None) is None:

@@ -69,7 +69,7 @@ def test_without_caps_nothing_is_refused_and_everything_is_counted() -> None:
 
 
 def test_exactly_as_many_calls_go_out_as_allowed_however_many_threads_ask() -> None:
-    model = Model(Usage(1), barrier=threading.Barrier(5, timeout=10))
+    model = Model(Usage(1), barrier=threading.Barrier(5, timeout=60))
     limits = limited(model, max_llm_calls=5)
     with ThreadPoolExecutor(8) as pool:
         outcomes = [future.result() for future in [pool.submit(outcome, limits) for _ in range(8)]]
@@ -85,7 +85,7 @@ def test_a_call_may_start_while_the_recorded_tokens_are_below_the_cap() -> None:
 
 
 def test_the_token_cap_is_exceeded_by_no_more_than_what_is_in_flight() -> None:
-    model = Model(Usage(100), barrier=threading.Barrier(4, timeout=10))
+    model = Model(Usage(100), barrier=threading.Barrier(4, timeout=60))
     limits = limited(model, max_tokens=100)
     with ThreadPoolExecutor(4) as pool:
         outcomes = [future.result() for future in [pool.submit(outcome, limits) for _ in range(4)]]

@@ -42,7 +42,7 @@ def gone(pids: set[int]) -> bool:
     return eventually(lambda: not any(map(psutil.pid_exists, pids)))
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 5) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 30) -> bool:
     """Whether something holds, or does so shortly."""
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
@@ -99,7 +99,7 @@ def served() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 20) -> None:
+def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

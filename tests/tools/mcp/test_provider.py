@@ -371,7 +371,7 @@ else:
     os._exit(0)
 """
     command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
     assert ended.stderr == ""
     first, said, last = ended.stdout.split()
     assert (first, said) == (last, "True")
@@ -418,7 +418,7 @@ def test_closing_during_a_call_fails_the_call(open_tools: Open) -> None:
     calling.start()
     time.sleep(0.2)
     tools.close()
-    calling.join(5)
+    calling.join(60)
     assert len(failures) == 1
 
 
