@@ -13,13 +13,20 @@ if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109
     if sys.path[0] != _program:
         del sys.path[0]
 
-import atexit
-import signal
-import threading
-from collections.abc import Callable, Sequence
-from types import FrameType
-
 _INTERRUPTED = 130
+
+try:
+    import atexit
+    import signal
+    import threading
+except KeyboardInterrupt:  # no handler is set yet
+    os.write(2, b"Interrupted.\n")
+    raise SystemExit(_INTERRUPTED) from None
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -288,7 +288,7 @@ STARTS = (
         pytest.param(STARTS[1], id="console-script", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("module", ["aeon.cli.main", "pydantic", "hydra", "omegaconf"])
+@pytest.mark.parametrize("module", ["threading", "aeon.cli.main", "pydantic", "hydra", "omegaconf"])
 def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(
     tmp_path: Path, module: str, start: str
 ) -> None:
