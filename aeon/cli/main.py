@@ -1,6 +1,6 @@
-"""The entry point: a first word that is a subcommand runs it; everything else is a run configured
-by Hydra. Only what `--version` and help need is imported here; a command's module is imported when
-it is called."""
+"""The entry point: a first word that names a subcommand runs it; everything else is a run
+configured by Hydra. Only the imports of `--version` and help stand here; a command's module is
+imported when it is called."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status. 0 converged or done, 1 failed, 2 bad
     configuration or usage, 3 finished without convergence, 130 interrupted. Errors are reported on
     standard error; a traceback is shown only when HYDRA_FULL_ERROR is set."""
-    # Most of what a process makes at first is modules and classes, which are no garbage.
+    # A process first makes mostly modules and classes, which are not garbage.
     gc.set_threshold(50_000)
-    # A log line that nobody can read any more (`| head`) is no error.
+    # A log line without a reader (`| head`) is not an error.
     logging.raiseExceptions = False
     with own_streams():
         return run_guarded(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
@@ -61,22 +61,22 @@ def _run(given: list[str]) -> int:
 
 
 def _takes_long(name: str, words: Sequence[str]) -> bool:
-    """Whether a person at a terminal waits for a run to begin."""
+    """Check whether a person at a terminal waits for a run to begin."""
     if name not in ("", "ask", "plan") or "progress=none" in words or not stderr().isatty():
         return False
     return not any(word.startswith("-") and word not in ("-m", "--multirun") for word in words)
 
 
 def _prints_of(name: str) -> AbstractContextManager[object]:
-    """What a registered command prints is what it was called for; else standard output is the
-    answer's."""
+    """Redirect the prints of a registered command, whose output they are, to standard output; for
+    packaged commands standard output is reserved for the answer."""
     is_packaged = not name or name in COMMANDS
     return nullcontext() if is_packaged else redirect_stdout(stdout() or sys.stdout)
 
 
 def _put_command_first(given: list[str]) -> list[str]:
-    """The arguments with `--no-project` behind the command that it stands before; a command that
-    reads no project file is not given it."""
+    """Return the arguments with `--no-project` moved behind the command that follows it; dropped
+    for a command that reads no project file."""
     flag, *others = given or [""]
     name = find_command(others) if flag == _NO_PROJECT else ""
     if name not in COMMANDS:

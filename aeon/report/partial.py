@@ -72,7 +72,7 @@ def read_partial(directory: Path, events: Sequence[Line]) -> PartialResult:
             reason = f"{type(error).__name__}: {error}"
         raise ArtefactError(
             f"{directory} holds no result, and its journals cannot be read: {reason}",
-            hint=f"To go on with the run: `aeon resume={directory}`",
+            hint=f"To resume the run: `aeon resume={directory}`",
         ) from error
 
 

@@ -250,7 +250,7 @@ def test_an_interface_that_stays_down_stops_the_batch_and_fails_no_row(
     told = capfd.readouterr().err
     assert "Stopped: the batch interface does not answer: " in told
     assert "(tried for " in told
-    assert "The same command goes on" in told
+    assert "Repeat the command to resume" in told
     assert rows(tmp_path / "out.jsonl") == []
     tries = 1000 - len(server.trouble[INTERFACE])
     assert tries == 8  # of one round, in which all rows wait

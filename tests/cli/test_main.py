@@ -81,15 +81,15 @@ def test_a_run_whose_provider_fails_ends_with_1_and_says_why(
         (("task=x", "convergence.coherence=1.7"), "less than or equal to 1"),
         (
             ("task=x", "batch.parallel=2"),
-            "batch.parallel is read by `aeon batch` alone\nDid you mean sweep.parallel?",
+            "only `aeon batch` reads batch.parallel\nDid you mean sweep.parallel?",
         ),
         (
             ("batch", "dataset=a.jsonl", "out=b.jsonl", "sweep.max_cost=2"),
-            "sweep.max_cost is read by a sweep (-m) alone\nDid you mean limits.max_cost or ",
+            "only a sweep (-m) reads sweep.max_cost\nDid you mean limits.max_cost or ",
         ),
         (
             ("batch", "dataset=a.jsonl", "out=b.jsonl", "+sweep.fail_fast=true"),
-            "sweep.fail_fast is read by a sweep (-m) alone\nLeave it out.",
+            "only a sweep (-m) reads sweep.fail_fast\nLeave it out.",
         ),
         (("task=x", "provider=opnai"), "did you mean provider=openai?"),
         (("task=x", "ttl=20"), "ttl=20"),

@@ -220,7 +220,7 @@ def test_a_run_that_is_resumed_brings_its_own_overrides(aeon: RunAeon, tmp_path:
     project(tmp_path, "ttl.base: 7")
     ended = aeon(*SHOW, "resume=first")
     assert yaml.safe_load(ended.out)["ttl"]["base"] == 9
-    assert "left out" in ended.err
+    assert "ignored" in ended.err
 
 
 def test_a_run_records_what_the_project_said(aeon: RunAeon, tmp_path: Path) -> None:

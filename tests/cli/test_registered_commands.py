@@ -153,7 +153,7 @@ def test_a_command_of_aeons_own_is_not_replaced(capsys: pytest.CaptureFixture[st
 @pytest.mark.usefixtures("installed")
 def test_a_word_that_is_not_registered_is_still_explained(capsys: pytest.CaptureFixture[str]):
     assert main(["lint-prompt"]) == 2
-    assert "this is no override (key=value or group=option) and no command" in (
+    assert "is neither an override (key=value or group=option) nor a command" in (
         capsys.readouterr().err
     )
 

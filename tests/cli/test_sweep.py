@@ -84,7 +84,7 @@ def test_a_cap_on_calls_holds_for_all_jobs_together_and_the_rest_is_done_by_goin
     assert re.search(r"^0 .* sweep\.max_llm_calls ", ended.err, re.MULTILINE)
     assert re.search(r"^3 .* not started ", ended.err, re.MULTILINE)
     assert (
-        "What is missing, failed or waits is run with: python -m aeon sweep.resume=sweep"
+        "To run the jobs that are missing, failed or waiting: python -m aeon sweep.resume=sweep"
         in ended.err
     )
     assert "aeon resume=" not in ended.err
@@ -184,7 +184,7 @@ def test_a_job_that_ended_for_a_step_without_a_usable_answer_goes_on_with_the_mu
     first = aeon(*at(server), "mode=core", "ttl.base=9,10")
     assert first.status == 3
     assert (
-        "What is missing, failed or waits is run with: python -m aeon sweep.resume=sweep"
+        "To run the jobs that are missing, failed or waiting: python -m aeon sweep.resume=sweep"
         in first.err
     )
     assert all(job["unusable_steps"] for job in results(tmp_path).values())
@@ -269,7 +269,7 @@ def test_a_multirun_whose_jobs_would_be_others_is_not_gone_on_with(
     (options / "most.yaml").write_text(OPTION.format(2), encoding="utf-8")
     ended = aeon("sweep.resume=sweep")
     assert ended.status == 2
-    assert "its jobs would be others" in ended.err
+    assert "its jobs would differ" in ended.err
 
 
 @pytest.mark.slow
@@ -318,7 +318,7 @@ def test_a_multirun_stopped_when_all_was_done_has_nothing_to_go_on_with(
     ended = aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10")
     assert ended.status == 130
     assert "2 of 2 runs converged. " in ended.err
-    assert "What is missing, failed or waits" not in ended.err
+    assert "To run the jobs that are missing" not in ended.err
 
 
 @pytest.mark.slow
@@ -344,7 +344,7 @@ def test_ctrl_c_stops_all_jobs_and_says_how_to_go_on(server: OpenAIServer, tmp_p
     [
         (
             ("-m", "task=x", "sweep.parallel=1,2"),
-            "sweep.parallel: it holds for all jobs, and takes one value",
+            "sweep.parallel: applies to all jobs, and takes one value",
         ),
         (("-m", "task=x", "ttl.base=9,10", "sweep.parallel=0"), "sweep.parallel=0"),
         (
@@ -355,9 +355,12 @@ def test_ctrl_c_stops_all_jobs_and_says_how_to_go_on(server: OpenAIServer, tmp_p
             ("-m", "task=x", "ttl.base=9,10", "hydra.job.chdir=true"),
             "hydra.job.chdir: the jobs of this launcher",
         ),
-        (("sweep.resume=nowhere",), "this is no multirun's directory (No such file or directory)"),
-        (("sweep.resume=no=where",), "no=where: this is no multirun's directory"),
-        (("sweep.resume=.", "ttl.base=3"), "ttl.base=3: a multirun goes on as it was configured"),
+        (("sweep.resume=nowhere",), "is not a multirun's directory (No such file or directory)"),
+        (("sweep.resume=no=where",), "no=where: is not a multirun's directory"),
+        (
+            ("sweep.resume=.", "ttl.base=3"),
+            "ttl.base=3: a multirun resumes with its recorded configuration",
+        ),
     ],
 )
 def test_what_cannot_be_is_told_with_status_2(

@@ -258,7 +258,7 @@ def test_what_was_there_before_init_is_not_trusted_with_it(
 ) -> None:
     write(tmp_path / name, "HTTPS_PROXY=http://elsewhere.example\n")
     ended = aeon("init", ".")
-    assert (ended.status, f"{name} was there before" in ended.err) == (0, True)
+    assert (ended.status, f"{name} existed before" in ended.err) == (0, True)
     assert aeon(*SHOW).status == 2
 
 

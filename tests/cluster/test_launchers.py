@@ -140,6 +140,6 @@ def test_caps_and_going_on_are_of_the_launcher_in_this_process_alone(tmp_path: P
         assert not server.requests
     assert ended.returncode == 2
     assert (
-        "sweep.max_llm_calls: only the launcher that runs all jobs in one process has it"
+        "sweep.max_llm_calls: only the launcher that runs all jobs in one process supports it"
         in ended.stderr
     )

@@ -451,9 +451,9 @@ def test_a_run_that_was_cut_short_says_how_it_goes_on(runs: Runs, server: OpenAI
     ended, directory = runs("task=x", "hydra.run.dir='a b'")
     assert ended.status == 1
     assert directory.name == "a b"
-    assert "To go on from what was answered: python -m aeon resume='a b'" in ended.err
+    assert "To resume from the stored answers: python -m aeon resume='a b'" in ended.err
     ended, _ = runs("task=x", "store=off")
-    assert "To go on" not in ended.err
+    assert "To resume" not in ended.err
 
 
 def test_a_run_in_which_nothing_was_answered_has_nothing_to_go_on_from(
@@ -462,7 +462,7 @@ def test_a_run_in_which_nothing_was_answered_has_nothing_to_go_on_from(
     server.script["plan"] = Failure(401)
     ended, _ = runs("task=x", "mode=core")
     assert ended.status == 1
-    assert "To go on" not in ended.err
+    assert "To resume" not in ended.err
 
 
 # run.json

@@ -344,7 +344,7 @@ def test_a_run_whose_answers_could_not_all_be_used_can_go_on(
     run = with_steps(converged, DONE, FAILED, unusable_calls=unusable, **ended)
     ways = [way for way, _ in find_next_commands(run, DIRECTORY)]
     goes_on = bool(unusable) and reason != "converged"
-    assert ("To go on from what was answered" in ways) == goes_on
+    assert ("To resume from the stored answers" in ways) == goes_on
 
 
 def usage(**total: Any) -> UsageReport:

@@ -88,7 +88,7 @@ def test_a_run_that_was_cut_off_is_amber_and_says_how_to_go_on(killed: Path) -> 
     assert headline(result).startswith("Cut off: there is no result")
     assert tone(result) == "warn"
     assert find_next_commands(result, killed) == [
-        ("To go on from what was answered", f"python -m aeon resume={killed}")
+        ("To resume from the stored answers", f"python -m aeon resume={killed}")
     ]
 
 

@@ -1,5 +1,5 @@
 """`aeon batch dataset=FILE out=FILE`: each row of a dataset is a task. `merge` and `record` read
-what it wrote."""
+the results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from aeon.report.words import relative_to_here
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
-    """What stands on the command line of a batch beside its configuration. `out` is None for
+    """The dataset, results file and shard named on a batch's command line. `out` is None for
     standard output."""
 
     dataset: str
@@ -50,8 +50,7 @@ class GivenRows:
 
 def batch(words: Namespace) -> int:
     """Run a dataset. 0 when every row converged or is complete, 1 when one failed or cannot be run,
-    3 when one did not converge, 130 when interrupted. Raises ConfigError before anything is
-    paid."""
+    3 when one did not converge, 130 when interrupted. Raises ConfigError before any paid call."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
     refuse_keys(words.overrides, "arms", "`aeon eval`")
     composition = read_composition(words)
@@ -63,12 +62,12 @@ def batch(words: Namespace) -> int:
             hint="`aeon eval` measures configurations against one direct call.",
         )
     if settings.resume is not None or settings.store.mode == "replay":
-        problem = "a batch goes on by itself, from its out file"
-        raise ConfigError(f"{problem}: leave resume and store.mode=replay out")
+        problem = "a batch resumes by itself, from its out file"
+        raise ConfigError(f"{problem}: leave out resume and store.mode=replay")
     given = GivenRows(words.dataset, _results_file(words.out), read_shard(words.shard))
     has_files = given.out is not None and given.dataset != "-"
     control = GroupControl()
-    # What has its files needs no other place.
+    # A batch with files of its own needs no other place.
     with nullcontext(Path()) if has_files else make_passing_folder() as passing:
         place = given.out or passing / "out"
         path = dataset_file(given.dataset, passing / "dataset.jsonl")
@@ -92,7 +91,8 @@ def batch(words: Namespace) -> int:
 
 
 def open_given_dataset(path: Path, given: GivenRows, aeon: Aeon) -> Dataset:
-    """The dataset at a path, with what the command line gives to all rows. Raises ConfigError."""
+    """Open the dataset at `path`, with the task and inputs of the command line as defaults of its
+    rows. Raises ConfigError."""
     try:
         return open_dataset(
             path,
@@ -100,7 +100,7 @@ def open_given_dataset(path: Path, given: GivenRows, aeon: Aeon) -> Dataset:
             _common(aeon),
             lambda count: say(f"{given.dataset}: {count:,} rows read so far ..."),
         )
-    except ConfigError as error:  # a copy of standard input has a name that says nothing
+    except ConfigError as error:  # the name of a copy of standard input means nothing
         message = error.message.replace(str(path), given.dataset)
         raise ConfigError(message, hint=error.hint) from None
 
@@ -108,7 +108,7 @@ def open_given_dataset(path: Path, given: GivenRows, aeon: Aeon) -> Dataset:
 def open_runner(
     aeon: Aeon, composition: Composition, dataset: Dataset, endpoints: SharedEndpoints, place: Path
 ) -> RowRunner:
-    """What runs the rows, in a folder beside `place`."""
+    """Return the runner of the rows, which works in a folder next to `place`."""
     folder = place.with_name(f"{place.name}.running")
     running = Running(folder, trusts_all=aeon.settings.trust is True)
     return RowRunner(aeon, composition, dataset.count, identify(aeon), running, endpoints)
@@ -125,9 +125,9 @@ def open_batch(
     keeps_others: bool = False,
     is_done: Callable[[Line], bool] = is_final,
 ) -> Batch:
-    """The rows on their way through the backend that is configured; `is_done` says of a line
-    whether its row need not be run again, `keeps_others` that those of other rows stay. Raises
-    ConfigError."""
+    """Return the rows with the configured backend, ready to run. `is_done` checks by a result line
+    whether its row is finished; `keeps_others` keeps the lines of rows that the dataset lacks.
+    Raises ConfigError."""
     _check_interaction(runner.aeon.settings, given.out)
     results = Results(
         given.out,
@@ -155,12 +155,12 @@ def open_batch(
 
 
 def _check_interaction(settings: Settings, out: Path | None) -> None:
-    """Raise ConfigError where rows that wait for a person could not be gone on with."""
+    """Raise ConfigError where rows that wait for a person could not be resumed."""
     if settings.interaction.kind != "defer":
         return
     if out is None:
         raise ConfigError(
-            "interaction=defer: out=- keeps no rows that wait", hint="Name a file with out=."
+            "interaction=defer: out=- cannot store rows that wait", hint="Name a file with out=."
         )
     if settings.batch.backend == "ray":
         raise ConfigError(
@@ -197,7 +197,7 @@ def _check_shard(shard: tuple[int, int], results: Results) -> None:
     first, every = shard
     if any((number - first) % every for number, is_done in enumerate(results.done) if is_done):
         results.close()
-        hint = "Each shard has results of its own: name another file with out=."
+        hint = "Each shard has its own results: name another file with out=."
         raise ConfigError(f"shard={first}/{every}: out= has rows of another shard", hint=hint)
 
 
@@ -214,13 +214,13 @@ def _results_file(text: str) -> Path | None:
         )
         raise ConfigError(f"out={text}: results are written as JSON Lines, line by line", hint=hint)
     if Path("/dev") in out.absolute().parents or (out.exists() and not out.is_file()):
-        raise ConfigError(f"out={text}: is no regular file", hint="out=- is standard output.")
+        raise ConfigError(f"out={text}: is not a regular file", hint="out=- is standard output.")
     return out
 
 
 def dataset_file(text: str, copy: Path) -> Path:
-    """The file of a dataset; standard input is copied first, since it is read twice. Raises
-    ConfigError."""
+    """Return the file of a dataset; standard input is copied to `copy` first, since it is read
+    twice. Raises ConfigError."""
     if text != "-":
         return Path(text).expanduser()
     if at_terminal():
@@ -236,7 +236,7 @@ def dataset_file(text: str, copy: Path) -> Path:
 
 
 def _common(aeon: Aeon) -> Common:
-    """What the command line gives to all rows."""
+    """Return the task and inputs that the command line gives all rows."""
     task = aeon.job.task
     if task is None:
         task = aeon.workflow.task if aeon.workflow else ""
@@ -244,20 +244,20 @@ def _common(aeon: Aeon) -> Common:
 
 
 def merge_results(given: Namespace) -> int:
-    """Put the results of shards together. Raises ConfigError for gaps, doubles, and a file that is
-    there already."""
+    """Merge the results of shards. Raises ConfigError for missing or duplicate rows, and when the
+    output file exists."""
     out: Path = given.out.expanduser()
     if out.exists():
         raise ConfigError(
-            f"out={out}: is there already", hint="Remove it, or name another file with out=."
+            f"out={out}: exists already", hint="Remove it, or name another file with out=."
         )
     show_rows(merge([path.expanduser() for path in given.results], out), out)
     return DONE
 
 
 def unpack_row(given: Namespace) -> int:
-    """Put the record of a row into a folder, with its page. Raises ConfigError for a row that left
-    none."""
+    """Write the record of a row into a folder, with its page. Raises ConfigError for a row without
+    one."""
     directory: Path = given.dir.expanduser()
     unpack_record(given.results.expanduser(), given.id, directory)
     from aeon.cli.commands.inspect import make_page  # slow to load

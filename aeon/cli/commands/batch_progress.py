@@ -1,5 +1,5 @@
-"""A batch at the terminal: its forecast, a question about money, how far it is, and what it came
-to."""
+"""A batch at the terminal: its forecast, the question about its cost, its progress, and its
+summary."""
 
 from __future__ import annotations
 
@@ -41,10 +41,12 @@ def run_attended(
     calls: Callable[[], int],
     show_end: Callable[[Summary, Path | None], None] | None = None,
 ) -> int:
-    """Run a batch to its end, with a person at the terminal or without; `calls` tells how many were
-    made. At the end, whatever it is, `show_end` is given what the rows came to. The exit status.
-    Raises ConfigError when it would cost more than may be spent without a
-    question, and nobody can be asked."""
+    """Run a batch to its end, with or without a person at the terminal, and return the exit status.
+
+    `calls` returns the number of calls made. However the batch ends, `show_end` gets its summary.
+    Raises ConfigError when it would cost more than may be spent without asking, and nobody can be
+    asked.
+    """
     summary = running.results.summary
     control = running.control
     out = running.results.path
@@ -61,7 +63,7 @@ def run_attended(
     except ReaderGone:
         return FAILED
     except (ArtefactError, StoreFailed) as error:
-        error.hint = error.hint if out is None else "Free space; then the same command goes on."
+        error.hint = error.hint if out is None else "Free space; then repeat the command to resume."
         show_end(summary, out)
         raise
     except BaseException:
@@ -79,7 +81,7 @@ def _say_what_waits(summary: Summary, out: Path) -> None:
     if summary.ends[ROW_WAITS] > len(summary.waiting):
         running = out.with_name(f"{out.name}.running").absolute()
         say(f"All of them: {command_of(('runs', str(relative_to_here(running))))}")
-    say("Then the same command goes on.")
+    say("Then repeat the command to resume.")
 
 
 def _say_how_to_go_on(summary: Summary, control: GroupControl, out: Path | None) -> None:
@@ -90,9 +92,9 @@ def _say_how_to_go_on(summary: Summary, control: GroupControl, out: Path | None)
 
 
 def _say_why_it_stopped(reason: str, out: Path | None) -> None:
-    way = "The same command goes on where this one stopped."
+    way = "Repeat the command to resume where this one stopped."
     if out is None:
-        way = "Rows under way are lost: standard output cannot be gone on with."
+        way = "Rows under way are lost: a batch to standard output cannot be resumed."
     say(f"Stopped: {reason}. {way}" if reason else way)
 
 
@@ -112,8 +114,8 @@ def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
 
 
 def _is_confirmed(most: float, running: Batch, forecast: Forecast, shown: _Progress) -> bool:
-    """Whether the batch may cost what is foreseen, before its first row and once more by its first
-    rows."""
+    """Check whether the batch may cost its forecast: before its first row, and again after its
+    first rows."""
     summary = running.results.summary
     control = running.control
     if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
@@ -126,20 +128,19 @@ def _is_confirmed(most: float, running: Batch, forecast: Forecast, shown: _Progr
     if summary.cost is not None:
         cost = summary.cost / max(summary.ran, 1) * forecast.rows
     if cost is None and forecast.least_cost is None:
-        return True  # it was asked before the first row
+        return True  # the person was asked before the first row
     return _is_affordable(most, cost, "by its first rows about", control, shown.display)
 
 
 def _needs_first_rows(most: float, summary: Summary) -> bool:
-    # Rows of earlier starts tell, too.
+    # Rows of earlier starts count, too.
     return summary.ran < FIRST_ROWS and (summary.cost or 0) <= most
 
 
 def _is_affordable(
     most: float, cost: float | None, about: str, control: RunControl, display: Display
 ) -> bool:
-    """Whether the batch may cost what is foreseen, or a person says that it may; else it is to
-    stop."""
+    """Check whether the forecast cost is allowed, or a person allows it; else stop the batch."""
     if cost is not None and cost <= most:
         return True
     told = (
@@ -147,13 +148,12 @@ def _is_affordable(
     )
     if cost is None:
         told = (
-            "no price tells what the batch will cost; "
+            "without prices the cost of the batch is unknown; "
             "provider.prices={MODEL: {input: 0.25, output: 2}} gives one"
         )
     if not at_terminal():
         hint = (
-            "Run it at a terminal to be asked, or raise "
-            "batch.confirm_above_cost; null is no question."
+            "Run it at a terminal to be asked, or raise batch.confirm_above_cost; null never asks."
         )
         raise ConfigError(told, hint=hint)
     with suppress(StopRequested), display.pause():
@@ -164,18 +164,18 @@ def _is_affordable(
 
 
 def show_rows(summary: Summary, out: Path | None) -> None:
-    """Say what a batch came to, and write its page."""
+    """Print the summary of a batch, and write its page."""
     say(str(summary))
     if out is not None and summary.count:
         try:
             say(f"Page: {relative_to_here(write_page(summary, out))}")
-        except ArtefactError as error:  # the results are there: they are what counts
+        except ArtefactError as error:  # the results, which count, are written
             warn(error.message)
 
 
 class _Progress:
-    """How far a batch is: on a terminal a picture of the rows under way, else a line now and
-    then."""
+    """The progress of a batch: on a terminal a picture of the rows under way, else a line every 10
+    seconds."""
 
     display: Display
 
@@ -197,7 +197,7 @@ class _Progress:
 
     @contextmanager
     def attend_row(self, row: Row) -> Iterator[Attendance]:
-        """The person beside one row, who sees it if there is room for it on the screen."""
+        """Yield the attendance of one row, which is shown if there is room for it on the screen."""
         view = self.group.view
         is_seen = view.live and len(view.rows) < _MOST_FOLLOWED
         words = one_line(row.id, 80) if is_seen else None
@@ -209,7 +209,7 @@ class _Progress:
 
     @property
     def left(self) -> int:
-        """How many rows are still to end."""
+        """The number of rows that have not ended."""
         return self._total - self._running.results.summary.count
 
     def take(self, lines: Iterable[Line]) -> None:
@@ -238,7 +238,7 @@ class _Progress:
         text = f"{summary.count:,}/{self._total:,} rows"
         left = self.left
         ran = self._ran
-        if (settings := self._running.settings).backend == "local":  # of a cluster the nodes know
+        if (settings := self._running.settings).backend == "local":  # on a cluster only nodes know
             text += (
                 f", {min(settings.parallel, left)} under way, {count_noun(self._calls(), 'call')}"
             )

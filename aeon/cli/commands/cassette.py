@@ -1,5 +1,5 @@
 """`aeon cassette export RUN OUT.aeon` and `aeon cassette show FILE.aeon`: recordings of runs as
-portable files; `aeon replay-check FILE.aeon ...`: are they decided as they were?"""
+portable files; `aeon replay-check FILE.aeon ...`: whether they still decide as recorded."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _NOTHING_KNOWN = Provenance(answered_by="", first="", last="")
 
 
 def export(given: Namespace) -> int:
-    """Export a recording. Raises ConfigError for what cannot be read, StoreFailed for what cannot
-    be written."""
+    """Export a recording. Raises ConfigError for a run that cannot be read, StoreFailed for a file
+    that cannot be written."""
     run: Path = given.run
     out: Path = given.out
     _require_free_name(out, force=given.force)
@@ -66,7 +66,7 @@ def export(given: Namespace) -> int:
         configurations = []
     files = _find_files(run, origin, earlier) if given.files else []
     in_force = environment()
-    # What a `.env` has that is not in force may be a secret all the same.
+    # Even variables of a `.env` that is not in force may be secrets.
     environ = {**in_force.withheld, **in_force}
     masked = find_masked_names(_folder_of(run))
     scrubber = Scrubber(secret_names([origin, *configurations], environ) | masked, environ)
@@ -90,17 +90,17 @@ def export(given: Namespace) -> int:
 
 
 def _require_free_name(out: Path, *, force: bool) -> None:
-    """Raise ConfigError for a name that no cassette has, or that is taken."""
+    """Raise ConfigError for a name that is taken, or that does not end as a cassette's."""
     if out.suffix != CASSETTE_SUFFIX:
-        raise ConfigError(f"{out}: the name of a cassette ends with {CASSETTE_SUFFIX}")
+        raise ConfigError(f"{out}: the name of a cassette must end with {CASSETTE_SUFFIX}")
     if out.exists() and not force:
         raise ConfigError(
-            f"{out} is there already", hint="Choose another name, or say --force to replace it."
+            f"{out} exists already", hint="Choose another name, or replace it with --force."
         )
 
 
 def _find_files(run: Path, origin: JsonMapping, earlier: Cassette | None) -> list[InputFile]:
-    """The files that the models were given. Raises ConfigError for one that is gone."""
+    """Return the files that the models were given. Raises ConfigError for one that is gone."""
     recorded = (origin.get("input_files") or {}).values()
     packed = earlier.files if earlier else {}
     described = map(origins.RecordedFile.model_validate, recorded)
@@ -108,7 +108,7 @@ def _find_files(run: Path, origin: JsonMapping, earlier: Cassette | None) -> lis
 
 
 def _write_export(made: Cassette, out: Path, files: Sequence[InputFile]) -> None:
-    """Write a cassette, and the files that are not in it beside it. Raises StoreFailed."""
+    """Write a cassette, and next to it the files that it does not contain. Raises StoreFailed."""
     if not made.files:
         try:
             store_files(out, files)
@@ -121,13 +121,13 @@ def _write_export(made: Cassette, out: Path, files: Sequence[InputFile]) -> None
 def _warn_of_files(files: Sequence[InputFile], out: Path) -> None:
     for file in files:
         warn(
-            f"{out}: the file of the input {one_line(file.name)} goes with it as it is: nothing was "
+            f"{out}: the file of the input {one_line(file.name)} is included unchanged: nothing was "
             "searched for or replaced in it."
         )
 
 
 def show(given: Namespace) -> int:
-    """Show a recording. Raises ConfigError for what cannot be read."""
+    """Show a recording. Raises ConfigError for one that cannot be read."""
     try:
         put("\n".join(_describe(given.file)))
     except StoreFailed as error:
@@ -136,8 +136,8 @@ def show(given: Namespace) -> int:
 
 
 def check_replays(given: Namespace) -> int:
-    """Run recordings again and say of each whether it decides as it did; 4 where one does not.
-    Raises ConfigError for a file that is no cassette, ArtefactError for a file of results that
+    """Run recordings again and report for each whether it decides as recorded; 4 where one does
+    not. Raises ConfigError for a file that is not a cassette, ArtefactError for a results file that
     cannot be written."""
     from aeon.app.trials.replay import check_recording, write_junit
 
@@ -156,7 +156,7 @@ def check_replays(given: Namespace) -> int:
     apart = sum(not one.holds for one in checked)
     say(
         f"{count_noun(len(checked), 'recording')}: {apart or 'none'} "
-        f"{'goes' if apart == 1 else 'go'} another way."
+        f"{'differs' if apart == 1 else 'differ'}."
     )
     if unreadable:
         raise ConfigError("\n".join(unreadable), hint="The other recordings were checked.")
@@ -174,8 +174,8 @@ def _describe_replay(one: CheckedRecording) -> str:
 
 
 def _open_recording(run: Path) -> AnswerSource:
-    """The answers of a run. Raises ConfigError for what cannot be read, and for a store that would
-    be imported."""
+    """Open the answers of a run. Raises ConfigError for a run that cannot be read, and for a store
+    whose code would be imported."""
     try:
         configurations = (each for each in _read_beside(run)[1] if isinstance(each, Mapping))
         kinds = (read_store_settings(each).own_backend for each in configurations)
@@ -187,13 +187,13 @@ def _open_recording(run: Path) -> AnswerSource:
 
 
 def _require_known_backend(run: Path, backend: OwnObject) -> None:
-    """Raise ConfigError for a store whose kind would be imported because a stranger's folder names
+    """Raise ConfigError for a store whose code would be imported because a stranger's folder names
     it."""
     if not is_packaged(backend) and not is_own_run(_folder_of(run)):
         raise ConfigError(
-            f"{run}: its store is of the kind {one_line(backend.factory)}, "
-            "which would be imported, and it is not known as a run of yours",
-            hint="Export it where it was made.",
+            f"{run}: its store is a {one_line(backend.factory)}, "
+            "which would be imported, and the run is not known as yours",
+            hint="Export it on the machine where it was made.",
         )
 
 
@@ -202,13 +202,13 @@ def _report_export(made: Cassette, out: Path, scrubber: Scrubber) -> None:
     put(f"{out}: {count_noun(len(made.answers), 'answer')}, answered by {answered_by}")
     for name, number in made.provenance.secrets_replaced.items():
         replacement = f"was replaced by [value of {name}]"
-        say(f"The value of {name} stood in it {number} times and {replacement}.")
+        say(f"The value of {name} occurred {number} times and {replacement}.")
     for name in scrubber.too_short:
         sure = f"make sure that it is not in {out}"
         warn(f"the value of {name} is too short to search for; {sure}.")
     needed = made.origin["missing"] if made.origin else ["task", "settings"]
     if needed:
-        where = f"they are not in {out} or not taken from it"
+        where = f"they are not in {out} or not applied from it"
         say(f"A replay must be given these, {where}: {one_line(', '.join(needed))}.")
 
 
@@ -219,15 +219,16 @@ def _warn_of_unset(names: frozenset[str], out: Path) -> None:
 
 
 def _read_origin(earlier: Cassette, path: Path) -> JsonMapping:
-    """How the run in a cassette was started, if it says so. Raises ConfigError."""
+    """Read how the run in a cassette was started; empty where it does not record that. Raises
+    ConfigError."""
     if not earlier.origin:
         return {}
     return parse_of_cassette(earlier.origin, f"{path}: its origin").model_dump(mode="json")
 
 
 def _make_portable(origin: JsonMapping, scrubber: Scrubber) -> JsonObject:
-    """The origin of a run for a cassette: of its settings those that are taken from others and hold
-    no secret; the keys of the others."""
+    """Return the origin of a run for a cassette: the settings that others may apply and that hold
+    no secret, and the keys of the rest."""
     if not origin:
         return {}
     settings, held = take_from_others(origin["settings"], read_usual())
@@ -244,7 +245,7 @@ def _folder_of(run: Path) -> Path:
 
 
 def _read_beside(run: Path) -> tuple[JsonMapping, list[Any]]:
-    """How a run was started, and its configurations, as far as its folder has them."""
+    """Read how a run was started, and its configurations, as far as its folder has them."""
     directory = _folder_of(run)
     configurations: list[Any] = []
     with suppress(OSError, ValueError):
@@ -291,7 +292,7 @@ def _list_facts(recorded: Cassette) -> Iterator[tuple[str, str]]:
 
 
 def _list_files(recorded: Cassette) -> Iterator[str]:
-    """The files that the models were given, each with where it is."""
+    """Yield the files that the models were given, each with its place."""
     described = recorded.origin.get("input_files")
     for name, values in described.items() if isinstance(described, dict) else ():
         with suppress(ValueError):

@@ -1,5 +1,4 @@
-"""`aeon check FILE...`: what is wrong with workflow files, or what they come to, their steps
-drawn."""
+"""`aeon check FILE...`: the problems of workflow files, or a summary of each, its steps drawn."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ from aeon.tools.registry import ToolRegistry
 
 def check(given: Namespace) -> int:
     """Check each file as a run with these settings would and print the findings; inputs only when
-    some are given. 2 when one of the files cannot be used, else 0. Raises ConfigError for a bad
+    some are given. 2 when a file cannot be used, else 0. Raises ConfigError for a bad
     configuration."""
     paths = _take_files(given)
     settings = compose_settings(read_composition(given))
@@ -54,8 +53,8 @@ def check(given: Namespace) -> int:
 
 
 def _take_files(given: Namespace) -> list[Path]:
-    """The files that are named. Raises ConfigError when there is none."""
-    # The name of a file may have the form of an override.
+    """Return the files that are named. Raises ConfigError when there is none."""
+    # A file's name may look like an override.
     named = [word for word in given.overrides if Path(word).exists()]
     given.overrides = [word for word in given.overrides if word not in named]
     if not given.file and not named:
@@ -107,7 +106,7 @@ def _check(
 
 
 def _list_tools(plan: Plan, settings: Settings, tools: ToolRegistry) -> list[str]:
-    """The tools that steps name, and those that the model may call by itself while it does one."""
+    """List the tools that steps name, and those that the model may call itself during a step."""
     patterns = settings.execution.step_tools
     called = {
         tool.name for step in plan.steps for tool in select_tools(step, patterns, tools.list())
@@ -122,7 +121,7 @@ def _describe_inputs(workflow: Workflow) -> Iterator[str]:
 
 
 def _find_texts(settings: Settings) -> dict[str, str]:
-    """The inputs that are given, as far as they can be read."""
+    """Return the given inputs, as far as they can be read."""
     with suppress(ConfigError):
         return show_inputs(read_inputs(settings, find_recorded_origin(settings)))
     return dict(settings.inputs)

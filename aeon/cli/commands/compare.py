@@ -1,5 +1,5 @@
-"""`aeon compare RUN RUN ...`: runs beside each other, as a table, a page and CSV; `aeon baseline
-RUN`: a run beside one direct call."""
+"""`aeon compare RUN RUN ...`: runs side by side, as a table, a page and CSV; `aeon baseline RUN`: a
+run against one direct call."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from aeon.report.words import count_noun, relative_to_here
 
 
 def compare(given: Namespace) -> int:
-    """Print the runs beside each other and write `compare.html` and `compare.csv`; with
-    `output=json` or `output=csv` print that and write nothing. Raises ConfigError for what holds no
-    two runs, ArtefactError for what cannot be written."""
+    """Print the runs side by side and write `compare.html` and `compare.csv`; with `output=json` or
+    `output=csv` print that and write nothing. Raises ConfigError for paths without two runs,
+    ArtefactError for files that cannot be written."""
     paths: list[Path] = given.run
     _check(paths)
     comparison = compare_runs(paths)
     if len(comparison.runs) < 2:
         found = f"{count_noun(len(comparison.runs), 'run')} found, two are needed"
-        hint = "`aeon compare RUN RUN`, or a folder with runs under it, such as a multirun's"
+        hint = "`aeon compare RUN RUN`, or name a folder that contains runs, such as a multirun's"
         raise ConfigError(f"{' '.join(map(str, paths))}: {found}", hint=hint)
     if given.output == "csv":
         put(csv_text(comparison))
@@ -66,8 +66,8 @@ def _check(paths: Sequence[Path]) -> None:
 
 
 def baseline(given: Namespace) -> int:
-    """Compare the answer of a finished run with that of one direct call; both are in its result and
-    on its page afterwards. Raises ConfigError for a run without an answer, ArtefactError."""
+    """Compare the answer of a finished run with that of one direct call, and add both to its result
+    and its page. Raises ConfigError for a run without an answer, ArtefactError."""
     given.overrides = [f"resume={given.run}", *given.overrides]
     composition = read_composition(given)
     settings = compose_settings(composition)

@@ -1,5 +1,5 @@
-"""`aeon docs [WORD ...]`: a page of the documentation, what a key of the configuration means, or
-where words stand."""
+"""`aeon docs [WORD ...]`: a page of the documentation, the meaning of a configuration key, or the
+places where words occur."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _HEADING = re.compile(r"#{1,6} +(?P<title>.+)")
 
 
 def docs(given: Namespace) -> int:
-    """Print a page, a key, the places where words stand, or the list of pages. Raises ConfigError
-    for what is neither a page nor a key, and stands nowhere."""
+    """Print a page, a key, the places where words occur, or the list of pages. Raises ConfigError
+    for words that name neither a page nor a key, and occur nowhere."""
     words: list[str] = given.word
     own = find_config_folders(given.words)
     if not words:
@@ -47,8 +47,8 @@ def docs(given: Namespace) -> int:
 
 def _put_list() -> None:
     put("aeon docs PAGE  prints a page")
-    put("aeon docs KEY   what a key of the configuration means")
-    put("aeon docs WORD  where a word stands\n")
+    put("aeon docs KEY   explains a key of the configuration")
+    put("aeon docs WORD  finds the places where a word occurs\n")
     for name, path in list_pages().items():
         if not name.isdecimal():
             put(fit_rows(f"  {name:<14}  {_title(path)}", 18))
@@ -59,7 +59,7 @@ def _title(path: Path) -> str:
 
 
 def _find_page(words: Sequence[str]) -> Path | None:
-    """The page of a name, also as messages and links write it: `docs/errors.md#every-error`."""
+    """Find a page by its name, also as messages and links write it: `docs/errors.md#every-error`."""
     name = Path(" ".join(words).partition("#")[0].lower()).name
     number = name[:4] if name[:4].isdecimal() else ""
     pages = list_pages()
@@ -67,7 +67,8 @@ def _find_page(words: Sequence[str]) -> Path | None:
 
 
 def _describe_setting(named: str, own: Sequence[Path]) -> list[str]:
-    """The lines on a group or a key, or on the nearest key around it; none for what is neither."""
+    """Return the lines on a group or a key, or on its nearest parent key; none for a name that is
+    neither."""
     key = named.partition("=")[0]
     if key in (options := groups(own)):
         return [f"{key}={' | '.join(options[key])}", *_describe_group(key, own)]
@@ -116,7 +117,7 @@ def _place_of(entry: KeyEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """What stands on a page below a heading, up to the next one."""
+    """The text of a page below a heading, up to the next one."""
 
     page: str
     heading: str
@@ -125,7 +126,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where words stand: the line that has most of them, empty where the heading has them all.
+    """A place where words occur: the line with most of them, empty where the heading has them all.
     Those with the lowest `rank` fit best."""
 
     section: _Section
@@ -134,13 +135,13 @@ class _Place:
 
 
 def _put_places(words: Sequence[str], own: Sequence[Path]) -> None:
-    """Print where words stand, headings first. Raises ConfigError when they stand nowhere."""
+    """Print the places where words occur, headings first. Raises ConfigError when there is none."""
     sought = [word.lower() for text in words for word in text.split()]
     found = (_find_place(section, sought) for section in _read_sections())
     places = sorted(filter(None, found), key=lambda place: place.rank)
     if not places:
         raise ConfigError(
-            f"{' '.join(words)}: there is no such page and no such key, and it stands on no page",
+            f"{' '.join(words)}: there is no such page and no such key, and no page mentions it",
             hint=_suggest(" ".join(words), own),
         )
     for place in places[:_MOST_PLACES]:
@@ -148,12 +149,12 @@ def _put_places(words: Sequence[str], own: Sequence[Path]) -> None:
         if place.line:
             put(fit_rows(f"{'':<16}{place.line}", 16))
     shown = min(len(places), _MOST_PLACES)
-    more = f" of {len(places)}, a further word finds fewer" if shown < len(places) else ""
+    more = f" of {len(places)}, add a word to find fewer" if shown < len(places) else ""
     say(f"{count_noun(shown, 'place')}{more}. `aeon docs PAGE` prints a page.")
 
 
 def _find_place(section: _Section, words: Sequence[str]) -> _Place | None:
-    """Where words, in lower case, stand in a section; None unless all of them do."""
+    """Find the words, in lower case, in a section; None unless it has all of them."""
 
     def count_missing(text: str) -> int:
         return sum(word not in text.lower() for word in words)

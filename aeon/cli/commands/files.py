@@ -1,6 +1,6 @@
-"""The files that a person may edit: `aeon init DIR` copies them, `aeon schema` describes those of
-the configuration, `aeon render CALL` shows the prompt and the schema of a call, `aeon config why
-KEY` which of them set a value."""
+"""Commands on editable files: `aeon init DIR` copies the packaged ones, `aeon schema` describes
+configuration files, `aeon render CALL` shows the prompt and the schema of a call, `aeon config why
+KEY` finds where a value was set."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PARTS = {
     "prompts": ("prompts.dir=", "  prompts.dir: prompts"),
     "schemas": ("schemas.dir=", "  schemas.dir: schemas"),
 }
-"""The folders of packaged files, each with what uses a copy of it: on the command line, and a line
-of a project file."""
+"""The folders of packaged files, each with the flag and the project file's line that use a copy
+of it."""
 
 
 def init(given: Namespace) -> int:
@@ -84,13 +84,12 @@ def _write_project(parts: Collection[str]) -> str:
 
 
 def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
-    """Trust what was written here, unless something else that would take effect was there
-    before."""
+    """Trust the written files, unless the folder held other files that would take effect."""
     content = read_content(directory)
     written = {path.relative_to(directory).as_posix(): data for path, data in contents.items()}
     if others := sorted(content.files.keys() - written.keys()):
         say(
-            f"{others[0]} was there before: `aeon trust "
+            f"{others[0]} existed before: `aeon trust "
             f"{directory}` shows what takes effect, and asks."
         )
         return
@@ -102,8 +101,8 @@ def _trust_own(directory: Path, contents: Mapping[Path, bytes]) -> None:
 
 
 def list_packaged_files(only: str | None = None) -> Iterator[tuple[Path, Path]]:
-    """Every packaged file, or those of `only` one call, and its path relative to the folder that
-    holds conf, prompts and schemas."""
+    """Yield every packaged file, or those of `only` one call, with its path relative to the folder
+    that holds conf, prompts and schemas."""
     root = resource_root()
     for part in PARTS:
         for source in sorted((root / part).rglob("*")):
@@ -113,14 +112,14 @@ def list_packaged_files(only: str | None = None) -> Iterator[tuple[Path, Path]]:
 
 
 def schema(given: Namespace) -> int:
-    """Print the JSON Schema of the configuration, or of a group's files. ConfigError for an unknown
-    one."""
+    """Print the JSON Schema of the configuration, or of a group's files. Raises ConfigError for an
+    unknown group."""
     put(json.dumps(configuration_schema(given.group), indent=2, ensure_ascii=False))
     return DONE
 
 
 def render(given: Namespace) -> int:
-    """Print what a call is asked, and the file that each part comes from."""
+    """Print the prompt and the schema of a call, and the file that each part comes from."""
     from aeon.app.rehearsal import render_call  # slow to load
 
     settings = compose_settings(read_composition(given))
@@ -136,8 +135,8 @@ def render(given: Namespace) -> int:
 
 
 def why(given: Namespace) -> int:
-    """Print what is in force for a key, where that stands, and what it took the place of. Raises
-    ConfigError for a key that there is not."""
+    """Print the value in force for a key, where it is set, and the values that it overrides. Raises
+    ConfigError for an unknown key."""
     from aeon.config.compose.sources import find_sources  # slow to load
 
     composition = read_composition(given)

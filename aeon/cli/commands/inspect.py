@@ -1,5 +1,5 @@
-"""`aeon inspect RUN`: the page of a run, made again from its directory; `output=json` or
-`output=text`: what stands out in it; `output=cycles`: its LLM cycles, each with the whole plan it
+"""`aeon inspect RUN`: rebuilds the page of a run from its directory; `output=json` or
+`output=text`: the findings about it; `output=cycles`: its LLM cycles, each with the whole plan it
 saw."""
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _FACTS = {
     *("bought", "open_issues", "baseline"),
     *("reason_codes", "explanation", "passes", "ttl", "usage", "timings"),
 }
-"""The fields of a result that say how it ended, and what it cost."""
+"""The fields of a result about its end and its cost."""
 
 
 def inspect(given: Namespace) -> int:
-    """Write the page of a run and print its path, or print what stands out in the run. Raises
-    ConfigError for bad usage and a directory without a run that can be read, ArtefactError for a
-    file that cannot be written."""
+    """Write the page of a run and print its path, or print the findings about the run. Raises
+    ConfigError for bad usage and a directory without a readable run, ArtefactError for a file that
+    cannot be written."""
     try:
         if given.output == "cycles":
             put("\n".join(_write_cycles(given.run)))
@@ -70,32 +70,32 @@ def inspect(given: Namespace) -> int:
 
 
 def make_page(run: Path, to: Path | None = None) -> Path:
-    """Write the page of a run, with the values masked that the run has masked; where one is not
-    known, the page is its owner's alone. Raises ArtefactError."""
+    """Write the page of a run, with the same values masked that the run masked; if a value is
+    unknown, only the owner may read the page. Raises ArtefactError."""
     if unset := mask_variables(find_masked_names(run), os.environ):
         os.umask(0o077)
         warn(
-            f"{', '.join(unset)} is not set: its value may be on the page, which only you may read"
+            f"{', '.join(unset)} is not set: its value may be on the page, which only you can read"
         )
     return write_report(run, to=to)
 
 
 def _write_cycles(run: Path) -> Iterator[str]:
-    """The lines of `cycles.jsonl` in the order of their numbers, each with its whole plan
+    """Yield the lines of `cycles.jsonl` in the order of their numbers, each with its whole plan
     (FR-038)."""
     path = run / "cycles.jsonl"
     try:
         for line in with_whole_plans(read_lines(path)):
             yield json.dumps(line)
     except OSError as error:
-        hint = "Name the directory of a run; observability.cycles=false leaves no such file."
+        hint = "Name the directory of a run; observability.cycles=false writes no such file."
         raise ConfigError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     except (ValueError, LookupError, TypeError) as error:
         raise ConfigError(f"{path} holds no cycles of this version: {error}") from error
 
 
 def _describe(record: Record, *, as_json: bool) -> str:
-    """The run's key facts, what stands out and, as JSON, all patterns."""
+    """Describe the run: its key facts, the findings and, as JSON, all patterns."""
     result = record.result
     patterns = find_patterns(record)
     items = list_items(record)

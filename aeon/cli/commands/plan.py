@@ -36,9 +36,9 @@ from aeon.report.words import command_of, count_noun, is_utf, one_line, relative
 PLAN = "plan.yaml"
 """The file in the run's directory."""
 _LOST: dict[AdvisoryKind, str] = {
-    "profile_fallback": "No profile of the task could be had",
-    "evaluation_unavailable": "No review of this plan could be had",
-    "refinement_unavailable": "No refinement of this plan could be had",
+    "profile_fallback": "The task could not be profiled",
+    "evaluation_unavailable": "This plan could not be reviewed",
+    "refinement_unavailable": "This plan could not be refined",
 }
 # A run of the plan needs none of these: the task is in the plan, the others are about how the plan
 # was made.
@@ -48,7 +48,7 @@ _FOR_PLANNING = re.compile(r"\+{0,2}(out|task|task_file|resume|store|store\.\w+|
 @dataclass(frozen=True, slots=True)
 class _Request:
     """A plan to be made. `out` None is standard output; `arguments` are those that a run of the
-    plan needs too, and `way_on` is the command that goes on with the making."""
+    plan also needs, and `way_on` is the command that resumes the planning."""
 
     settings: Settings
     directory: Path
@@ -57,11 +57,11 @@ class _Request:
     way_on: str
 
     def command(self, file: Path) -> str:
-        """The command line that runs this plan, saved as `file`."""
+        """Return the command line that runs this plan, saved as `file`."""
         return command_of((f"plan_file={relative_to_here(file)}", *self.arguments))
 
     def text(self, plan: Plan, made: Planned, path: Path | None) -> str:
-        """The text of a workflow file that is to stand at `path`, None if that is not known."""
+        """Return the text of a workflow file for `path`, None if its path is unknown."""
         header = (
             ["SIMULATED: no model was called, nothing here means anything."]
             if made.synthetic
@@ -94,15 +94,15 @@ class _Request:
 def plan(given: Namespace) -> int:
     """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 6
     when a person has to answer first, 130 when interrupted. Raises ConfigError before any model
-    call for what cannot be used, ArtefactError when the plan cannot be written: then it is on
-    standard output."""
+    call for settings that cannot be used, ArtefactError when the plan cannot be written: then it is
+    on standard output."""
     composition = read_composition(given)
     identify_start()
     whole = config_compose.compose(composition, with_hydra=True)
     aeon, run = prepare_job(settings_from(whole), composition)
     if aeon.workflow is not None:
         raise ConfigError(
-            "plan_file is a plan already", hint="`aeon check` says whether it can be used."
+            "plan_file is a plan already", hint="`aeon check` reports whether it can be used."
         )
     out = _find_target(given.out)
     directory = claim_run_directory(whole, run)
@@ -110,7 +110,7 @@ def plan(given: Namespace) -> int:
     try:
         made = _make(request, aeon, run)
     except AeonError:
-        say(f"To go on from what was answered: {request.way_on}")
+        say(f"To resume from the stored answers: {request.way_on}")
         raise
     if made.plan is not None:
         _deliver(request, made, made.plan)
@@ -122,11 +122,11 @@ def plan(given: Namespace) -> int:
 
 
 def _end(request: _Request, made: Planned) -> int:
-    """Say how to go on with a plan that is not whole; the exit status."""
+    """Print how to resume an unfinished plan, and return the exit status."""
     if made.waits_for:
         _say_what_waits(made.waits_for, request.directory)
     if made.cut_short:
-        say(f"To go on from what was answered: {request.way_on}")
+        say(f"To resume from the stored answers: {request.way_on}")
     if made.waits_for:
         return WAITING
     if made.interrupted:
@@ -151,15 +151,15 @@ def _make_request(
 
 
 def _find_target(text: str | None) -> Path | None:
-    """The file that a plan is to be written to; None for standard output. Raises ConfigError for
-    one that cannot be made."""
+    """Return the file that the plan is written to; None for standard output. Raises ConfigError for
+    one that cannot be created."""
     if text is None or text == "-":
         return None
     path = Path(text).expanduser()
     if path.is_dir() or not path.parent.is_dir():
-        raise ConfigError(f"out={text}: must name one file, in a folder that is there")
+        raise ConfigError(f"out={text}: must name one file, in a folder that exists")
     try:
-        path.touch(exist_ok=False)  # before calls are paid for
+        path.touch(exist_ok=False)  # tried before calls are paid for
         path.unlink()
     except FileExistsError:
         raise ConfigError(
@@ -173,7 +173,7 @@ def _find_target(text: str | None) -> Path | None:
 
 
 def _make(request: _Request, aeon: Aeon, run: Run) -> Planned:
-    """Make the plan; it is saved before each call, in case the program is killed."""
+    """Make the plan, saving it before each call, in case the program is killed."""
 
     def save_draft(recorded: Recorded) -> None:
         draft = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None

@@ -1,4 +1,4 @@
-"""Does the configured provider work? `aeon doctor` asks it role by role, `aeon verify` runs small
+"""Checks of the configured provider: `aeon doctor` calls it as each role, `aeon verify` runs small
 tasks on it."""
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _RIGHT = {True: "right", False: "wrong", None: "-"}
 
 
 def doctor(given: Namespace) -> int:
-    """Ask each role and each fallback once, and say what to change. Raises ConfigError for what is
-    wrong before."""
+    """Call each role and each fallback once, and report what to change. Raises ConfigError for a
+    configuration that cannot be used."""
     settings = compose_settings(read_composition(given))
     environ = environment(settings)
     shared = process.build_process(resolve_job(settings, environ), environ)
@@ -88,8 +88,8 @@ def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
     provider = settings.provider
     if isinstance(provider, SimulatedProvider):
         return (
-            "Provider: simulated. No model is called, whatever "
-            "stands below: this checks the program itself."
+            "Provider: simulated. No model is called, whatever is "
+            "reported below: this checks the program itself."
         )
     if isinstance(provider, CustomProvider):
         return f"Provider: {provider.kind}, {provider.adapter}"
@@ -97,7 +97,7 @@ def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
     text = f"Provider: {getattr(provider, 'name', provider.kind)}"
     text += f" at {show_address(address)}" if address else ""
     if isinstance(provider, EndpointSettings):
-        # A key that is not needed is sent all the same.
+        # A key is sent even if it is not needed.
         is_sent = bool(environ.get(provider.api_key_env, "").strip())
         text += f"\nKey: {f'in {provider.api_key_env}' if is_sent or provider.needs_key(environ) else 'none needed'}"
     return text
@@ -110,7 +110,7 @@ def _indent(first: str, indent: str, texts: Iterable[str]) -> str:
 
 def verify(given: Namespace) -> int:
     """Run five small tasks in both modes, as a table, and check the answers that a program can
-    check. Raises ConfigError for what is wrong before any call."""
+    check. Raises ConfigError for a bad configuration before any call."""
     composition = read_composition(given)
     _refuse_tasks(composition.overrides)
     settings = {
@@ -132,8 +132,8 @@ def verify(given: Namespace) -> int:
 def _refuse_tasks(overrides: Sequence[str]) -> None:
     for text in overrides:
         if text.startswith(_PLANLESS):
-            problem = "aeon verify runs tasks of its own, in both modes"
-            raise ConfigError(f"{problem}: leave {text.partition('=')[0]} out")
+            problem = "aeon verify runs its own tasks, in both modes"
+            raise ConfigError(f"{problem}: leave out {text.partition('=')[0]}")
 
 
 def _find_status(done: Sequence[Verified]) -> int:
@@ -145,7 +145,7 @@ def _find_status(done: Sequence[Verified]) -> int:
 
 def _put_heads(*, is_simulated: bool) -> None:
     if is_simulated:
-        problem = "no model is called; every figure below is made up, and so is how each run ends."
+        problem = "no model is called; every figure and every outcome below is made up."
         say(f"SIMULATED: {problem}")
     put(fit_rows(_RUN.format(*_HEADS), 12))
 
@@ -168,7 +168,7 @@ def _describe_run(run: Verified) -> str:
 
 
 def _describe_answers(done: Sequence[Verified]) -> str:
-    """How many of the answers that a program can check are right."""
+    """Report how many of the answers that a program can check are right."""
     checked = [run.is_right for run in done if run.is_right is not None]
     if not checked:
         return "\nNo answer was checked."
@@ -189,7 +189,7 @@ def _describe_all(done: Sequence[Verified]) -> str:
     if missing:
         text += (
             f"\n{count_noun(missing, 'run')} not made: "
-            "nothing is known to be left of limits.max_cost."
+            "limits.max_cost is used up, or the cost is unknown."
         )
     return text
 

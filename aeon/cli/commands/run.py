@@ -12,7 +12,7 @@ from aeon.config.compose.literal import key_of
 
 
 def run(given: Namespace) -> int:
-    """Run the task; the exit status. Raises ConfigError for everything that is wrong with the
+    """Run the task and return the exit status. Raises ConfigError for every mistake in the
     configuration, before any model is called and before any directory is made."""
     put_off_collection()
     of = read_composition(given, several=True)
@@ -27,7 +27,7 @@ def run(given: Namespace) -> int:
     identify_start()
     plain = config_compose.without_sweeps(of.overrides)
     whole = config_compose.compose(of.with_overrides(plain), with_hydra=True)
-    # What a run needs is slow to load, and a configuration error does not need it.
+    # Loading a run's modules is slow, and a configuration error does not need them.
     if whole.is_multirun:
         from aeon.cli.job.sweep import run_several
 

@@ -1,5 +1,5 @@
-"""`aeon runs [DIR]` lists runs under a folder, or those asked for; `aeon runs prune` removes some,
-after a question."""
+"""`aeon runs [DIR]` lists the runs under a folder, or a selection; `aeon runs prune` removes some,
+after asking."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _SCORES = f"Scores: {', '.join(SCORE_CODES)}."
 
 
 def runs(given: Namespace) -> int:
-    """List runs. Raises ConfigError for what is no folder, and for a condition or a time that
-    cannot be read."""
+    """List runs. Raises ConfigError for a missing folder, and for a condition or a time that cannot
+    be read."""
     folder = _find_folder(given.dir)
     found = find_runs(folder)
     selection = Selection(where=given.where, since=given.since, task=given.task)
@@ -54,11 +54,11 @@ def _find_folder(given: Path) -> Path:
 
 
 def _table(shown: Sequence[Listed], found: Sequence[Listed], folder: Path) -> Iterator[str]:
-    """The runs below a header, two lines each; or that there are none."""
+    """Yield the runs below a header, two lines each; or that there are none."""
     if not shown:
         here = relative_to_here(folder)
         where = "this folder" if here == Path() else here
-        yield f"No run in {where} fits." if found else f"There are no runs in {where}."
+        yield f"No run in {where} matches." if found else f"There are no runs in {where}."
         return
     yield "run  started"
     yield _row("ended by", "scores", "cost", "size") + "task"
@@ -67,12 +67,12 @@ def _table(shown: Sequence[Listed], found: Sequence[Listed], folder: Path) -> It
 
 
 def _tell_rest(selected: Sequence[Listed], found: Sequence[Listed], limit: int) -> None:
-    """What the columns mean, and how many runs are not shown."""
+    """Print what the columns mean, and how many runs are not shown."""
     if not selected:
         return
     shown = min(limit, len(selected))
     of = f" of {len(selected)}" if shown < len(selected) else ""
-    fit = f" that fit, of {len(found)}" if len(selected) < len(found) else ""
+    fit = f", selected from {len(found)}" if len(selected) < len(found) else ""
     more = f" limit={len(selected)} shows all." if of else ""
     say(f"{shown}{of} {'run' if len(selected) == 1 else 'runs'}{fit}. {_SCORES}{more}")
 
@@ -94,12 +94,12 @@ def _describe(run: Listed) -> Iterator[str]:
         waits = f"Waits for {count_noun(run.waits_for, 'answer')}"
         yield f"  {waits}: {command_of(('answer', str(relative_to_here(run.directory))))}"
     elif run.is_resumable:
-        yield f"  To go on: {command_of((f'resume={relative_to_here(run.directory)}',))}"
+        yield f"  To resume: {command_of((f'resume={relative_to_here(run.directory)}',))}"
 
 
 def _add_task(facts: str, task: str, width: int | None) -> Iterator[str]:
-    """The facts and the task: whole in a pipe, else cut to the terminal's width, below them where
-    there is no room beside."""
+    """Yield the facts and the task: whole in a pipe, else cut to the terminal's width, on a second
+    line where there is no room after them."""
     if width is None:
         yield facts + task
     elif len(facts) + min(len(task), _LEAST_OF_TASK) <= width:
@@ -140,12 +140,12 @@ def _require_bounds(*given: int | None) -> None:
     bounds = [number for number in given if number is not None]
     if not bounds or min(bounds) < 0:
         hint = "`aeon runs prune --keep 20`, or `--older-than 30` (days)"
-        raise ConfigError("which runs may go?", hint=hint)
+        raise ConfigError("which runs shall be removed?", hint=hint)
 
 
 def _find_removable(found: Sequence[Listed], keep: int, days: int) -> list[Listed]:
-    """The runs beyond the newest ones, older than so many days, that no program writes to and that
-    no run which was stopped stands on."""
+    """List the runs beyond the newest `keep`, older than `days`, that no program writes to and that
+    no stopped run depends on."""
     before = datetime.now(UTC) - timedelta(days=days)
     old = [run for run in found[keep:] if run.started <= before and not run.may_go_on]
     needed = _find_needed(run for run in found if run not in old)
@@ -153,7 +153,7 @@ def _find_removable(found: Sequence[Listed], keep: int, days: int) -> list[Liste
 
 
 def _is_agreed(removed: Sequence[Listed], what: str) -> bool:
-    """Whether the person at the terminal agrees. Raises ConfigError where there is none."""
+    """Ask the person at the terminal for agreement. Raises ConfigError where there is no terminal."""
     if not at_terminal():
         problem = f"{what} would be removed, and nobody can be asked"
         raise ConfigError(problem, hint="--yes removes without asking.")
@@ -171,10 +171,10 @@ def _remove(run: Listed, folder: Path) -> None:
         raise ConfigError(problem) from None
     if own:
         place = relative_to_here(run.directory)
-        warn(f"{place} stays, for what is not of the run: {one_line(own[0].name)}")
+        warn(f"{place} stays, since it holds files of your own: {one_line(own[0].name)}")
 
 
 def _find_needed(remaining: Iterable[Listed]) -> set[Path]:
-    """The runs that those which were stopped, and may go on, stand on."""
+    """Return the directories of the runs that stopped, resumable runs depend on."""
     stopped = (run for run in remaining if run.is_resumable or run.may_go_on)
     return {path for run in stopped for path in run.stands_on}

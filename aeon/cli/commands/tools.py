@@ -1,4 +1,4 @@
-"""`aeon tools`: what the steps of a plan may use."""
+"""`aeon tools`: lists the tools that the steps of a plan may use."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from aeon.tools.registry import Tool
 
 
 def tools(given: Namespace) -> int:
-    """List the tools; --json prints what a model is shown, and the conditions. ConfigError if they
-    cannot be had."""
+    """List the tools; --json prints their descriptions as a model sees them, and their conditions.
+    Raises ConfigError if they cannot be loaded."""
     settings = compose_settings(read_composition(given))
     registry = build(settings.tools, environment(settings), report=warn)
     with closing(registry):
@@ -41,7 +41,7 @@ def tools(given: Namespace) -> int:
         put(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
         none = (
-            "There are no tools. tools=builtin has some; "
+            "There are no tools. tools=builtin adds some; "
             "`aeon docs tools` explains how to add others."
         )
         texts = "\n".join(describe_tool(tool, approval) for tool, approval in offered)
@@ -50,8 +50,8 @@ def tools(given: Namespace) -> int:
 
 
 def describe_tool(tool: Tool, approval: str) -> str:
-    """The text for a tool: description, conditions, schemas, examples; a server's words are not
-    trusted."""
+    """Return the text for a tool: description, conditions, schemas, examples; text from a server is
+    not trusted."""
     conditions = (
         f"side effects: {'yes' if tool.side_effects else 'no'}, "
         f"pure: {'yes' if tool.pure else 'no'}"

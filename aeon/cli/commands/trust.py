@@ -1,4 +1,4 @@
-"""`aeon trust [DIR]`: shows everything of a folder that would take effect, asks, and remembers the
+"""`aeon trust [DIR]`: shows every file of a folder that would take effect, asks, and remembers the
 answer."""
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from aeon.report.words import one_line
 
 
 def trust(given: Namespace) -> int:
-    """Show a folder and remember that the person trusts it as it is. 1 when they do not. Raises
-    ConfigError, with the hash, where nobody can be asked, and ArtefactError when it cannot be
-    remembered."""
+    """Show a folder and remember that the person trusts its present content. 1 when they do not.
+    Raises ConfigError, with the hash, where nobody can be asked, and ArtefactError when it cannot
+    be remembered."""
     folder = given.dir.expanduser().resolve()
     if given.list:
         put("\n".join(_list()) or "No folder is trusted. `aeon trust DIR` shows one and asks.")
@@ -40,20 +40,20 @@ def trust(given: Namespace) -> int:
     content = read_content(folder)
     put("\n".join(show_content(content)))
     if is_trusted(content) and content.digest not in read_given_hashes():
-        put("\nYou trust it as it is.")
+        put("\nYou trust its present content.")
         return DONE
     if content.digest not in read_given_hashes():
         if not at_terminal():
             raise ConfigError(
-                f"{content.named}: there is no terminal to ask at whether you trust it",
+                f"{content.named}: there is no terminal to ask whether you trust it",
                 hint=f"{VARIABLE}={content.digest} in the environment "
-                "says yes to just what is shown here.",
+                "trusts exactly the content shown here.",
             )
         if not ask_for_trust(content):
             say("Not trusted: nothing of it takes effect.")
             return FAILED
     remember(content)
-    put("\nTrusted as it is; when anything of it changes, you are asked again.")
+    put("\nTrusted with this content; when anything in it changes, you are asked again.")
     return DONE
 
 

@@ -1,5 +1,5 @@
-"""The command line in Hydra's form: free text quoted, standard input read, flags and overrides put
-together."""
+"""The command line in Hydra's form: free text quoted, standard input read, flags and overrides
+combined."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from aeon.files.text import decode_utf8
 
 
 def read_composition(given: argparse.Namespace, *, several: bool = False) -> Composition:
-    """What a command line composes: the overrides of the project file or of the run that
-    `resume=DIR` names, then its own. `several` allows --multirun, which becomes `hydra.mode`.
-    Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR that
-    is no run's. Leaves with status 0 after Hydra has printed what a flag asks for."""
+    """Compose a command line: the overrides of the project file or of the run that `resume=DIR`
+    names, then its own. `several` allows --multirun, which becomes `hydra.mode`. Raises
+    TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR without a
+    run. Exits with status 0 after Hydra has printed the output of a flag."""
     _refuse_bare_word(given, several=several)
     if given.multirun and not several:
-        raise ConfigError("this command takes one configuration, not several: leave --multirun out")
+        raise ConfigError("this command takes one configuration, not several: leave out --multirun")
     overrides = [quote_override(word, _read_text) for word in given.overrides]
     folder = given.config_dir or given.config_path
     own = Path(folder).expanduser().resolve() if folder else None
@@ -54,8 +54,8 @@ def read_composition(given: argparse.Namespace, *, several: bool = False) -> Com
 
 
 def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
-    """Raise ConfigError for a word that is neither an override nor a command, with what was most
-    likely meant."""
+    """Raise ConfigError for a word that is neither an override nor a command, with the most likely
+    meaning."""
     words: Sequence[str] = getattr(given, "bare", ())
     if not words:
         return
@@ -68,7 +68,7 @@ def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
     text = " ".join((*begun, *words))
     quoting = f'If it is text, quote all of it, with no blanks around =, as in task="{text}"'
     raise ConfigError(
-        f"{bare}: this is no override (key=value or group=option) and no command",
+        f"{bare}: is neither an override (key=value or group=option) nor a command",
         hint=f"{meant}{quoting}",
     )
 
@@ -76,9 +76,9 @@ def _refuse_bare_word(given: argparse.Namespace, *, several: bool) -> None:
 def compose_trusted(
     compose: Callable[[Composition], Composition], given: Composition, answer: str = ""
 ) -> Composition:
-    """What `compose` gives; of a run that somebody else made once the person at the terminal says
-    that they trust it: `trust` is then `answer`, or the hash of what they were shown. Raises
-    UntrustedRun where nobody can be asked, or when they do not."""
+    """Return the result of `compose`; for a run that somebody else made, only once the person at
+    the terminal trusts them: `trust` is then `answer`, or the hash of the content shown. Raises
+    UntrustedRun where nobody can be asked, or when they refuse."""
     try:
         return compose(given)
     except UntrustedRun as error:
@@ -102,7 +102,7 @@ def refuse_keys(overrides: Sequence[str], group: str, reader: str) -> None:
         ]
         meant = " or ".join(way for way in ways if way in list_known_paths(Settings))
         hint = f"Did you mean {meant}?" if meant else "Leave it out."
-        raise ConfigError(f"{key} is read by {reader} alone", hint=hint)
+        raise ConfigError(f"only {reader} reads {key}", hint=hint)
 
 
 def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:
@@ -110,7 +110,7 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
     if found is None:
         return given, own
     if project_file.is_of_recorded_run(given):
-        say(f"Project {found}: left out, since a run brings its own overrides")
+        say(f"Project {found}: ignored, since a run brings its own overrides")
         return given, own
     project = _ask_for_project(found, given, own)
     say(project_file.describe_project(project))
@@ -118,8 +118,8 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
 
 
 def _ask_for_project(found: Path, given: list[str], own: Path | None) -> project_file.Project:
-    """The project, once the person at the terminal says that they trust what they are shown, if
-    they have not yet."""
+    """Return the project, once the person at the terminal trusts the content shown, if they have
+    not yet."""
     try:
         return read_trusted_project(found, given, own)
     except UntrustedFolder as error:
@@ -135,18 +135,18 @@ def _ask_for_project(found: Path, given: list[str], own: Path | None) -> project
         if not ask_for_trust(content):
             raise
         remember(content)
-    # Read again: it may have changed while they were reading.
+    # Read again: it may have changed meanwhile.
     return read_trusted_project(found, given, own)
 
 
 def _show(given: argparse.Namespace, composed: Composition) -> None:
-    """Print what Hydra shows of a composition."""
+    """Print Hydra's view of a composition."""
     plain = config_compose.without_sweeps(composed.overrides)
     whole = config_compose.compose(composed.with_overrides(plain))
     if whole.added:
         from aeon.config.load import settings_from  # slow to load
 
-        # It knows the nearest key, and which keys may be added; Hydra does not.
+        # This names the nearest key, and which keys may be added; Hydra cannot.
         settings_from(whole)
     if composed.recorded is not None and given.cfg == "job":
         put(whole.to_yaml(given.package, resolve=bool(given.resolve)))

@@ -1,5 +1,5 @@
-"""The person at the terminal while a run, a sweep or a batch goes on: progress, questions,
-approvals and Ctrl-C."""
+"""The person at the terminal during a run, a sweep or a batch: progress, questions, approvals and
+Ctrl-C."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def attend(
     interaction: str = "none",
     warn: Callable[[str], None] = streams.warn,
 ) -> Iterator[tuple[Attendance, Display]]:
-    """The person at the terminal, while the block lasts: shows `view` as the kind of `progress`
-    says, and puts questions as the kind of `interaction` says. The first Ctrl-C stops what is
-    attended and shows `stopping`, the second ends the program with `ended_at_once`."""
+    """Attend at the terminal while the block lasts: show `view` as the kind `progress` says, and
+    ask questions as the kind `interaction` says. The first Ctrl-C stops `control` and shows
+    `stopping`, the second ends the program with `ended_at_once`."""
     switch = control or RunControl()
     asks = interaction == "ask"
     approves = at_terminal() and interaction != "defer"
@@ -87,14 +87,14 @@ def attend_run(
     *,
     warn: Callable[[str], None] = streams.warn,
 ) -> Iterator[tuple[Attendance, Display]]:
-    """The person at the terminal while one run or the making of a plan goes on; `resuming` is the
-    command that goes on with the run in `directory`."""
+    """Attend one run, or the making of a plan, at the terminal; `resuming` is the command that
+    resumes the run in `directory`."""
 
     def end_now() -> str:
         written = f"Ended at once. What was written is in {directory}"
         if settings.store.mode not in ("record", "cache"):
             return written
-        return f"{written}\nTo go on from what was answered: {resuming}"
+        return f"{written}\nTo resume from the stored answers: {resuming}"
 
     attending = attend(
         view_of(settings),
@@ -119,20 +119,20 @@ def _subscribe(display: Display, kernel: Orchestrator) -> None:
         return
     resume_at_first_answer(kernel.stream)
     if isinstance(display, Silence):
-        # It takes no time, and needs no thread of its own.
+        # It takes no time, so it needs no thread of its own.
         kernel.stream.subscribers.append(display)
 
 
 def _least_level(settings: Settings, display: Display) -> int:
-    # A picture shows by itself what its run waits for, and so does progress without batches.
+    # A picture shows the waits of its run itself, and so does progress without batches.
     is_shown = settings.progress.kind != "none" and not display.live
     return INFO if is_shown and getattr(settings.provider, "batch", False) else WARNING
 
 
 @contextmanager
 def show_waits(display: Display, at_least: int = INFO) -> Iterator[None]:
-    """While the block lasts, show what the provider is waited for, as it changes, from the level
-    `at_least` on."""
+    """While the block lasts, show waits for the provider as they change, from the level `at_least`
+    on."""
     waits = logging.getLogger(WAITS)
     handler = logging.Handler()
     handler.emit = lambda record: display.print([one_line(record.getMessage())])  # type: ignore[method-assign]
@@ -150,7 +150,7 @@ def show_waits(display: Display, at_least: int = INFO) -> Iterator[None]:
 
 
 def view_of(settings: Settings) -> RunView:
-    """The state of a run of these settings, for display."""
+    """Return the display state of a run with these settings."""
     ledger = Ledger(price_book(settings.provider))
 
     def cost_at(recorded: Recorded) -> float | None:

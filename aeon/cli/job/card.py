@@ -1,5 +1,5 @@
-"""How a run ended, as a card on a terminal: the verdict, scores, cost, what is open, the folder,
-the next command."""
+"""The end of a run as a card on a terminal: the verdict, scores, cost, open points, the folder, the
+next command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STYLES = {
 
 
 def card(result: RunResult, directory: Path) -> str:
-    """The card as text with the codes of the terminal on standard error; without colour under
+    """Return the card as text with codes for the terminal on standard error; without colour under
     NO_COLOR. Paths and commands are not broken into lines, so that they can be copied."""
     terminal = Console(stderr=True)
     file = StringIO()

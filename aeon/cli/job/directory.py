@@ -1,5 +1,5 @@
-"""The directory of a run or a multirun: made exclusively, before Hydra starts, so that no two runs
-share one."""
+"""The directory of a run or a multirun: created exclusively, before Hydra starts, so that no two
+runs share one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ RUN_ID = "AEON_RUN_ID"
 
 
 def identify_start() -> None:
-    """Name this start of the program, for the directory of its run."""
+    """Set the id of this start of the program, for the directory of its run."""
     os.environ[RUN_ID] = secrets.token_hex(4)
 
 
 def claim_run_directory(whole: Composed, run: Run) -> Path:
-    """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds
-    a run."""
+    """Begin the run in its directory. Raises ConfigError when the directory cannot be created or
+    already holds a run."""
     return _claim(
         whole,
         "hydra.run.dir",
@@ -35,7 +35,7 @@ def claim_run_directory(whole: Composed, run: Run) -> Path:
 
 
 def claim_sweep_directory(whole: Composed) -> Path:
-    """The same for the directory of a multirun, in which each job makes its own."""
+    """Create the directory of a multirun, in which each job creates its own. Raises ConfigError."""
 
     def mark(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def claim_sweep_directory(whole: Composed) -> Path:
 
 
 def _claim(whole: Composed, key: str, claim: Callable[[Path], object]) -> Path:
-    hint = f"Choose another directory ({key}=...), or none: by default each run gets its own."
+    hint = f"Choose another directory ({key}=...), or omit it: by default each run gets its own."
     directory = whole.find_directory(key)
     try:
         claim(directory)

@@ -1,5 +1,5 @@
-"""When the process of a command line looks for garbage. What it makes until the first answer is
-modules and classes, which are none: to look through them takes a tenth of a start."""
+"""When the process of a command line collects garbage. Until the first answer it makes modules and
+classes, which are not garbage: scanning them takes a tenth of a start."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ _AFTERWARDS = 50_000
 
 
 def put_off_collection() -> None:
-    """Look for garbage only once there is more than a start makes."""
+    """Collect garbage only once there are more objects than a start makes."""
     gc.set_threshold(_AT_START)
 
 
 def resume_collection() -> None:
-    """Look for garbage from now on, and among what a process has made by the first time not at
-    all."""
+    """Collect garbage from now on, and on the first call exempt all present objects."""
     gc.set_threshold(_AFTERWARDS)
     if not gc.get_freeze_count():
         gc.freeze()

@@ -1,4 +1,4 @@
-"""The person at the terminal beside the rows of a batch or the jobs of a sweep: one view and one
+"""The person at the terminal during the rows of a batch or the jobs of a sweep: one view and one
 switch for all."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _Answer = TypeVar("_Answer")
 
 
 class GroupAttendance:
-    """The person beside all rows that `control` stops; a row is called `noun`. `describe` gives the
-    line below their picture. With `forgets` rows that are over are not shown: there may be any
+    """The attendance of all rows that `control` stops; a row is called `noun`. `describe` returns
+    the line below their picture. With `forgets` rows that are over are not shown: there may be any
     number."""
 
     _attendance: Attendance
@@ -71,8 +71,8 @@ class GroupAttendance:
         self.view.display = None
 
     def attend_row(self, number: int, settings: Settings, words: str | None) -> Attendance:
-        """The person beside one row, who sees it if it has `words`, and is asked if its settings
-        say so."""
+        """Return the attendance of one row: shown if it has `words`, with questions if its settings
+        allow them."""
         observers = [] if words is None else [self.view.begin(number, words, view_of(settings))]
         kind = settings.interaction.kind
         ask = self._attendance.ask if kind == "ask" else None
@@ -90,7 +90,7 @@ class GroupAttendance:
     def _put(
         self, number: int, to_person: Callable[[_Question], _Answer], question: _Question
     ) -> _Answer:
-        """Put a question to the person, one at a time, below a line that names its row."""
+        """Ask the person one question at a time, below a line that names its row."""
         with self._asking:
             self.view.say("asks:", of=number)
             return to_person(question)
@@ -101,7 +101,7 @@ class GroupAttendance:
         return draw_rows(self.view, now, width, height)
 
     def _warn(self, number: int, text: str) -> None:
-        """Show a warning once: many rows may meet the same."""
+        """Show a warning once: many rows may raise the same one."""
         with self._lock:
             is_known = text in self._warned
             self._warned.add(text)
@@ -109,7 +109,7 @@ class GroupAttendance:
             self.view.say(f"Warning: {text}", of=number)
 
     def _describe_stop(self) -> str:
-        """What is shown once nothing new is started; nothing before."""
+        """Return the message shown once the group is stopping; empty before."""
         if not self._control.stop_requested:
             return ""
         if self._control.reason:
@@ -118,5 +118,5 @@ class GroupAttendance:
         return (
             "Stopping: nothing new is started. "
             f"Work that is under way has {seconds:.0f} s to end.\n"
-            "Ctrl-C again ends at once, and waits for nothing."
+            "Ctrl-C again ends at once, without waiting."
         )

@@ -25,16 +25,15 @@ TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
 
 
 def run_one(aeon: Aeon, run: Run, whole: Composed) -> int:
-    """Run the job of a composed configuration in a directory of its own; the exit status."""
+    """Run the job of a composed configuration in its own directory, and return the exit status."""
     directory = claim_run_directory(whole, run)
-    # Hydra prints the overrides, task and all, for a job that raises.
+    # For a job that raises, Hydra prints all overrides, the task too.
     return whole.run_job(directory, lambda: run_guarded(lambda: run_job(aeon, run, directory)))
 
 
 def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
-    """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on
-    standard error how it ended. `of_multirun` is the folder of its multirun, whose jobs share a
-    store."""
+    """Carry out the run of a job with its artefacts in `directory`; print the answer, and its end
+    on standard error. `of_multirun` is the folder of its multirun, whose jobs share a store."""
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
     settings = aeon.settings
@@ -57,7 +56,7 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
         from aeon.cli.terminal.lines import ending
     say(ending(result, directory))
     report(*unwritten)
-    # By a terminal that is gone, perhaps, so that nothing can be printed.
+    # The terminal may be gone, so that nothing can be printed.
     was_stopped = result.exit_status == INTERRUPTED
     return FAILED if unwritten and not was_stopped else result.exit_status
 
@@ -65,7 +64,7 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
 def carry_out(
     run: Run, attendance: Attendance, place: RunPlace
 ) -> tuple[RunResult, list[ArtefactError]]:
-    """The result of a run, and why its artefacts could not be written, if they could not. Raises
+    """Return the result of a run, and the errors of writing its artefacts, if any. Raises
     ArtefactError where that left no result."""
     try:
         return run.to_end(attendance, place), []

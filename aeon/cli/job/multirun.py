@@ -1,4 +1,4 @@
-"""The jobs of a multirun: the exit status that each leaves, and all of them side by side."""
+"""The jobs of a multirun: the exit status of each, and all of them side by side."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from aeon.report.compare.rows import (
 
 
 def write_status(directory: Path, status: int) -> None:
-    """Write a job's status into its directory; one that cannot be written counts as FAILED."""
+    """Write a job's status into its directory; an unwritten one counts as FAILED."""
     with suppress(OSError):
         (directory / STATUS).parent.mkdir(exist_ok=True)
         (directory / STATUS).write_text(f"{status}\n", encoding="ascii")
 
 
 def read_statuses(jobs: Iterable[ComparedRun]) -> set[int]:
-    """The exit statuses of the jobs that have begun; FAILED when none has."""
+    """Return the exit statuses of the jobs that have begun; FAILED when none has."""
     return {job.status for job in jobs if job.status is not None} or {FAILED}
 
 
 def compare_jobs(directory: Path, planned: Sequence[Sequence[str]] = ()) -> Comparison:
-    """The jobs of a multirun side by side, each from its own directory, since they may have run in
-    other processes; and those of the `planned` overrides that never began."""
+    """Compare the jobs of a multirun, each read from its own directory, since they may have run in
+    other processes; also those of the `planned` overrides that never began."""
     digits = len(str(max(len(planned) - 1, 0)))
     jobs = [
         plan_job(f"{number:0{digits}d}", values_by_key(overrides))
@@ -43,13 +43,13 @@ def compare_jobs(directory: Path, planned: Sequence[Sequence[str]] = ()) -> Comp
 
 
 def has_ended(job: ComparedRun) -> bool:
-    """Whether a job is not run again when its multirun goes on."""
+    """Check whether resuming the multirun skips this job."""
     line = {"ended": job.ended, "unusable_calls": job.unusable_calls}
     return job.has_result and is_final(line) and job.status != FAILED
 
 
 def name_stop(comparison: Comparison, setting: str) -> Comparison:
-    """The comparison, with jobs that were interrupted as ended by the setting that stopped them."""
+    """Return the comparison with interrupted jobs shown as ended by the setting that stopped them."""
     runs = (
         replace(run, ended=setting) if run.ended == "interrupted" else run
         for run in comparison.runs

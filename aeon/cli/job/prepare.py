@@ -1,5 +1,4 @@
-"""Settings made ready to run, checked as far as that is possible without calling a
-model."""
+"""Prepares settings for a run, and checks them as far as possible without calling a model."""
 
 from __future__ import annotations
 
@@ -44,6 +43,6 @@ def prepare_job(
 
 
 def keep_private(settings: Settings) -> None:
-    """In `env=prod`, let what this program writes from now on be its owner's alone."""
+    """In `env=prod`, let only the owner read files that this program writes from now on."""
     if settings.env == "prod":
         os.umask(0o077)

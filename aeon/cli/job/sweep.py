@@ -1,5 +1,5 @@
-"""A multirun: its jobs planned and checked, carried out side by side in this process or by another
-launcher, and told of at its end."""
+"""A multirun: its jobs planned and checked, run in parallel in this process or by another launcher,
+and summarised at its end."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ _OF_ALL = ("sweep", "progress", "interaction", "execution")
 
 
 def run_several(given: Composition, whole: Composed) -> int:
-    """Run the jobs of a multirun, whose configuration is `whole` but for what differs between them.
-    The exit status."""
+    """Run the jobs of a multirun and return the exit status; `whole` is their common configuration."""
     settings = settings_from(whole, _OF_ALL)
     last = {key_of(text): text for text in given.overrides}
     constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))
@@ -83,8 +82,8 @@ def run_several(given: Composition, whole: Composed) -> int:
 
 
 def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -> None:
-    """Let Hydra start the jobs, `in_threads` of this process or by a launcher of its own; `mark` is
-    where it writes what they are, and is gone when none can have begun. Raises ConfigError, and
+    """Let Hydra start the jobs, `in_threads` of this process or by its own launcher. `mark` is the
+    file in which it records them; it is removed when none can have begun. Raises ConfigError, and
     KeyboardInterrupt when none has."""
     try:
         if in_threads:
@@ -102,14 +101,14 @@ def _carry_out(sweep: Sweep, mark: Path, of: Composition, *, in_threads: bool) -
     except (
         ValueError,
         RuntimeError,
-    ) as error:  # of a sweeper that cannot do with what the jobs gave
+    ) as error:  # a sweeper cannot use the values of the jobs
         sweep.control.request_stop(f"the sweeper failed: {one_line(str(error), 300)}")
     finally:
         sweep.close()
 
 
 def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> int:
-    """Show the jobs side by side and leave them as files; the exit status."""
+    """Show the jobs side by side and write them as files; return the exit status."""
     from aeon.cli.terminal.side_by_side import draw_comparison  # slow to load
 
     comparison = compare_jobs(directory, planned)
@@ -129,7 +128,7 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
             say(f"Job {job.name} waits for a person. To answer: {way}")
     if not is_done and (directory / "multirun.yaml").stat().st_size:
         go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
-        say(f"What is missing, failed or waits is run with: {go_on}")
+        say(f"To run the jobs that are missing, failed or waiting: {go_on}")
     write_csv(comparison, directory / "summary.csv", COLUMNS_OF_JOBS)
     from aeon.report.compare.page import write_page_of_jobs  # slow to load
 
@@ -140,33 +139,33 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
 def _refuse(
     given: Composition, sweep: SweepSettings, whole: Composed, constant: Sequence[str]
 ) -> None:
-    """Raise ConfigError for what jobs cannot have."""
+    """Raise ConfigError for settings that jobs cannot have."""
     swept = {key_of(text) for text in given.overrides} - set(constant)
     for key in sorted(swept):
         if key.startswith("sweep."):
-            raise ConfigError(f"{key}: it holds for all jobs, and takes one value")
+            raise ConfigError(f"{key}: applies to all jobs, and takes one value")
     if whole.is_in_threads:
         for key in whole.list_process_keys():
             problem = f"{key}: the jobs of this launcher share one process"
-            hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
+            hint = "With hydra/launcher=basic jobs run one after another, each in its own process."
             raise ConfigError(problem, hint=hint)
         return
     for name in ("fail_fast", "max_cost", "max_llm_calls", "resume"):
         if getattr(sweep, name):
-            problem = "only the launcher that runs all jobs in one process has it"
+            problem = "only the launcher that runs all jobs in one process supports it"
             hint = f"Leave out sweep.{name}, or hydra/launcher=..."
             raise ConfigError(f"sweep.{name}: {problem}", hint=hint)
 
 
 def _select_swept(overrides: Sequence[str], constant: Sequence[str]) -> list[str]:
-    """The overrides that only one job has."""
+    """Return the overrides that differ between jobs."""
     return [text for text in name_overrides(overrides) if key_of(text) not in constant]
 
 
 def _require_same_jobs(given: Composition, swept: Sequence[Sequence[str]]) -> None:
-    """Raise ConfigError when the jobs of a multirun that goes on would be others than they were."""
+    """Raise ConfigError when the jobs of a resumed multirun would differ from the recorded ones."""
     if given.jobs and [list(overrides) for overrides, _ in given.jobs] != swept:
-        problem = f"{given.jobs[0][1].named}: its jobs would be others than they were"
+        problem = f"{given.jobs[0][1].named}: its jobs would differ from the recorded ones"
         hint = (
             "An option that it sweeps over was added or "
             "removed: undo that, or start another multirun."
@@ -177,7 +176,8 @@ def _require_same_jobs(given: Composition, swept: Sequence[Sequence[str]]) -> No
 def _check(
     given: Composition, planned: Sequence[Sequence[str]], sweep: SweepSettings
 ) -> Iterator[tuple[Composed, Settings]]:
-    """Check each planned job as far as it can be without a call; its configuration and settings."""
+    """Check each planned job as far as possible without a call; yield its configuration and
+    settings."""
     for number, overrides in enumerate(planned):
         recorded = given.find_recorded(number)
         job = config_compose.compose(replace(given, overrides=tuple(overrides), recorded=recorded))
@@ -191,10 +191,10 @@ def _check(
 def sweep_job(
     trusted: Sequence[Pinned], recorded: RecordedSettings | None, objective: str | None, values: Any
 ) -> Any:
-    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it
-    with these `values`, and write its exit status; what the person has `trusted` is what it was
-    there too. Does not raise, so that every job gets its turn; only an interruption ends the
-    multirun."""
+    """Announce, prepare and run one job of a multirun, with these `values`, in a process that Hydra
+    has set up for it, and write its exit status. Content that the person has `trusted` in the first
+    process is trusted here too. Does not raise, so that every job gets its turn; only an
+    interruption ends the multirun."""
     for pinned in trusted:
         pin(pinned)
     job = SweptJob.in_process(values, recorded)
@@ -215,6 +215,5 @@ def sweep_job(
 
 
 def _count_digits(planned: Sized) -> int:
-    """The digits of the numbers of jobs; 2 for sweepers that do not say before how many they will
-    draw."""
+    """Return the digits of the job numbers; 2 for sweepers that draw an unknown number of jobs."""
     return len(str(len(planned) - 1)) if planned else 2

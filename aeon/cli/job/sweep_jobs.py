@@ -1,4 +1,4 @@
-"""The jobs of a multirun as rows that are overrides: how each is run, shown and ended."""
+"""The jobs of a multirun as rows of overrides: how each is run, shown and ended."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from aeon.report.words import command_of, count_noun, relative_to_here
 
 
 class Sweep:
-    """The jobs of a multirun in `directory`: rows that are overrides. `done` are those that are not
-    run again, and `before` where the answers of those lie that are."""
+    """The jobs of a multirun in `directory`, as rows of overrides. `done` are the jobs that are not
+    run again, `before` the directories with the answers of those that are."""
 
     def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
         self._settings = settings
@@ -58,11 +58,11 @@ class Sweep:
         self.before: Mapping[int, Path] = {}
 
     def words_of(self, overrides: Sequence[str]) -> str:
-        """What tells a job from the others, on one line."""
+        """Return on one line the values in which a job differs from the others."""
         return " ".join(name_values(name_overrides(overrides), self._constant))
 
     def plan(self, jobs: Iterable[Sequence[str]]) -> None:
-        """Show jobs, by their overrides, that are still to begin."""
+        """Show jobs, by their overrides, that have not begun."""
         for number, overrides in enumerate(jobs):
             self._view.add(number, self.words_of(overrides))
 
@@ -78,12 +78,12 @@ class Sweep:
 
     @property
     def objective(self) -> str | None:
-        """The key of the value that a sweeper is given of a job."""
+        """The key of the value that a sweeper gets for each job."""
         return self._settings.sweep.objective
 
     def carry_out(self, jobs: Iterable[SweptJob]) -> dict[int, float | None]:
-        """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises
-        KeyboardInterrupt when all were stopped."""
+        """Run jobs, `sweep.parallel` at once, and return the value of each that began, by its
+        number. Raises KeyboardInterrupt when all were stopped."""
         asks = self._settings.interaction.kind == "ask"
         with self._group.attend(self._end_now) as display:
             display.print([])
@@ -98,7 +98,7 @@ class Sweep:
             for number, value in ended:
                 values[number] = value
                 self._write_answers()
-        # Those before which others never began.
+        # Those that waited for jobs that never began.
         for number in sorted(self._answers):
             self._write_answer(number)
         if self.control.stop_requested:
@@ -115,7 +115,7 @@ class Sweep:
                 self._answers[job.number] = None
 
     def _run(self, job: SweptJob) -> tuple[int, float | None]:
-        """Run one job to whatever end, with Hydra's callbacks; its number and its value for the
+        """Run one job to any end, with Hydra's callbacks; return its number and its value for the
         sweeper."""
         number = job.number
         errors: list[str] = []
@@ -165,7 +165,7 @@ class Sweep:
         self._answers[number] = partial(write_answer, result, settings.output, markdown=markdown)
 
     def _write_answers(self) -> None:
-        """Write the answers that no other is waited for with, in the order of the jobs."""
+        """Write the answers whose predecessors are all written, in the order of the jobs."""
         while self._next in self._answers:
             self._write_answer(self._next)
             self._next += 1
@@ -185,8 +185,7 @@ class Sweep:
                 self.control.fail(error.message)
 
     def _describe(self, rows: Sequence[RowState]) -> str:
-        """What all jobs have come to: how many are in which state, and what they have really asked
-        for."""
+        """Summarise all jobs: how many are in which state, and the calls and cost they really took."""
         spent = self._endpoints.meter.spent
         caps = self._settings.sweep
         of_calls = f" of {caps.max_llm_calls} " if caps.max_llm_calls else " "
@@ -201,12 +200,12 @@ class Sweep:
 
     def _end_now(self) -> str:
         go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))
-        return f"Ended at once. What was written is in {self._directory}\nTo go on: {go_on}"
+        return f"Ended at once. What was written is in {self._directory}\nTo resume: {go_on}"
 
 
 def objective_of(directory: Path, path: str | None, status: int) -> float | None:
-    """The number at `path` in a job's result, None where it has none; without a `path`, its exit
-    status. Raises ConfigError for a path that no result has."""
+    """Return the number at `path` in a job's result, None where it has none; without a `path`, its
+    exit status. Raises ConfigError for a path that no result has."""
     if path is None or not (directory / RESULT).is_file():
         return status if path is None else None
     found = load_json((directory / RESULT).read_bytes())
@@ -215,6 +214,6 @@ def objective_of(directory: Path, path: str | None, status: int) -> float | None
             return None
         if not isinstance(found, dict) or key not in found:
             hint = "For example scores.completeness_score, or usage.total.cost."
-            raise ConfigError(f"sweep.objective={path}: a result has no {key} there", hint=hint)
+            raise ConfigError(f"sweep.objective={path}: a result has no such key {key}", hint=hint)
         found = found[key]
     return float(found) if isinstance(found, int | float) else None

@@ -1,5 +1,5 @@
-"""What the directories of a multirun's jobs are called: the number, and the values that tell the
-jobs apart."""
+"""The names of the directories of a multirun's jobs: the number, and the values in which the jobs
+differ."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from aeon.config.compose.literal import key_of
 from aeon.config.compose.resolvers import register_resolver
 
 JOB_DIGITS = "AEON_JOB_DIGITS"
-"""The variable that tells every process of a multirun how many digits the jobs' numbers have."""
+"""The environment variable that passes on how many digits the job numbers have."""
 _LONGEST_VALUE = 24
 _LONGEST_NAME = 80
 
 
 def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()) -> str:
-    """The name of a job's directory, safe on every file system: its number and its values."""
+    """Return the name of a job's directory, safe on every file system: its number and its values."""
     digits = int(os.environ.get(JOB_DIGITS) or 1)
     parts = [
         f"{number:0{digits}d}",
@@ -27,8 +27,8 @@ def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()
 
 
 def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[str]:
-    """The last part of each key that is not `constant`, or all of it where two are equal, with its
-    value."""
+    """Return each key that is not `constant` with its value, by its last part, or whole where two
+    are equal."""
     left_out = set(constant)
     values = {key_of(text): text.partition("=")[2] for text in overrides}
     swept = {key: value for key, value in values.items() if key not in left_out}
@@ -43,7 +43,7 @@ def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[
 
 def _clean(text: str) -> str:
     text = text.strip("'\"").rstrip("/\\")
-    last = re.split(r"[/\\]", text)[-1]  # of a path, or of a model with its maker
+    last = re.split(r"[/\\]", text)[-1]  # of a path, or of a model name with its vendor
     return (
         re.sub(r"[^\w.+]+", "-", last, flags=re.ASCII).strip("-.")[:_LONGEST_VALUE].rstrip("-.")
         or "-"

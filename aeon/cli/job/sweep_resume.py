@@ -1,5 +1,5 @@
-"""Going on with a multirun: its jobs with the settings that were recorded of them, which of them
-are done, and the answers of the others."""
+"""Resuming a multirun: its jobs with their recorded settings, the jobs that are done, and the
+answers of the others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HINT = (
 )
 _MOST_BYTES = 256 * 2**20
 FILE = "multirun.json"
-"""The file that says what a multirun is made of."""
+"""The file that records a multirun."""
 
 
 class RecordedJob(Value):
@@ -48,8 +48,8 @@ class RecordedJob(Value):
 
 
 class RecordedMultirun(Value):
-    """What a multirun is made of: what was typed, and its jobs, none where a sweeper draws them as
-    it goes."""
+    """The record of a multirun: the typed overrides, and its jobs, none where a sweeper draws them
+    as it goes."""
 
     format: Literal["aeon.multirun/2"] = "aeon.multirun/2"
     overrides: tuple[str, ...]
@@ -61,9 +61,9 @@ class RecordedMultirun(Value):
 
 
 def compose_again(today: Composition) -> Composition:
-    """What the multirun that `sweep.resume=DIR` names was composed from, with the settings of its
-    jobs and today's of how it is carried out. Raises ConfigError for a DIR that is no multirun's,
-    and for overrides that would change its jobs."""
+    """Return the recorded composition of the multirun that `sweep.resume=DIR` names: the settings
+    of its jobs, and today's settings of how to run them. Raises ConfigError for a DIR without a
+    multirun, and for overrides that would change its jobs."""
     named = [text for text in today.overrides if key_of(text) == "sweep.resume"]
     rest = [text for text in today.overrides if key_of(text) != "sweep.resume"]
     directory = directory_of(named[-1]) or Path.cwd()
@@ -86,8 +86,8 @@ def compose_again(today: Composition) -> Composition:
 
 
 def _require_trusted_folders(recorded: RecordedMultirun) -> None:
-    """Raise ConfigError when a folder that a project gave to the jobs is not trusted as it is
-    today."""
+    """Raise ConfigError when a folder that a project gave to the jobs is not trusted with its
+    present content."""
     groups = [job.settings.get(group) for job in recorded.jobs for group in ("prompts", "schemas")]
     folders = dict.fromkeys([recorded.config_dir, *(part["dir"] for part in groups if part)])
     for folder in filter(None, folders):
@@ -95,7 +95,8 @@ def _require_trusted_folders(recorded: RecordedMultirun) -> None:
 
 
 def _list_again(recorded: RecordedMultirun, given: frozenset[str]) -> Iterator[str]:
-    """What was typed then and is not given anew, but for what belongs to one start alone."""
+    """Yield the recorded overrides that are not given anew, except those that concern one start
+    alone."""
     for text in recorded.overrides:
         if key_of(text) not in given and not _NOT_AGAIN.match(text.lstrip("+~")):
             yield text
@@ -118,16 +119,18 @@ def _hold_to_allowed(overrides: Iterable[str]) -> None:
     for text in overrides:
         if not key_of(text).startswith(_ALLOWED):
             hint = (
-                "Only sweep.*, progress and output may be given "
-                "anew; for other jobs, start a multirun of their own."
+                "Only sweep.*, progress and output may be "
+                "changed; for other jobs, start another multirun."
             )
-            raise ConfigError(f"{text}: a multirun goes on as it was configured", hint=hint)
+            raise ConfigError(
+                f"{text}: a multirun resumes with its recorded configuration", hint=hint
+            )
 
 
 def record_jobs(
     planned: Iterable[Sequence[str]], settings: Iterable[Settings]
 ) -> tuple[RecordedJob, ...]:
-    """The jobs of a multirun, each with its own overrides and its settings."""
+    """Return the jobs of a multirun, each with its own overrides and its settings."""
     jobs: list[RecordedJob] = []
     first: JsonObject = {}
     for overrides, chosen in zip(planned, settings, strict=True):
@@ -139,8 +142,8 @@ def record_jobs(
 
 
 def write_multirun(directory: Path, of: Composition, jobs: tuple[RecordedJob, ...]) -> None:
-    """Write what a multirun is made of, sealed as the person's own; without a seal, going on with
-    it asks whose it is."""
+    """Write the record of a multirun, sealed as the person's own; without a seal, resuming it asks
+    whether to trust it."""
     multirun = RecordedMultirun(
         overrides=of.overrides,
         config_dir=str(of.config_dir) if of.config_dir else None,
@@ -152,7 +155,7 @@ def write_multirun(directory: Path, of: Composition, jobs: tuple[RecordedJob, ..
 
 
 def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:
-    """What a multirun is made of, once it is sure that the person made it or trusts it. Raises
+    """Read the record of a multirun, once it is sure that the person made it or trusts it. Raises
     ConfigError."""
     named = f"sweep.resume={directory}"
     try:
@@ -160,7 +163,7 @@ def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:
         multirun = RecordedMultirun.model_validate_json(content)
     except OSError as error:
         why = error.strerror or error
-        raise ConfigError(f"{named}: this is no multirun's directory ({why})", hint=_HINT) from None
+        raise ConfigError(f"{named}: is not a multirun's directory ({why})", hint=_HINT) from None
     except pydantic.ValidationError as error:
         raise ConfigError(f"{named}: {FILE}: {first_mistake(error)}", hint=_HINT) from None
     document = multirun.model_dump(mode="json")
@@ -177,7 +180,7 @@ def _read_own(directory: Path, today: Sequence[str]) -> RecordedMultirun:
 
 
 def _list_effects(multirun: RecordedMultirun) -> Iterator[str]:
-    """What the jobs of a multirun would set."""
+    """Yield the settings that the jobs of a multirun would apply."""
     yield from map(one_line, multirun.overrides)
     for job in multirun.jobs:
         yield from recording.list_changed({**multirun.jobs[0].settings, **job.settings})
@@ -186,8 +189,8 @@ def _list_effects(multirun: RecordedMultirun) -> Iterator[str]:
 
 
 def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
-    """The directories of the jobs that are done, by their numbers, and those that hold the answers
-    of the others, moved out of the way. Raises ConfigError when a job still runs."""
+    """Return, by job number, the directories of the jobs that are done, and those with the answers
+    of the others, which are moved aside. Raises ConfigError when a job still runs."""
     done = dict[int, Path]()
     before = dict[int, Path]()
     for job in compare_jobs(directory).runs:
@@ -198,7 +201,7 @@ def find_done(directory: Path) -> tuple[dict[int, Path], dict[int, Path]]:
             continue
         if job.ended == "running":
             problem = f"sweep.resume={directory}: job {job.number} still runs"
-            raise ConfigError(problem, hint="Wait for its end, or stop it.")
+            raise ConfigError(problem, hint="Wait until it ends, or stop it.")
         folder = directory / BEFORE
         folder.mkdir(exist_ok=True)
         moved = folder / f"{job.directory.name}.{sum(1 for _ in folder.iterdir())}"

@@ -1,4 +1,4 @@
-"""What of a folder would take effect, shown to the person who is asked whether they trust it."""
+"""The files of a folder that would take effect, shown to the person who is asked to trust them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PACKAGED = {"config_dir": "conf", "prompts.dir": "prompts", "schemas.dir": "sch
 
 
 def ask_for_trust(content: Content) -> bool:
-    """Whether the person at the terminal trusts what they are shown."""
+    """Ask the person at the terminal whether they trust the content shown."""
     return confirm(
-        f"\nWhat is shown above takes effect for every run in {content.folder}: it may start "
+        f"\nThe content above takes effect for every run in {content.folder}: it may start "
         "programs, choose where your tasks and keys are sent, and write files. Do you trust it?"
     )
 
 
 def show_content(content: Content) -> Iterator[str]:
-    """Every file in full, or what differs from the packaged one of the same place, values of keys
-    aside."""
+    """Yield every file in full, or its differences from the packaged file in the same place,
+    without the values of keys."""
     same = []
     for name in sorted(content.files, key=lambda name: (name.count("/"), name)):
         text = _text(name, content.files[name])
@@ -65,13 +65,13 @@ def _text(name: str, data: bytes) -> str:
     if name == DOTENV:
         return "\n".join(_describe_variables(data))
     if b"\0" in data:
-        return f"({len(data)} bytes that are no text)"
+        return f"({len(data)} bytes that are not text)"
     # A Python module may be in another encoding.
     return data.decode("utf-8", "backslashreplace")
 
 
 def _describe_variables(data: bytes) -> Iterator[str]:
-    """The variables of a `.env`, without the values of those that are named as secrets are."""
+    """Yield the variables of a `.env`, without the values of those with a secret's name."""
     stream = StringIO(data.decode("utf-8-sig", "replace"))
     for name, value in dotenv_values(stream=stream, interpolate=False).items():
         yield (
@@ -84,5 +84,5 @@ def _indent(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _printable(text: str) -> str:
-    """The text without what steers a terminal or turns its direction."""
+    """Return the text without characters that control a terminal or change its direction."""
     return "".join(ch if ch.isprintable() or ch == "\t" else ascii(ch)[1:-1] for ch in text)

@@ -33,9 +33,9 @@ _WIDEST = 120
 
 
 def draw(plan: Plan, *, width: int = 0, ascii_only: bool = False) -> str:
-    """The plan as text, no line wider than `width` columns (at least 40; 0: the terminal's, at most
-    120), its layers numbered, a legend last. Dependencies that need more lanes than fit are named
-    instead. Raises PlanError when they form a cycle."""
+    """Return the plan as text, no line wider than `width` columns (at least 40; 0: the terminal's,
+    at most 120), its layers numbered, a legend last. Dependencies that need too many lanes are
+    named instead. Raises PlanError when they form a cycle."""
     width = max(40, width or min(_WIDEST, shutil.get_terminal_size((80, 24)).columns))
     rows = _rows(plan)
     lanes = max((len(text) for text, _, _ in rows), default=0)
@@ -59,7 +59,7 @@ def draw(plan: Plan, *, width: int = 0, ascii_only: bool = False) -> str:
 
 
 def _name_step(step: PlanStep, id_width: int, *, dependencies: bool) -> str:
-    """A step's id, and what it does; or, where no lane shows them, what it depends on."""
+    """Return a step's id and description; or, where no lane shows them, its dependencies."""
     label = f"{label_worker(step)}{''.join(_describe_course(step))}{step.description}"
     if dependencies and step.dependencies:
         label = f"← {', '.join(step.dependencies)}"
@@ -69,7 +69,8 @@ def _name_step(step: PlanStep, id_width: int, *, dependencies: bool) -> str:
 
 
 def _describe_course(step: PlanStep) -> Iterator[str]:
-    """When, for what, and until when a step is carried out, by its plan file."""
+    """Yield the conditions of a step in its plan file: when, for each of which items, and until
+    when it runs."""
     if step.when:
         yield f"(when {step.when}) "
     if step.for_each:
@@ -85,8 +86,8 @@ def _legend(plan: Plan) -> str:
 
 
 def outline(plan: Plan) -> list[tuple[str, PlanStep]]:
-    """The steps layer by layer, each with its lanes, all as wide as the widest; `NODE` stands for
-    the step itself. Raises PlanError for a cycle."""
+    """Return the steps layer by layer, each with its lanes, all as wide as the widest; `NODE`
+    stands for the step itself. Raises PlanError for a cycle."""
     rows = _rows(plan)
     width = max((len(text) for text, _, _ in rows), default=0)
     return [(text.ljust(width), step) for text, step, _ in rows if step is not None]
@@ -99,8 +100,8 @@ def _sign(step: PlanStep) -> str:
 
 
 def _rows(plan: Plan) -> list[tuple[str, PlanStep | None, int | None]]:
-    """The lanes of each line with its step, and its layer's number where the layer begins; no step
-    between layers."""
+    """Return the lanes of each line with its step, and its layer's number where the layer begins;
+    no step between layers."""
     layered = [[plan.step(step_id) for step_id in layer] for layer in layers(plan)]
     lanes = _Lanes([step for layer in layered for step in layer])
     rows: list[tuple[str, PlanStep | None, int | None]] = []
@@ -164,7 +165,7 @@ class _Lanes:
 
 
 def _pick_side(sides: str, *, is_first: bool, is_last: bool) -> str:
-    """The sign of a lane that is joined: at the left end, at the right end, or between."""
+    """Return the sign of a joined lane: at the left end, at the right end, or between."""
     if is_first:
         return sides[0]
     return sides[1] if is_last else sides[2]

@@ -11,18 +11,17 @@ from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.streams import DUMB
 
 _RECORDED = ("CI", "JPY_PARENT_PID")
-"""Variables of places that keep what is printed though it looks like a terminal: build servers,
-notebooks."""
+"""Environment variables of places that log a terminal's output: build servers, notebooks."""
 
 
 @contextmanager
 def progress_for(
     kind: str, stream: TextIO, environ: Mapping[str, str], view: RunView | None = None
 ) -> Iterator[Display]:
-    """Show a run on `stream` while the block lasts; gives the subscriber of its events. `kind` is
-    that of `progress`; a picture is drawn on a terminal alone, with `auto` in no build log and no
-    notebook, without colour under NO_COLOR. Every kind, `none` too, begins with the banner of a run
-    that calls no model."""
+    """Show a run on `stream` while the block lasts, and yield the subscriber of its events. `kind`
+    is that of `progress`; a picture is drawn only on a terminal, with `auto` not in a build log or
+    a notebook, without colour under NO_COLOR. Every kind, even `none`, begins with the banner of a
+    run that calls no model."""
     view = view or RunView()
     live = False
     with suppress(ValueError):  # of a closed stream

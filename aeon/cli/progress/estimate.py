@@ -1,5 +1,5 @@
-"""About how long a run takes yet. Pure: by the seconds that its calls have taken, and what is left
-of its plan."""
+"""Estimates the remaining seconds of a run. Pure: from the seconds of its calls so far, and the
+rest of its plan."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LEAST_SECONDS = 0.5
 
 
 def seconds_left(view: RunView, now: datetime) -> float | None:
-    """The seconds until the plan is done once and assessed, if no step is repeated; None while no
-    step has been measured, in a replay, and when it takes longer than that."""
+    """Estimate the seconds until the plan is done once and assessed, if no step is repeated; None
+    while no step has been measured, in a replay, and when the estimate is exceeded."""
     steps = view.took.get("step")
     if not steps or view.recording or view.stopped:
         return None
@@ -40,7 +40,8 @@ def seconds_left(view: RunView, now: datetime) -> float | None:
 
 
 def _seconds_of_judging(view: RunView) -> float:
-    """Of a pass: its evaluation, and as much of a refinement as the passes before had."""
+    """Return the seconds of judging in one pass: its evaluation, and the average refinement of the
+    passes so far."""
     if view.thresholds is None:
         return 0.0
     others = [seconds for call, found in view.took.items() if call != "step" for seconds in found]
@@ -49,8 +50,8 @@ def _seconds_of_judging(view: RunView) -> float:
 
 
 def _sizes_of_batches(view: RunView) -> list[int]:
-    """How many steps each pass after this one carries out: a layer of what is to be done yet, in
-    core mode one."""
+    """Return how many steps each following pass executes: a layer of the pending steps, in core
+    mode one step."""
     if view.plan is None or view.thresholds is None:
         return [1 for one in view.steps.values() if one.state == "pending"]
     done = ("running", "queued", "complete", "replaced", "skipped")

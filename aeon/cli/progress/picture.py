@@ -1,4 +1,4 @@
-"""A run as a picture that fits the terminal. Pure: a view, a size and a time give the picture."""
+"""A run as a picture that fits the terminal. Pure: computed from a view, a size and a time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _DOING = {
 
 
 def picture(view: RunView, now: datetime, width: int, height: int) -> list[Text]:
-    """The lines of a run as it stands: at most `height - 1`, of at most `width` cells, from 12
+    """Draw the present state of a run: at most `height - 1` lines of at most `width` cells, from 12
     lines of 40 cells up."""
     width = min(width, _WIDEST)
     head = _head(view, now, width)
@@ -97,7 +97,7 @@ def _flow(items: Iterable[str], separator: str, width: int) -> list[str]:
 
 
 def _row(left: Text, right: Text, width: int) -> Text:
-    """Both on one line, the right one at its end."""
+    """Return both on one line, the right one at its end."""
     room = width - right.cell_len - 1 if right else width
     left.truncate(max(1, room), overflow="ellipsis", pad=bool(right))
     return Text.assemble(left, " ", right) if right else left
@@ -130,7 +130,7 @@ def _head(view: RunView, now: datetime, width: int) -> list[Text]:
 
 
 def _course(view: RunView, now: datetime) -> list[str]:
-    """Where the run stands, what is done, what it has used, and what is left."""
+    """List the run's phase, the calls under way, its usage, and the estimated rest."""
     phase = view.phase.lower().replace("_", "-")
     items = [f"pass {view.pass_number} {phase}" if view.pass_number else phase]
     for one in view.in_flight.values():
@@ -147,7 +147,7 @@ def _course(view: RunView, now: datetime) -> list[str]:
 
 
 def _list_used(view: RunView) -> Iterator[str]:
-    """What the run has used, and of how much."""
+    """Yield the usage of the run, each with its cap."""
     caps = view.limits
     if view.tokens:
         yield f"{view.tokens:,}{_of(caps.max_tokens)} tokens"
@@ -165,12 +165,12 @@ def _of(cap: float | None) -> str:
 
 
 def _round_up(seconds: float) -> str:
-    """An estimate, no more exact than it is."""
+    """Round up an estimate to its real precision."""
     return f"{math.ceil(seconds / 5) * 5} s" if seconds <= 60 else f"{math.ceil(seconds / 60)} min"
 
 
 def _wait_text(call: CallView, now: datetime) -> str:
-    """What a call waits for; empty when it does not, or not any more."""
+    """Describe the wait of a call; empty when it does not wait, or no longer."""
     if not call.wait or call.until is None:
         return f"waits for {call.wait}" if call.wait else ""
     seconds = (call.until - now).total_seconds()
@@ -232,8 +232,8 @@ def _step_row(
 
 
 def _select_steps(view: RunView, rows: int) -> list[StepView]:
-    """What runs before what needs a look, what is next, and what is done; in the order of the
-    plan."""
+    """Choose up to `rows` steps, running ones first, then those with problems, next ones, and done
+    ones; return them in the order of the plan."""
     steps = list(view.steps.values())
     chosen = sorted(range(len(steps)), key=lambda place: (_RANKS.index(steps[place].state), place))[
         :rows
@@ -264,8 +264,8 @@ def _list_waits(view: RunView, now: datetime) -> Iterator[str]:
 
 
 def _texts(view: RunView, width: int, rows: int) -> list[Text]:
-    """The ends of the texts of steps that are written now, the newest steps last, in at most so
-    many rows."""
+    """Return the ends of the step texts being written, the newest steps last, in at most `rows`
+    rows."""
     texts = [
         (one.step_id, read_partly(one.text))
         for one in view.in_flight.values()
@@ -293,7 +293,7 @@ def _fold(line: str, width: int) -> list[str]:
 
 
 def _draw_bars(view: RunView, width: int) -> list[Text]:
-    """The budget, and the newest scores with their thresholds."""
+    """Draw the budget, and the newest scores with their thresholds."""
     bars = []
     if view.ttl_allocated:
         used = view.ttl_allocated - view.ttl_remaining

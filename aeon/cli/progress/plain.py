@@ -1,5 +1,5 @@
-"""Progress in plain lines: one for each thing worth knowing, or the banner of a run that calls no
-model alone."""
+"""Progress in plain lines: one for each notable event, or only the banner of a run that calls no
+model."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from aeon.llm.watching import Piece, Waiting
 
 
 class Display:
-    """A subscriber that writes a line for each thing worth knowing, without control codes. `live`
-    tells whether a picture is drawn instead."""
+    """A subscriber that writes a line for each notable event, without control codes. `live` tells
+    whether a picture is drawn instead."""
 
     live = False
 
@@ -46,14 +46,14 @@ class Display:
             new = lines(event, self._view, brief=self.live)
         if isinstance(event, RunStarted):
             new = [*banner(event.synthetic, self._view.recording), *new]
-        # The line that a phase has begun waits: one that is skipped is not shown to have begun.
+        # The line for a phase's start is held back: a skipped phase shows no start.
         if not (isinstance(event, PhaseFinished) and event.outcome == "skipped"):
             new = [*self._held, *new]
         self._held, new = (new[-1:], new[:-1]) if isinstance(event, PhaseStarted) else ([], new)
         self.print(new)
 
     def watch(self, seen: Waiting | Piece) -> None:
-        """Show what is seen of a call under way."""
+        """Show what has been observed of a call under way."""
         with self._viewing:
             self._view.watch(seen, datetime.now(UTC))
 
@@ -65,32 +65,33 @@ class Display:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Write nothing while the block lasts, so that a person can be asked something."""
+        """Write nothing while the block lasts, so that a person can be asked."""
         with self._writing:
             yield
 
     def describe_stop(self) -> str:
-        """The message for a person who asked the run to stop; empty where the display shows it."""
+        """Return the message for a person who stopped the run; empty where the display shows it."""
         self._view.stopped = self._view.stopped or datetime.now(UTC)
         return "" if self.live else "\n".join(describe_stop(self._view, self._view.grace_seconds))
 
     def close(self) -> None:
-        """Show what remains to be shown of a run that is over."""
+        """Show the rest of a run that is over."""
 
 
 class Silence(Display):
     """A subscriber that writes the banner and the message for a person who stops the run, and
     nothing else.
 
-    It takes no time and never raises, so that it needs no thread of its own: of the events it holds
-    only those that say what is under way."""
+    It takes no time and never raises, so it needs no thread of its own: it holds only events of
+    work under way.
+    """
 
     def __init__(self, stream: TextIO, view: RunView) -> None:
         super().__init__(stream, view)
         self._under_way: dict[tuple[str, int], Recorded] = {}
 
     def __call__(self, recorded: Recorded) -> None:
-        """Take in one event."""
+        """Process one event."""
         match recorded.event:
             case RunStarted(synthetic=synthetic):
                 with suppress(OSError, ValueError):
@@ -105,7 +106,7 @@ class Silence(Display):
                 self._under_way.pop(("step", recorded.sequence), None)
 
     def describe_stop(self) -> str:
-        """The message for a person who asked the run to stop."""
+        """Return the message for a person who stopped the run."""
         for recorded in tuple(self._under_way.values()):
             self._view(recorded)
         return super().describe_stop()

@@ -1,5 +1,4 @@
-"""Rows of a batch or jobs of a sweep while they go on: their states, and lines of what happens in
-them."""
+"""Rows of a batch or jobs of a sweep while they run: their states, and lines for their events."""
 
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ RANKS = ("running", "failed", "waiting")
 
 @dataclass(slots=True)
 class RowState:
-    """A row or a job as it stands: `state` is waiting, running, or how it ended; `view` is there
-    while it runs."""
+    """The present state of a row or a job: `state` is waiting, running, or how it ended; `view` is
+    set while it runs."""
 
     number: int
     words: str
@@ -37,7 +36,7 @@ class RowState:
     cost: float | None = None
 
     def update(self, view: RunView) -> None:
-        """Take over the figures of its run."""
+        """Copy the figures of its run."""
         self.calls = view.requests
         self.cost = view.cost
         if view.scores:
@@ -45,9 +44,9 @@ class RowState:
 
 
 class RowsView:
-    """The rows as they stand, by their numbers; a row is called `noun`. `describe` gives the line
-    below the picture, `stopping` what is shown once all are being stopped. What happens in a row is
-    written in lines, too, unless it is `quiet`. With `forgets` rows that are over are not shown,
+    """The present state of all rows, by their numbers; a row is called `noun`. `describe` returns
+    the line below the picture, `stopping` the text shown once all are being stopped. Events of a
+    row are written as lines too, unless `quiet`. With `forgets` rows that are over are not shown,
     and no lines are written: there may be any number. `lock` is held while rows change."""
 
     def __init__(
@@ -76,7 +75,7 @@ class RowsView:
             self.rows.setdefault(number, RowState(number, words))
 
     def begin(self, number: int, words: str, view: RunView) -> Callable[[Recorded], None]:
-        """Show that a row is run; gives the subscriber of its events."""
+        """Show that a row runs, and return the subscriber of its events."""
         with self.lock:
             row = self.rows.setdefault(number, RowState(number, words))
             row.state = "running"
@@ -95,7 +94,7 @@ class RowsView:
         return take
 
     def end(self, number: int, state: str, *texts: str) -> None:
-        """Show how a row ended; `texts` are written as lines of it."""
+        """Show how a row ended; `texts` are written as its lines."""
         with self.lock:
             row = self.rows[number]
             row.state = state
@@ -135,17 +134,17 @@ class RowsView:
 
     @property
     def title(self) -> str:
-        """What stands above the rows."""
+        """The line above the rows."""
         return "Aeon" if self._forgets else f"Aeon  {count_noun(len(self.rows), self._noun)}"
 
     @property
     def below(self) -> tuple[str, ...]:
-        """What stands below the rows: warnings, and last what all have come to."""
+        """The lines below the rows: warnings, and last the summary of all."""
         return *self._stopping().splitlines(), self._describe(list(self.rows.values()))
 
 
 def count_states(rows: Sequence[RowState]) -> str:
-    """How many rows are in each state, those that run first."""
+    """Count the rows in each state, running ones first."""
     states = [row.state for row in rows]
     order = (*RANKS, *sorted(set(states) - set(RANKS)))
     return ", ".join(f"{states.count(state)} {state}" for state in order if state in states)

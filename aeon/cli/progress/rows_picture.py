@@ -1,5 +1,4 @@
-"""The picture of rows while they go on: a line for each, and below what all of them have come
-to."""
+"""The picture of rows while they run: a line for each, and below it their summary."""
 
 from __future__ import annotations
 
@@ -31,13 +30,13 @@ _COLUMNS = (
         ("time", 6, 0, 10_000),
     ),
 )
-"""The figures of a row, each with its cells and from which width to which it is shown."""
+"""The figures of a row, each with its cells and the range of widths in which it is shown."""
 _OF_STATE = 19
 _WIDEST = 140
 
 
 def draw_rows(view: RowsView, now: datetime, width: int, height: int) -> list[Text]:
-    """The lines of all rows: at most `height - 1`, of at most `width` cells."""
+    """Draw all rows: at most `height - 1` lines of at most `width` cells."""
     width = min(width, _WIDEST)
     with view.lock:
         below = view.below
@@ -70,7 +69,8 @@ def _table(rows: list[RowState], now: datetime, width: int) -> list[Text]:
 
 
 def _select(rows: Sequence[RowState], most: int) -> list[RowState]:
-    """What runs before what failed, what is next, and what is done; in the order of the numbers."""
+    """Choose up to `most` rows, running ones first, then failed, waiting and done ones; return them
+    in the order of their numbers."""
     ranks = {state: rank for rank, state in enumerate(RANKS)}
     chosen = sorted(rows, key=lambda row: (ranks.get(row.state, len(RANKS)), row.number))[:most]
     return sorted(chosen, key=lambda row: row.number)
@@ -82,14 +82,13 @@ def _fit(line: Text, width: int) -> Text:
 
 
 def _room(width: int) -> int:
-    """How much of a line is left for what a job was given."""
+    """Return the cells of a line that are left for a job's values."""
     taken = sum(2 + cells for _, cells, least, most in _COLUMNS if least <= width < most)
     return max(12, width - 8 - _OF_STATE - taken)
 
 
 def _shorten(texts: list[str], room: int) -> list[str]:
-    """The texts with their keys so short that all fit, if they can: the values tell the jobs
-    apart."""
+    """Shorten the keys until all texts fit, if they can: the values tell the jobs apart."""
     for key in (r"([^ =]{12})[^ =]+=", r"([^ =]{8})[^ =]+=", r"([^ =]{4})[^ =]+=", "()[^ =]+="):
         if max(map(cell_len, texts), default=0) > room:
             texts = [re.sub(key, r"\1=", text).replace(" =", " ").lstrip("=") for text in texts]

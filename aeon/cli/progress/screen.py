@@ -1,5 +1,4 @@
-"""The terminal while a run goes on: lines of what has happened, and below them the picture, drawn
-again in place."""
+"""The terminal during a run: lines of past events, and below them the picture, redrawn in place."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from aeon.report.words import is_utf, to_ascii
 _SECONDS_BETWEEN = 1 / 8
 _HIDE_CURSOR = "\x1b[?25l"
 _SHOW_CURSOR = "\x1b[?25h"
-# Terminals that know these show all between them at once.
+# Terminals that support these show everything between them at once.
 _BEGIN = "\x1b[?2026h"
 _END = "\x1b[?2026l"
 # Line by line, so that nothing flickers.
@@ -44,14 +43,14 @@ _WORDS = {
 
 
 class Screen(Display):
-    """Draws the run below its lines, at most eight times a second, from the first event on until it
-    is over."""
+    """Draws the run below its lines, at most eight times a second, from the first event until it is
+    over."""
 
     live = True
 
     def __init__(self, stream: TextIO, view: RunView, *, colour: bool) -> None:
         super().__init__(stream, view)
-        # It makes text with colours, and writes nothing itself.
+        # It only renders text with colours, and writes nothing.
         self._console = Console(
             file=StringIO(), force_terminal=True, no_color=not colour, highlight=False
         )
@@ -71,7 +70,7 @@ class Screen(Display):
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Leave the terminal to somebody else, one at a time, while the block lasts."""
+        """Lend the terminal to somebody else, one at a time, while the block lasts."""
         with self._writing:
             self._stop()
             try:
@@ -111,11 +110,10 @@ class Screen(Display):
                     self._draw()
 
     def _draw(self, *, last: bool = False) -> None:
-        """Write the new lines over the old picture, and the picture as it is now below them;
-        `last`: no picture."""
+        """Write the new lines over the old picture, and the present picture below them; `last`: no
+        picture."""
         width, height = self._size()
-        # A full line would be broken in two by some terminals, and where it ends nothing can be
-        # erased.
+        # Some terminals break a full line in two, and nothing can be erased at its end.
         width -= 1
         with self._viewing:
             new = self._new
@@ -132,8 +130,8 @@ class Screen(Display):
             self._cells = [cell_len(line.plain.rstrip()) for line in lines]
 
     def _move_up(self, width: int) -> str:
-        """What moves the cursor to the beginning of the old picture."""
-        # A terminal that has become narrower has broken its lines.
+        """Return the codes that move the cursor to the beginning of the old picture."""
+        # A terminal that became narrower has wrapped the lines.
         rows = sum(max(1, -(-cells // width)) for cells in self._cells)
         return f"\x1b[{rows - 1}A\r" if rows > 1 else "\r"
 
@@ -144,7 +142,7 @@ class Screen(Display):
         return shutil.get_terminal_size()
 
     def _wrap_line(self, line: str, width: int) -> list[str]:
-        """A line of what has happened, its second part and those after it moved to the right."""
+        """Wrap a line of past events, its continuation lines indented."""
         clock = found[0] if (found := _CLOCK.match(line)) else ""
         if not line.strip("="):
             line = line[: width - 2]  # the rule around a banner

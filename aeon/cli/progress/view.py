@@ -22,15 +22,15 @@ SCORES = ("completeness", "coherence", "consistency")
 
 
 def was_called(result: ToolResult) -> bool:
-    """Whether the tool itself was reached: not when it does not exist, is not approved or its
+    """Check whether the tool itself was called: not when it does not exist, is not approved or its
     arguments are invalid."""
     return result.error_kind not in ("unknown", "invalid_arguments", "refused")
 
 
 @dataclass(slots=True)
 class StepView:
-    """A step as it stands. `calling` are the tools that are being called for it, by the
-    number of the call, `runs` how often it was started; `queued` until something is asked for it."""
+    """The present state of a step. `calling` are the tools being called for it, by the number of
+    the call, `runs` how often it was started; `queued` until a request is sent for it."""
 
     step: PlanStep
     started: datetime | None = None
@@ -47,9 +47,8 @@ class StepView:
 
 @dataclass(slots=True)
 class CallView:
-    """A structured call that is under way: since when, what it waits for, until when, before it is
-    made (again), and the text of its answer as far as it has come. `begun` once something was asked
-    for it."""
+    """A structured call under way: its start, the cause and end of a wait before it is made
+    (again), and the text of its answer so far. `begun` once a request was sent for it."""
 
     call: str
     step_id: str | None = None
@@ -62,10 +61,10 @@ class CallView:
 
 @dataclass(slots=True)
 class RunView:
-    """The state of a run for display; a subscriber. Given: the thresholds of its scores (None:
-    nothing is assessed), the seconds that running work has once the run is `stopped`, how many
-    steps run side by side, the caps, the cost up to an event (None: not known), of a replay, of
-    which no times are shown, its recording, and another picture."""
+    """The display state of a run; a subscriber. Given: the thresholds of its scores (None: nothing
+    is assessed), the seconds that running work has once the run is `stopped`, how many steps run in
+    parallel, the caps, the cost up to an event (None: unknown), the recording of a replay, which
+    shows no times, and another picture."""
 
     thresholds: ConvergenceThresholds | None = None
     grace_seconds: float = 10.0
@@ -100,7 +99,7 @@ class RunView:
     scores: list[ConvergenceScores] = field(default_factory=list)
 
     def __call__(self, recorded: e.Recorded) -> None:
-        """Take in one event."""
+        """Process one event."""
         self.now = datetime.fromisoformat(recorded.time)
         event = recorded.event
         self._track_course(event)
@@ -118,9 +117,9 @@ class RunView:
                 self.scores.append(event.assessment.scores)
 
     def watch(self, seen: Waiting | Piece, now: datetime) -> None:
-        """Take in what is seen of a call under way."""
+        """Process an observation of a call under way."""
         site = seen.site
-        # It may be seen before the event that the call has begun is taken in.
+        # An observation may precede the event of the call's start.
         call = self.in_flight.setdefault(site.sequence, CallView(seen.call, site.step_id, now))
         self.watched = call.begun = True
         if step := self.steps.get(site.step_id or ""):
@@ -128,7 +127,7 @@ class RunView:
             step.queued = False
         match seen:
             case Waiting():
-                # A short wait is one for others: how long it takes is not known.
+                # A short wait is for other calls: its length is unknown.
                 is_long = seen.seconds > _LEAST_SECONDS_SHOWN
                 call.wait = (
                     ("the rate limit" if is_long else "its turn") if seen.seconds else seen.text
@@ -240,6 +239,6 @@ class RunView:
             self.refining_seconds += seconds
 
     def _measure(self, call: str, seconds: float) -> None:
-        # A stored answer says nothing of those to come.
+        # The time of a stored answer predicts nothing.
         if seconds >= _LEAST_SECONDS_MEASURED:
             self.took.setdefault(call, []).append(seconds)

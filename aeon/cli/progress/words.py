@@ -1,5 +1,5 @@
-"""What is said of a run, in lines and in the picture: each event, and the run as it stands. Pure
-functions."""
+"""The words about a run, in lines and in the picture: for each event, and for its present state.
+Pure functions."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SIMULATED = (
 )
 _MOST_ROWS = 20
 _REVIEWS = {"cross_phase": "plan and outputs", "execution_artifact": "an output"}
-"""What a review is of, where it is not the word itself."""
+"""The subject of a review, where the type does not name it."""
 _BANNER_WIDTH = 78
 
 
 def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
-    """The lines before all others of a run that calls no model: that it is a recording, that it is
-    simulated; none for another."""
+    """Return the first lines of a run that calls no model: that it is a recording, that it is
+    simulated; none for others."""
     notices = list(SIMULATED) if synthetic else []
     if recording is not None:
         first = recording.first[:10]
@@ -58,8 +58,8 @@ def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
 
 
 def lines(event: e.Event, view: RunView, *, brief: bool = False) -> list[str]:
-    """The lines for an event, given the view that has taken it in; none for an event that is not
-    worth one. `brief` leaves out what the picture shows: what begins, and the steps of the plan."""
+    """Return the lines for an event, given the view that has processed it; none for an event that
+    is not notable. `brief` leaves out what the picture shows: starts, and the steps of the plan."""
     if brief and isinstance(
         event, e.PhaseStarted | e.PhaseFinished | e.PassStarted | e.StepStarted
     ):
@@ -141,7 +141,7 @@ def _end_of_tool(event: e.ToolCalled, view: RunView) -> str:
         took = ""
     target = _target(one_line(result.tool), event.step_id)
     step = view.steps.get(event.step_id)
-    # Those of a planned call are in the plan.
+    # The plan shows the arguments of a planned call.
     is_planned = step is None or step.step.tool is not None
     given = "" if is_planned else one_line(json.dumps(result.arguments, ensure_ascii=False), 80)
     return _join(event.site.pass_number, "tool", target, given, outcome, took)
@@ -269,8 +269,7 @@ def _of_incidents(event: e.Event) -> list[str]:
 
 
 def read_partly(text: str) -> str:
-    """The output of a step as far as it has come: that in its JSON, or a text that is none, as it
-    is."""
+    """Return the output of a step so far: from its JSON, or a text that is not JSON unchanged."""
     start = text.find("{")
     if start < 0:
         return text
@@ -283,8 +282,8 @@ def read_partly(text: str) -> str:
 
 
 def describe_stop(view: RunView, seconds: float) -> list[str]:
-    """The lines for a run that was asked to stop: what it waits for, how long, and what a second
-    Ctrl-C does."""
+    """Return the lines for a run that was asked to stop: its work under way, how long that may
+    take, and the effect of a second Ctrl-C."""
     running = [
         f"step {one_line(one.step.step_id)}"
         for one in view.steps.values()
@@ -296,7 +295,7 @@ def describe_stop(view: RunView, seconds: float) -> list[str]:
     )
     return [
         f"Stopping: nothing new is started.{within}",
-        "Ctrl-C again ends at once, and waits for nothing.",
+        "Ctrl-C again ends at once, without waiting.",
     ]
 
 

@@ -1,6 +1,6 @@
-"""The commands that come with Aeon, and what each takes. The docstring of a declaration is the help
-of its command, and its first line stands in the list of commands. A command's own module is
-imported when the command is carried out."""
+"""The commands that come with Aeon, and their arguments. The docstring of a declaration is the help
+of its command, its first line the entry in the list of commands. A command's own module is imported
+when the command is carried out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def declare_run(parser: CommandParser) -> None:
 def declare_ask(parser: CommandParser) -> None:
     """Run a task with mode=auto, which spends little on a small one.
 
-    TASK is one argument, taken as it is; `aeon ask -` reads it from standard input. Everything else
+    TASK is one argument, taken literally; `aeon ask -` reads it from standard input. Everything else
     is configured as for any run, the mode too: `aeon help` explains.
 
       aeon ask "name three rivers"
@@ -78,8 +78,8 @@ def declare_plan(parser: CommandParser) -> None:
     with `aeon check plan.yaml`, run it with `aeon plan_file=plan.yaml`. The steps are drawn on
     standard error. Everything else is configured as for a run: `aeon help` explains.
 
-    What was interrupted, killed or cut short is in that directory as far as it came: `aeon plan
-    resume=DIR` goes on without paying again for what was answered.
+    A plan that was interrupted, killed or cut short is in that directory as far as it came: `aeon
+    plan resume=DIR` resumes it without paying again for stored answers.
     """
     parser.add("[out=FILE]", "a new file; without it, standard output")
     parser.add_overrides()
@@ -119,8 +119,8 @@ def declare_doctor(parser: CommandParser) -> None:
     """Test the provider with one tiny call per role.
 
     The configuration, the prompts, the schemas and the tools are checked; then one structured call
-    is made for each role (planner, worker, grader, repairer) and one to each fallback. What works
-    is reported, how long it took, and what to change. No call is retried; no key is ever shown.
+    is made for each role (planner, worker, grader, repairer) and one to each fallback. The report
+    says which works, how long it took, and what to change. No call is retried; no key is ever shown.
 
     Status 0: everything works; 1: something does not; 2: the configuration cannot be used.
     """
@@ -132,11 +132,11 @@ def declare_verify(parser: CommandParser) -> None:
     """Run five small tasks in both modes on your provider, as a table.
 
     The table has the order of the phases, how many answers were valid by their schema at once,
-    repairs, how each run ended, calls, tokens and money. limits.max_cost=0.50 is for all of it
-    together, the other limits for each run. No artefacts are written.
+    repairs, how each run ended, calls, tokens and cost. limits.max_cost=0.50 applies to all runs
+    together, the other limits to each run. No artefacts are written.
 
-    Status 0: every run came to its end, phases in order; 1: one did not; 3: the money was used up
-    before all were run; 2: the configuration cannot be used.
+    Status 0: every run came to its end, phases in order; 1: one did not; 3: limits.max_cost was used
+    up before all were run; 2: the configuration cannot be used.
     """
     parser.add_overrides()
     parser.function = "aeon.cli.commands.provider:verify"
@@ -145,11 +145,11 @@ def declare_verify(parser: CommandParser) -> None:
 def declare_inspect(parser: CommandParser) -> None:
     """Make the page of a finished run: why it ended so, and every call.
 
-    It is made from the files in the run's directory. Each run leaves it as report.html
-    (observability.report=false: it does not); this makes it of older runs too.
+    It is made from the files in the run's directory. Each run writes it as report.html, unless
+    observability.report=false; this command also makes it for older runs.
 
-      output=json    the key facts, what stands out and all patterns across the passes
-      output=text    what stands out, in a few lines
+      output=json    the key facts, the findings and all patterns across the passes
+      output=text    the findings, in a few lines
       output=cycles  each LLM cycle as a line of JSON, in order, with the whole plan that it saw
     """
     parser.add("RUN", "a run's directory", type=Path)
@@ -164,8 +164,8 @@ def declare_inspect(parser: CommandParser) -> None:
 def declare_baseline(parser: CommandParser) -> None:
     """Compare a run's answer with one direct call.
 
-    The task is put to the run's worker once more, without a plan or a review, and the run's grader
-    compares the two answers, in both orders, without being told which is which. Three calls. The
+    The run's worker answers the task once more, without a plan or a review, and the run's grader
+    compares the two answers, in both orders, without knowing which is which. Three calls. The
     result and the page of the run then say which answer is better, and at how many times the
     tokens; answer.baseline=true does the same at the end of a run.
 
@@ -180,32 +180,32 @@ def declare_baseline(parser: CommandParser) -> None:
 def declare_runs(parser: CommandParser) -> None:
     """List the runs under a folder, newest first.
 
-    Of each: directory, how it ended, its scores (completeness, coherence, consistency), cost, size
-    and task. A run that a kill cut off is shown with the command that goes on with it.
+    Each has its directory, how it ended, its scores (completeness, coherence, consistency), cost,
+    size and task. A killed run is shown with the command that resumes it.
     """
     parser.add(
         "[DIR]", "the folder, without hidden ones; by default this one", type=Path, default=Path()
     )
     parser.add(
-        "[where=CONDITION]", "those of which it is true, as in 'completeness<0.9 and cost>1'"
+        "[where=CONDITION]", "those that it is true for, as in 'completeness<0.9 and cost>1'"
     )
     parser.add("[since=TIME]", "those that began since then: 7d, 12h, 2026-07-01")
     parser.add("[task~=TEXT]", "those whose task has this text")
-    parser.add("[limit=N]", "so many; by default 50", type=_read_limit)
+    parser.add("[limit=N]", "at most N; by default 50", type=_read_limit)
     parser.add("[output=json]", "a list of objects", known=("json",))
     parser.function = "aeon.cli.commands.runs:runs"
 
 
 def declare_prune(parser: CommandParser) -> None:
-    """Remove runs and what they left, after a question.
+    """Remove runs and their files, after asking.
 
-    Files of your own stay, and runs that are going on or may be (`unfinished`: no journal tells),
-    and those that a run which was stopped goes on with. With both --keep and --older-than, a run
-    goes if both let it go.
+    Your own files stay, and so do runs that are or may be under way (`unfinished`: no journal
+    tells), and runs that a stopped run depends on. With both --keep and --older-than, a run is
+    removed if both allow it.
     """
     parser.add("[DIR]", "the folder; by default this one", type=Path, default=Path())
     parser.add("[--keep N]", "keep the newest N", type=int)
-    parser.add("[--older-than DAYS]", "keep those that began within so many days", type=int)
+    parser.add("[--older-than DAYS]", "keep those that began within DAYS", type=int)
     parser.add("[--yes]", "do not ask, for scripts")
     parser.function = "aeon.cli.commands.runs:prune"
 
@@ -214,16 +214,16 @@ def declare_answer(parser: CommandParser) -> None:
     """Answer what a run waits for (interaction=defer).
 
     With interaction=defer, a run that needs a person ends with status 6: for a question of its
-    planner, for a tool that is to be approved, for a step that is a person's. This command takes
-    the answers, from whoever has them, and `aeon resume=RUN` goes on. An approval is answered yes
-    or no, a step with its output; an empty answer to a question lets its assumption hold. Without
-    answers it asks at the terminal; where there is none, it shows what waits.
+    planner, for the approval of a tool, for a step that a person does. This command takes the
+    answers, from anybody, and `aeon resume=RUN` continues the run. An approval is answered yes or
+    no, a step with its output; an empty answer to a question accepts its assumption. Without
+    answers it asks at the terminal; where there is none, it shows the open questions.
 
       aeon answer outputs/2026-11-23/10-00-00-123456-1a2b3c4d approval-1f2e3d4c=yes
       aeon answer outputs/2026-11-23/10-00-00-123456-1a2b3c4d answers.json
 
     A file of answers is an object: {"ID": "TEXT", ...}. All answers are taken, or none. Status 0:
-    nothing waits any more; 6: something does; 2: the answers do not fit.
+    no question is open; 6: one is; 2: the answers do not fit.
     """
     parser.add("RUN", "a run's directory", type=Path)
     parser.add("[ANSWER ...]", "ID=TEXT, or one FILE.json", dest="answers")
@@ -233,11 +233,11 @@ def declare_answer(parser: CommandParser) -> None:
 def declare_mcp(parser: CommandParser) -> None:
     """Serve MCP clients, such as an IDE or a desktop assistant.
 
-    A client is given the tool run_task, and one for each plan file of the folder mcp.plans. It
-    starts this command itself and speaks with it through standard input and output; with
-    mcp.transport=http it finds it at http://127.0.0.1:8643/mcp. Runs are stored in the folder
-    mcp.folder: they go on after a stop or a kill. Everything else is configured as for a run, by
-    whoever starts the server; clients give a task and inputs, nothing else. `aeon docs mcp-server`
+    A client gets the tool run_task, and one for each plan file of the folder mcp.plans. It starts
+    this command itself and talks to it through standard input and output; with mcp.transport=http
+    it connects to http://127.0.0.1:8643/mcp. Runs are stored in the folder mcp.folder: they
+    continue after a stop or a kill. Everything else is configured as for a run, when the server is
+    started; clients give only a task and inputs. `aeon docs mcp-server`
     shows how to add it to a client.
 
       aeon mcp provider=openai limits.max_cost=1
@@ -248,12 +248,12 @@ def declare_mcp(parser: CommandParser) -> None:
 
 
 def declare_compare(parser: CommandParser) -> None:
-    """Show runs beside each other.
+    """Show runs side by side.
 
-    Only the parameters that differ, how each run ended, scores, passes, tokens, cost and seconds,
-    and why one failed or was cut off. Of two runs also the first event at which they diverge, and
-    their plans and answers as differences. The table stands on standard output; compare.html and
-    compare.csv are written.
+    The table has the parameters that differ, how each run ended, scores, passes, tokens, cost and
+    seconds, and why one failed or was cut off. For two runs it also has the first event at which
+    they diverge, and the differences of their plans and answers. The table is printed on standard
+    output; compare.html and compare.csv are written.
     """
     parser.add(
         "[RUN ...]",
@@ -273,22 +273,23 @@ def declare_compare(parser: CommandParser) -> None:
 def declare_batch(parser: CommandParser) -> None:
     """Run each row of a dataset as a task, many at once.
 
-    A line of JSON is written for each row. The same command goes on after an interruption: rows
-    that are done are not run again, rows that were cut off go on where they were, rows that failed
-    are run again. Columns of a dataset: task, id, inputs (an object of texts), overrides (an
-    object); batch.columns.task=COLUMN, .id=COLUMN, .inputs.NAME=COLUMN for those of other names.
+    A line of JSON is written for each row. Repeat the command to resume after an interruption:
+    finished rows are not run again, interrupted rows continue where they were, failed rows are
+    run again. Columns of a dataset: task, id, inputs (an object of texts), overrides (an
+    object); batch.columns.task=COLUMN, .id=COLUMN, .inputs.NAME=COLUMN name others.
     Keys of a batch:
 
-    task="..."                     the task of rows without one batch.parallel=16              how
-    many rows are under way at once batch.order=dataset            results in the order of the
-    dataset; else as rows end batch.records=all|failed|none  which rows leave a record
-    batch.changed=again            rows that ask for something else than they did are run again;
-    else they are refused batch.confirm_above_cost=5     ask, or stop, when the whole will cost more
-    batch.max_cost=5               stop when all rows of this start have spent so much; the same
-    command goes on batch.max_llm_calls=1000       the same for calls
+      task="..."                     the task of rows without one
+      batch.parallel=16              how many rows run at once
+      batch.order=dataset            results in the order of the dataset; else as rows end
+      batch.records=all|failed|none  which rows leave a record
+      batch.changed=again            run changed rows again; else they are refused
+      batch.confirm_above_cost=5     ask, or stop, when the batch will cost more
+      batch.max_cost=5               stop at this cost; repeat the command to resume
+      batch.max_llm_calls=1000       the same for calls
 
     Exit status: 0 every row converged (mode=core: is complete), 1 a row failed or cannot be run, 2
-    usage, or a batch that would cost more than may be spent without a question, 6 a row waits for a
+    usage, or a batch that would cost more than may be spent without asking, 6 a row waits for a
     person, 3 a row did not converge, or a cap stopped the batch, 130 interrupted.
     """
     parser.add(
@@ -298,11 +299,11 @@ def declare_batch(parser: CommandParser) -> None:
     )
     parser.add(
         "out=FILE",
-        "where the results go, JSON Lines; - is standard output, which cannot be gone on with",
+        "where the results go, JSON Lines; - is standard output, which cannot be resumed",
     )
     parser.add(
         "[shard=i/n]",
-        "only every n-th row from the i-th on, for n jobs side by side",
+        "only every n-th row from the i-th on, for n jobs in parallel",
         default="1/1",
     )
     parser.add_overrides()
@@ -312,14 +313,14 @@ def declare_batch(parser: CommandParser) -> None:
 def declare_serve(parser: CommandParser) -> None:
     """Serve runs to other programs, by OpenAI's HTTP interface.
 
-    Any OpenAI client may ask http://127.0.0.1:8642/v1 for a run; people look at
-    http://127.0.0.1:8642/runs. What is under way when the server is stopped or killed goes on with
+    Any OpenAI client can request a run from http://127.0.0.1:8642/v1; people look at
+    http://127.0.0.1:8642/runs. Runs under way when the server is stopped or killed continue with
     the next start. Keys of the server:
 
       serve.host=0.0.0.0     listen where others can reach it; needs a token in AEON_SERVE_TOKEN
       serve.port=8642        the port; 0 takes a free one
-      serve.parallel=4       how many runs are under way at once
-      serve.queue=16         how many wait for that; beyond it, requests are refused
+      serve.parallel=4       how many runs are carried out at once
+      serve.queue=16         how many runs may wait; further requests are refused
       serve.folder=DIR       the folder of its runs
 
       aeon serve 'serve.models.small=["mode=single"]' 'serve.models.large=["limits.max_cost=1"]'
@@ -331,18 +332,18 @@ def declare_serve(parser: CommandParser) -> None:
 
 
 def declare_merge(parser: CommandParser) -> None:
-    """Put the results of shards together, in the order of the dataset.
+    """Merge the results of shards, in the order of the dataset.
 
-    Gaps and doubles are refused.
+    Missing and duplicate rows are refused.
     """
-    parser.add("RESULTS ...", "what shards wrote", type=Path)
+    parser.add("RESULTS ...", "the results files of the shards", type=Path)
     parser.add("out=FILE", "a new file; FILE.csv is a table", type=Path)
     parser.function = "aeon.cli.commands.batch:merge_results"
 
 
 def declare_record(parser: CommandParser) -> None:
-    """Put the record of a row of a batch into a folder, and print its page."""
-    parser.add("RESULTS", "what a batch wrote", type=Path)
+    """Write the record of a row of a batch into a folder, with its page."""
+    parser.add("RESULTS", "the results file of a batch", type=Path)
     parser.add("ID", "the id of a row")
     parser.add("DIR", "a new folder", type=Path)
     parser.function = "aeon.cli.commands.batch:unpack_row"
@@ -351,20 +352,20 @@ def declare_record(parser: CommandParser) -> None:
 def declare_eval(parser: CommandParser) -> None:
     """Measure configurations against each other on a dataset.
 
-    Each row is answered by each arm, and the answers are graded by a program: by the row's `target`
-    (or `expected_output`), and by the checks that are configured. Arms are lists of overrides, each
+    Each arm answers each row, and a program grades the answers: by the row's `target` (or
+    `expected_output`), and by the configured checks. Arms are lists of overrides, each
     a quoted text, or come from a file of the group arms; without any, mode=single and mode=adaptive
     are measured:
 
     aeon eval dataset=tasks.jsonl out=first 'arms.one=["mode=single"]' 'arms.full=["mode=adaptive"]'
 
-    Rows are run as those of `aeon batch` are, whose keys it reads, and the same command goes on
-    after an interruption. DIR holds eval.json, eval.html, junit.xml and rows.csv; the table stands
-    on standard output. `aeon docs eval` says how to read it.
+    Rows are run as in `aeon batch`, with its keys; repeat the command to resume after an
+    interruption. DIR holds eval.json, eval.html, junit.xml and rows.csv; the table is printed on
+    standard output. `aeon docs eval` explains how to read it.
 
-    Exit status: 0 measured, 4 the arm that is judged, the last one, is below the threshold or worse
-    than the baseline, 5 an answer could not be measured, 2 usage, or a measurement that would cost
-    more than may be spent without a question, 130 interrupted.
+    Exit status: 0 measured, 4 the judged arm, the last one, is below the threshold or worse than
+    the baseline, 5 an answer could not be measured, 2 usage, or a measurement that would cost more
+    than may be spent without asking, 130 interrupted.
     """
     parser.add(
         "dataset=FILE",
@@ -380,12 +381,12 @@ def declare_eval(parser: CommandParser) -> None:
         "[judge=true|false]", "grade by the judge of the command line, corrected by its calibration"
     )
     parser.add("[threshold=RATE]", "the least pass rate, from 0 to 1", type=_read_share)
-    parser.add("[arm=NAME]", "the arm that is judged, if not the last one", default="")
-    parser.add("[baseline=FILE]", "an earlier eval.json, than which it may not be worse", type=Path)
-    parser.add("[bless=true|false]", "write the baseline, from what this measurement comes to")
+    parser.add("[arm=NAME]", "the judged arm, if not the last one", default="")
+    parser.add("[baseline=FILE]", "an earlier eval.json that must not be better", type=Path)
+    parser.add("[bless=true|false]", "write this measurement as the baseline")
     parser.add("[allow_simulated=true|false]", "measure the simulated provider, to try this out")
     parser.add(
-        "[format=inspect]", "write logs of Inspect, too: DIR/inspect/ARM.eval", known=("inspect",)
+        "[format=inspect]", "also write Inspect logs: DIR/inspect/ARM.eval", known=("inspect",)
     )
     parser.add("[shard=i/n]", "only every n-th row from the i-th on", default="1/1")
     parser.add_overrides()
@@ -396,18 +397,18 @@ def declare_calibrate(parser: CommandParser) -> None:
     """Measure the judge on answers that you labelled, and choose a threshold.
 
     A line of LABELS is {"task": "...", "answer": "...", "good": true}; the buttons on the page of a
-    run write such lines. The judge is asked about each answer, K times. How often it is right
-    stands on standard output; where the labels are enough for it, a threshold is written as
-    convergence=calibrated, with which of the runs called converged at most the share max_false is
-    wrong. `aeon docs calibrate` says what that rests on.
+    run write such lines. The judge judges each answer K times. How often it is right is printed on
+    standard output. If the labels suffice, a threshold is written as convergence=calibrated: with
+    it, at most the share max_false of the runs called converged is wrong. `aeon docs calibrate`
+    explains the conditions.
 
       aeon calibrate labels.jsonl max_false=0.2 roles.grader.model=NAME
 
-    Answers are judged as rows of `aeon batch` are run, whose keys it reads, and the same command
-    goes on after an interruption.
+    Answers are judged as rows of `aeon batch` are run, with its keys; repeat the command to resume
+    after an interruption.
 
-    Exit status: 0 a threshold is promised and written, 4 none is, 5 a judgement could not be had, 2
-    usage, or more than may be spent without a question, 130 interrupted.
+    Exit status: 0 a threshold is promised and written, 4 none is, 5 a judgement failed, 2 usage, or
+    a cost above what may be spent without asking, 130 interrupted.
     """
     parser.add("LABELS", "the labelled answers, JSON Lines", type=Path)
     parser.add(
@@ -423,7 +424,7 @@ def declare_calibrate(parser: CommandParser) -> None:
         default=0.1,
     )
     parser.add(
-        "[passes=N]", "how many looks a run may have; by default 3", type=_read_count, default=3
+        "[passes=N]", "how often a run may be judged; by default 3", type=_read_count, default=3
     )
     parser.add("[allow_simulated=true|false]", "measure the simulated provider, to try this out")
     parser.add_overrides(and_bare_words=False)
@@ -431,12 +432,12 @@ def declare_calibrate(parser: CommandParser) -> None:
 
 
 def declare_replay_check(parser: CommandParser) -> None:
-    """Check that recordings are still decided as they were.
+    """Check that recordings still decide as they did.
 
     Each recording is run with its own settings on today's prompts, schemas, code and configuration,
-    without a network. Of one that goes another way, the first request that was not recorded is
-    shown, and the files, keys and versions that may have led there. Status 0: every recording is
-    decided as it was; 4: one is not.
+    without a network. For one that differs, the first request that was not recorded is shown, and
+    the files, keys and versions that may explain it. Status 0: every recording decides as it did;
+    4: one does not.
 
       aeon replay-check recordings/*.aeon junit=replays.xml
     """
@@ -462,10 +463,10 @@ def declare_export(parser: CommandParser) -> None:
     parser.add("[--note TEXT]", "a note for those who replay it")
     parser.add(
         "[--files PLACE]",
-        "the files that the models were given: beside the cassette, or inside; else their hashes alone",
+        "the files that the models were given: beside the cassette, or inside; else only their hashes",
         known=("beside", "inside"),
     )
-    parser.add("[--force]", "replace a file that is there already")
+    parser.add("[--force]", "replace an existing file")
     parser.function = "aeon.cli.commands.cassette:export"
 
 
@@ -476,7 +477,7 @@ def declare_show(parser: CommandParser) -> None:
 
 
 def declare_trust(parser: CommandParser) -> None:
-    """Let an aeon.yaml or a .env take effect, after seeing what it says.
+    """Let an aeon.yaml or a .env take effect, after seeing its content.
 
     An aeon.yaml, the folders that it names and a .env can start programs and choose where your
     tasks and keys go. Nothing of a folder takes effect until you have trusted it. `aeon trust`
@@ -486,26 +487,26 @@ def declare_trust(parser: CommandParser) -> None:
     are asked again.
 
     Where nobody can be asked, AEON_TRUST=HASH in the environment trusts just the content of that
-    hash; it is printed when a run is refused. What is remembered stands in ~/.local/state/aeon
+    hash; it is printed when a run is refused. Trusted folders are recorded in ~/.local/state/aeon
     ($XDG_STATE_HOME/aeon, or the folder in AEON_STATE_DIR). `aeon docs trust` explains it, and
     whose runs may be resumed.
     """
     parser.add("[DIR]", "by default this folder", type=Path, default=Path())
     parser.add("[--list]", "the folders that you trust, and whether they have changed since")
-    parser.add("[--forget]", "trust DIR no more")
+    parser.add("[--forget]", "stop trusting DIR")
     parser.function = "aeon.cli.commands.trust:trust"
 
 
 def declare_config(parser: CommandParser) -> None:
-    """Where the values of the configuration come from: why."""
+    """Find where the values of the configuration come from: why."""
     parser.add("COMMAND", "as below", known=("why",))
 
 
 def declare_why(parser: CommandParser) -> None:
     """Print which file or override set a value, and what it overrode.
 
-    The first line is what is in force. Below it stands what it takes the place of: of files the
-    line, and the override that chose the file.
+    The first line is the value in force. Below it are the values that it overrides, each with its
+    file and line, and the override that chose the file.
 
       aeon config why ttl.base
       aeon config why convergence.completeness experiment=quick convergence.completeness=0.9
@@ -516,7 +517,7 @@ def declare_why(parser: CommandParser) -> None:
 
 
 def declare_docs(parser: CommandParser) -> None:
-    """Print a page of the documentation, what a key means, or where words stand.
+    """Print a page of the documentation, the meaning of a key, or search for words.
 
     Without words, the pages are listed. The name of a page prints it, a key of the configuration
     its meaning, type and default, a group its options and keys. Other words are searched for in all
@@ -536,8 +537,8 @@ def declare_docs(parser: CommandParser) -> None:
 def declare_schema(parser: CommandParser) -> None:
     """Print the JSON Schema of configuration files, for editors.
 
-    It is made from the settings: of a primary file (config.yaml), or of the files of a group
-    (ttl/mine.yaml). An editor that knows it completes keys, explains them and marks mistakes.
+    It is made from the settings: for a primary file (config.yaml), or for the files of a group
+    (ttl/mine.yaml). With it an editor completes keys, explains them and marks mistakes.
 
       aeon schema > aeon.schema.json
       aeon schema ttl > ttl.schema.json
@@ -566,7 +567,7 @@ def declare_completion(parser: CommandParser) -> None:
 
 
 def declare_help(parser: CommandParser) -> None:
-    """Print what a command takes, the same as `aeon COMMAND --help`.
+    """Print the help of a command, the same as `aeon COMMAND --help`.
 
     Without COMMAND, the general help.
     """
@@ -610,11 +611,11 @@ COMMANDS: dict[str, Declare] = {
     "help": declare_help,
 }
 """The commands that come with Aeon, in the order of the general help. One with two words is found
-by both."""
+by both words."""
 
 
 def find_command(words: Sequence[str]) -> str:
-    """The command that words begin with, by its longest name; empty where they begin with none."""
+    """Return the longest command name that the words begin with; empty where they begin with none."""
     names = {tuple(name.split()): name for name in COMMANDS}
     known = names.get(tuple(words[:2])) or names.get(tuple(words[:1]))
     if known is not None:
@@ -623,8 +624,8 @@ def find_command(words: Sequence[str]) -> str:
 
 
 def quote_task(words: Sequence[str]) -> list[str]:
-    """The words behind `aeon ask` as those of a run: the first of them is the task, as it is,
-    and the mode is `auto` unless another is given. Raises ConfigError when it is none."""
+    """Return the words behind `aeon ask` as those of a run: the first is the literal task, and the
+    mode is `auto` unless another is given. Raises ConfigError when the first word is not a task."""
     problem = "aeon ask takes the task first, as one argument, then flags and overrides"
     hint = 'Quote it: `aeon ask "name three rivers" mode=core`'
     task, *rest = words or ["--"]
@@ -643,8 +644,8 @@ def _default_mode(words: Sequence[str]) -> list[str]:
 
 
 def make_parser(name: str) -> CommandParser:
-    """The parser of a command, by the name that `find_command` gives; that of a run for the empty
-    name."""
+    """Return the parser of a command, by the name that `find_command` returns; that of a run for
+    the empty name."""
     if not name:
         return CommandParser("", declare_run)
     return CommandParser(name, COMMANDS.get(name) or load_declaration(name))
@@ -661,14 +662,14 @@ def _read_share(text: str) -> float:
     with suppress(ValueError):
         if 0 <= (share := float(text)) <= 1:
             return share
-    raise ArgumentTypeError(f"{text}: a number from 0 to 1, as 0.9")
+    raise ArgumentTypeError(f"{text}: must be a number from 0 to 1, such as 0.9")
 
 
 def _read_open_share(text: str) -> float:
     share = _read_share(text)
     if 0 < share < 1:
         return share
-    raise ArgumentTypeError(f"{text}: a number between 0 and 1, as 0.1")
+    raise ArgumentTypeError(f"{text}: must be a number between 0 and 1, such as 0.1")
 
 
 def _read_limit(text: str) -> int:

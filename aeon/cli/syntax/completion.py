@@ -18,9 +18,9 @@ from aeon.files.resources import list_pages
 
 
 def completion(given: Namespace) -> int:
-    """Print the script for a shell, or after `--` the completions of the last word, a line each;
-    also as Hydra's flag `-sc install=SHELL`. Raises ConfigError for a shell that is not
-    supported."""
+    """Print the script for a shell, or after `--` the completions of the last word, one a line;
+    also as Hydra's flag `-sc install=SHELL`. Raises ConfigError for a shell that is not supported.
+    """
     if "--" in given.words:
         if found := list_candidates(given.rest or [""]):
             put("\n".join(found))
@@ -35,8 +35,8 @@ def completion(given: Namespace) -> int:
 
 
 def list_candidates(words: Sequence[str]) -> list[str]:
-    """The completions of the last of the words that follow `aeon`; empty where a file or a text is
-    expected."""
+    """Return the completions of the last of the words that follow `aeon`; empty where a file or a
+    text is expected."""
     *before, typed = words
     own = find_config_folders(words)
     name = find_command(before)
@@ -52,8 +52,8 @@ def list_candidates(words: Sequence[str]) -> list[str]:
 
 
 def _list_names(before: Sequence[str], name: str) -> Iterable[str]:
-    """The commands that may stand here, or the second words of those that begin with what was
-    typed."""
+    """Return the commands that may stand here, or the second words of those that begin with the
+    typed words."""
     if name == "help" or not before:
         return sorted({known.split()[0] for known in COMMANDS} | list_registered().keys())
     return [
@@ -85,7 +85,7 @@ def _list_top_keys(options: Iterable[str], own: Sequence[Path]) -> Iterator[str]
 
 
 def _list_subjects(name: str) -> Collection[str]:
-    """What a command may be asked about."""
+    """Return the words that a command can explain."""
     if name == "docs":
         return list_pages()
     return groups() if name == "schema" else ()

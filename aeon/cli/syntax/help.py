@@ -1,4 +1,4 @@
-"""`aeon --help`, `aeon help COMMAND` and the folders that the general help looks into."""
+"""`aeon --help`, `aeon help COMMAND` and the configuration folders of the general help."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from aeon.report.words import program
 
 
 def help(given: Namespace) -> int:
-    """Print what a command takes; the general help without one. Raises ConfigError for a command
-    that does not exist."""
+    """Print a command's arguments; the general help without a command. Raises ConfigError for a
+    command that does not exist."""
     show_help(" ".join(given.command), given.words)
     return DONE
 
 
 def show_help(name: str, words: Sequence[str]) -> None:
-    """Print what a command takes, and commands of two words that begin with its own; without a name
+    """Print a command's arguments, also of the commands that begin with its name; without a name
     the general help, with the groups and options of the folders that the words name. Raises
     ConfigError for a command that does not exist."""
     if not name:
@@ -63,8 +63,8 @@ def _list_commands() -> Iterator[str]:
 
 
 def find_config_folders(words: Sequence[str]) -> list[Path]:
-    """The folder of a person's own configuration that the words name, else that of a project that
-    they trust. A project file that cannot be used names none: a run reports it."""
+    """Return the user's own configuration folder that the words name, else that of a trusted
+    project. A project file that cannot be used names none: a run reports it."""
     flags = ("--config-dir", "-cd", "--config-path", "-cp")
     named = [Path(text).expanduser() for flag, text in pairwise(words) if flag in flags]
     if named or "--no-project" in words:

@@ -1,5 +1,5 @@
-"""How a command declares what it takes, and how its words are read: by argparse, with words
-`name=VALUE` beside flags, and a help that fits the terminal."""
+"""Declares and parses the arguments of a command: by argparse, with words `name=VALUE` as well as
+flags, and a help that fits the terminal."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _TIMES = {("", True): "?", ("...", True): "*", ("...", False): "+"}
 
 
 class CommandParser:
-    """The parser of a command. `declare` adds what the command takes, and sets `function`, which
-    carries it out and returns the exit status: a function of what `parse` returns, or the place of
-    one, `package.module:function`, which is imported then. The docstring of `declare` is the help,
-    its first line that of the list of commands."""
+    """The parser of a command. `declare` adds the arguments, and sets `function`, which carries the
+    command out and returns the exit status: a function of `parse`'s result, or its place,
+    `package.module:function`, imported only then. The docstring of `declare` is the help, its first
+    line that of the list of commands."""
 
     def __init__(self, name: str, declare: Declare) -> None:
         self.name = name
@@ -55,11 +55,10 @@ class CommandParser:
         default: object = None,
         dest: str = "",
     ) -> None:
-        """Declare what may be typed, by the form that stands in the usage: `FILE`, `FILE ...`,
-        `out=FILE`, `output=json|csv`, `--open`, `--limit N`; in brackets what may be left out,
-        which is then `default`. `text` stands beside it in the help, `type` converts its text,
-        `known` are the values that it may have. `dest` is its attribute, by default its name in
-        lower case."""
+        """Declare an argument by its form in the usage: `FILE`, `FILE ...`, `out=FILE`,
+        `output=json|csv`, `--open`, `--limit N`. In brackets it is optional, and `default` applies.
+        `text` is its help, `type` converts its value, `known` are the allowed values. `dest` is its
+        attribute, by default its name in lower case."""
         self._rows.append((form, text))
         name, value = _split(form)
         metavar, _, dots = value.partition(" ")
@@ -84,8 +83,8 @@ class CommandParser:
             self._parser.add_argument(dest, nargs=times, metavar=metavar, **options)
 
     def add_overrides(self, *, and_bare_words: bool = True) -> None:
-        """Declare that the command is configured as a run: by overrides and by Hydra's flags. What
-        is neither becomes a bare word, which is refused with what was meant, unless the command has
+        """Declare that the command is configured as a run: by overrides and by Hydra's flags. Any
+        other word becomes a bare word, which is refused with a suggestion, unless the command has
         positional words of its own."""
         self.takes_overrides = True
         self._parser.add_argument("+override", action="append", dest="overrides", default=[])
@@ -100,7 +99,7 @@ class CommandParser:
             self._add_flag(flag, action="store_true")
 
     def add_config_flags(self) -> None:
-        """Declare the flags for the folder of a person's own configuration."""
+        """Declare the flags for the user's own configuration folder."""
         self.add("[--config-dir DIR]", "a folder of your own configuration")
         self.add("[--no-project]", "without the aeon.yaml of this folder")
         self._add_flag("-cd", dest="config_dir")
@@ -112,9 +111,9 @@ class CommandParser:
         self._parser.add_argument(*names.split(), **options)
 
     def parse(self, words: Sequence[str]) -> Namespace:
-        """What the words say. Also the command's `name`, all `words` as they are, and `rest`, those
-        behind `--`. Raises ConfigError for what the command does not take, with the nearest that it
-        does."""
+        """Parse the words; the result also has the command's `name`, all `words` unchanged, and
+        `rest`, those behind `--`. Raises ConfigError for a word that the command does not take,
+        with the nearest that it does."""
         end = words.index("--") if "--" in words else len(words)
         written = [*self._write_options(words[:end])]
         given, unknown = self._parser.parse_known_intermixed_args(written)
@@ -126,7 +125,7 @@ class CommandParser:
         return given
 
     def carry_out(self, given: Namespace) -> int:
-        """Call the function; the exit status."""
+        """Call the function and return the exit status."""
         function = self.function
         if isinstance(function, str):
             module, _, name = function.partition(":")
@@ -134,16 +133,16 @@ class CommandParser:
         return int(function(given) or 0)
 
     def list_forms(self) -> list[str]:
-        """The flags, and the words up to their `=`, for completion."""
+        """Return the flags, and the words up to their `=`, for completion."""
         flags = sorted(flag for flag in self._flags if flag.startswith("--"))
         return [*(f"{name}=" for name in self._words), *flags]
 
     def takes_flag(self, flag: str) -> bool:
-        """Whether the command takes a flag."""
+        """Check whether the command takes a flag."""
         return flag in self._flags
 
     def write_usage(self) -> str:
-        """The line that says how the command is typed."""
+        """Return the line that shows how to type the command."""
         if self.usage:
             return self.usage
         forms = [form for form, _ in self._rows]
@@ -151,14 +150,14 @@ class CommandParser:
         return " ".join((self.program, *forms, *overrides))
 
     def write_help(self) -> str:
-        """Usage, description, and a row for each word and flag, as wide as the terminal."""
+        """Return usage, description, and a row for each word and flag, as wide as the terminal."""
         rows = (f"  {form.strip('[]'):<{_COLUMN}}  {text}" for form, text in self._rows)
         texts = (self._description, "\n".join(rows), self.epilog)
         usage = fit_line(f"usage: {self.write_usage()}", len("usage: "))
         return "\n\n".join((usage, *(fit_text(text) for text in texts if text)))
 
     def _write_options(self, words: Sequence[str]) -> Iterator[str]:
-        """The words, those of the form `name=VALUE` written as options with the prefix `+`."""
+        """Yield the words, those of the form `name=VALUE` written as options with the prefix `+`."""
         is_value = False
         found: set[str] = set()
         for word in words:
@@ -166,7 +165,7 @@ class CommandParser:
             if is_value or word.startswith("-"):
                 yield word
             elif name in found:
-                raise ConfigError(f"{name}= stands twice", hint=self._parser.hint)
+                raise ConfigError(f"{name}= is given twice", hint=self._parser.hint)
             elif name:
                 found.add(name)
                 yield f"+{name}={word.removeprefix(name).removeprefix('=')}"
@@ -179,7 +178,7 @@ class CommandParser:
             is_value = not is_value and self._flags.get(word, False)
 
     def _find_name(self, word: str) -> str:
-        """The name of a word `name=VALUE` that the command takes; one with `~` needs no `=`."""
+        """Return the name of a word `name=VALUE` that the command takes; one with `~` needs no `=`."""
         for name in self._words:
             if word.startswith(name if name.endswith("~") else f"{name}="):
                 return name
@@ -194,18 +193,19 @@ class CommandParser:
 
 
 def _is_override(word: str) -> bool:
-    """Whether a word is an override, and not the folder of a sweep's job, as `SWEEP/1-mode=core`."""
+    """Check whether a word is an override, and not the folder of a sweep's job, as
+    `SWEEP/1-mode=core`."""
     name, equals, _ = word.partition("=")
     is_path = "/" in name and Path(word).exists()
     return word.startswith("~") or (bool(equals) and not is_path)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports as ConfigError what argparse finds, in the words that were typed."""
+    """Reports argparse's errors as ConfigError, in the words that were typed."""
 
     @property
     def hint(self) -> str:
-        """How the command is typed."""
+        """A hint with the command's usage."""
         words = (self.usage or "").removeprefix(self.prog).strip()
         return (
             f"`{self.prog} --help` explains it: {words}"
@@ -214,7 +214,7 @@ class _Parser(argparse.ArgumentParser):
         )
 
     def format_usage(self) -> str:
-        """The usage line, which argparse asks for."""
+        """Return the usage line for argparse."""
         return f"usage: {self.usage}"
 
     def error(self, message: str) -> NoReturn:
@@ -231,13 +231,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _OneOf:
-    """Reads a value that is one of those that are known."""
+    """Reads a value that must be one of the known ones."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self._known = known
 
     def __call__(self, text: str) -> str:
-        """The text. Raises ArgumentTypeError, with all that are known, for another one."""
+        """Return the text. Raises ArgumentTypeError, with all known values, for another one."""
         if text in self._known:
             return text
         there = "there is" if len(self._known) == 1 else "there are"
@@ -245,7 +245,7 @@ class _OneOf:
 
 
 def _split(form: str) -> tuple[str, str]:
-    """What stands before the value, `--flag` or `word=` or nothing, and the value."""
+    """Split a form into the part before the value, `--flag` or `word=` or nothing, and the value."""
     bare = form.strip("[]")
     if bare.startswith("--"):
         flag, _, value = bare.partition(" ")

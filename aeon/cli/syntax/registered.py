@@ -14,13 +14,13 @@ _WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def is_registered(word: str) -> bool:
-    """Whether a package registers a command under a word. What is no such word is not looked
-    for."""
+    """Check whether a package registers a command under a word; text that cannot be a command's
+    word is not looked up."""
     return _WORD.fullmatch(word) is not None and word in find_registered(GROUP)
 
 
 def list_registered() -> dict[str, str]:
-    """The words of registered commands, each with the packages that register it."""
+    """Return the words of registered commands, each with the packages that register it."""
     return {
         word: ", ".join(entry.dist.name for entry in entries if entry.dist)
         for word, entries in find_registered(GROUP).items()
@@ -29,8 +29,9 @@ def list_registered() -> dict[str, str]:
 
 
 def load_declaration(word: str) -> Declare:
-    """What declares a registered command. Raises ConfigError for what cannot be imported; it raises
-    ConfigError itself for what cannot be called with a parser, and where it names no function."""
+    """Return the declaration of a registered command. Raises ConfigError if it cannot be imported;
+    the declaration itself raises ConfigError if it cannot be called with a parser, or sets no
+    function."""
     command = f"aeon {word}"
     registered = load_entry(command, find_registered(GROUP)[word])
 
@@ -38,10 +39,10 @@ def load_declaration(word: str) -> Declare:
     def declare(parser: CommandParser) -> None:
         call_factory(command, registered, parser, hint=_HINT)
         if not parser.function:
-            raise ConfigError(f"{command}: its declaration names no function", hint=_HINT)
+            raise ConfigError(f"{command}: its declaration sets no function", hint=_HINT)
         parser.epilog = f"A command of the package {list_registered()[word]}."
 
     return declare
 
 
-_HINT = "Its package registers a function that is given a parser: `aeon docs components`."
+_HINT = "Its package must register a function that takes a parser: `aeon docs components`."

@@ -1,4 +1,4 @@
-"""How a run ended, as lines: the verdict, what is open, the folder, the next commands."""
+"""The end of a run as lines: the verdict, open points, the folder, the next commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aeon.report.ending import describe_spent, find_page, headline, open_points
 
 
 def ending(result: RunResult, directory: Path, *, ways: bool = True) -> str:
-    """What went wrong, how the run ended and where its artefacts and its page are, what is open,
+    """Describe the error, how the run ended, the places of its artefacts and its page, open points,
     and, with `ways`, each command that would help."""
     error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
     line = f"{headline(result)} {describe_spent(result)} Artefacts: {directory}"

@@ -19,10 +19,10 @@ _COLUMNS_OF_A_LEVEL = 4
 
 
 def render_markdown(text: str, width: int) -> str:
-    """The text with the terminal's codes for headings, tables, lists and code, at most `width`
-    columns wide (and 100). The text must not hold control characters. Line breaks stay where they
-    are; HTML, images and definitions of links, which a terminal cannot show, stay as they are
-    written, and so does a text that is nested too deeply for the width."""
+    """Render the text with terminal codes for headings, tables, lists and code, at most `width`
+    columns wide (and 100). The text must not hold control characters. Line breaks are preserved;
+    HTML, images and link definitions, which a terminal cannot show, are left unchanged, and so is a
+    text nested too deeply for the width."""
     width = min(width, _WIDEST)
     console = Console(file=StringIO(), force_terminal=True, width=width, highlight=False)
     if text.startswith(SIMULATED_LINE):

@@ -12,8 +12,8 @@ from aeon.report.words import MOST_RENDERED, escape_controls, is_utf
 
 def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> None:
     """Write the answer, or with `json` the whole result as one line of JSON. Raises ArtefactError
-    as `put` does. Pipes and files get the exact text. A terminal gets control characters, other
-    than newlines and tabs, as escapes, and with `markdown` the answer rendered, if its encoding
+    as `put` does. Pipes and files get the exact text. On a terminal, control characters other than
+    newlines and tabs are escaped, and with `markdown` the answer is rendered, if its encoding
     allows and it has no more than MOST_RENDERED characters."""
     if form == "json":
         put(escape_controls(result.model_dump_json(ensure_ascii=not _can_show_all()), json=True))
@@ -24,7 +24,7 @@ def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> Non
 
 
 def show_markdown(text: str) -> None:
-    """Write a text in Markdown: rendered on a terminal that can show it, as it is in a pipe or a
+    """Write a Markdown text: rendered on a terminal that can show it, unchanged in a pipe or a
     file."""
     width = terminal_width()
     if width is not None:

@@ -19,7 +19,7 @@ _LONGEST_LINE = 320
 
 
 def at_terminal() -> bool:
-    """Whether somebody can be asked: standard input and standard error are terminals."""
+    """Check whether somebody can be asked: standard input and standard error are terminals."""
     with suppress(AttributeError, ValueError):
         return sys.stdin.isatty() and sys.stderr.isatty()
     return False
@@ -27,7 +27,7 @@ def at_terminal() -> bool:
 
 def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> bool:
     """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested when the
-    run is to stop."""
+    run is asked to stop."""
     first, *others, arguments = request.describe()
     lines = [f"\n{one_line(first)}"]
     lines += [f"  {one_line(line, _LONGEST_LINE)}" for line in others]
@@ -36,13 +36,13 @@ def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> boo
 
 
 def confirm(question: str, stopping: Stopping = lambda: False) -> bool:
-    """Ask; anything but y or yes is no. Raises StopRequested when what asks is to stop."""
+    """Ask; anything but y or yes is no. Raises StopRequested when `stopping` returns True."""
     return read_line(f"{question} [y/N]", stopping).lower() in ("y", "yes")
 
 
 def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str | None:
-    """Ask a question and wait for a line. None, which keeps the assumption, for an empty line, at
-    the end of the input, and when the run is asked to stop."""
+    """Ask a question and wait for a line. Returns None, which keeps the assumption, for an empty
+    line, at the end of the input, and when the run is asked to stop."""
     if stopping():
         return None
     where = f" about step {one_line(question.step_id)}" if question.step_id else ""
@@ -57,8 +57,8 @@ def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str |
 
 
 def do_step(step: PlanStep, stopping: Stopping = lambda: False) -> str | None:
-    """Have a step done whose output is what is typed, up to the end of the input (Ctrl-D). None for
-    nothing, and when the run is asked to stop."""
+    """Ask a person to do a step, and return the typed output, up to the end of the input (Ctrl-D).
+    None for an empty one, and when the run is asked to stop."""
     if stopping():
         return None
     description, *others = describe_step(step)
@@ -70,7 +70,7 @@ def do_step(step: PlanStep, stopping: Stopping = lambda: False) -> str | None:
 
 
 def read_text(prompt: str, stopping: Stopping = lambda: False) -> str:
-    """Ask for a text of any number of lines. Raises StopRequested when what asks is to stop."""
+    """Ask for a text of any number of lines. Raises StopRequested when `stopping` returns True."""
     lines = [_read_line(f"{prompt} (Ctrl-D on a line of its own ends it):", stopping)]
     while lines[-1]:
         lines.append(_wait_for_line(stopping))
@@ -78,13 +78,12 @@ def read_text(prompt: str, stopping: Stopping = lambda: False) -> str:
 
 
 def read_line(prompt: str, stopping: Stopping = lambda: False) -> str:
-    """Ask for a line, without blanks around it. Raises StopRequested when what asks is to stop."""
+    """Ask for a line, without blanks around it. Raises StopRequested when `stopping` returns True."""
     return _read_line(prompt, stopping).strip()
 
 
 def _read_line(prompt: str, stopping: Stopping) -> str:
-    # A read goes on after a signal handler has run, so `stopping` is polled while there is no
-    # input.
+    # A signal handler does not end a read, so `stopping` is polled while there is no input.
     with suppress(ImportError, AttributeError, OSError, ValueError):
         if sys.stdin.isatty():
             import termios  # not on every system
@@ -95,7 +94,7 @@ def _read_line(prompt: str, stopping: Stopping) -> str:
 
 
 def _wait_for_line(stopping: Stopping) -> str:
-    """A line with its end; empty at the end of the input."""
+    """Wait for a line and return it with its end; empty at the end of the input."""
     # A stream without a descriptor cannot be polled.
     with suppress(OSError, ValueError):
         while not select.select([sys.stdin], [], [], 0.1)[0]:

@@ -1,5 +1,4 @@
-"""Runs beside each other as a table: those of `aeon compare`, and the jobs of a multirun at its
-end."""
+"""Runs side by side as a table: those of `aeon compare`, and the jobs of a multirun at its end."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ _MOST_LINES = 20
 def draw_comparison(
     comparison: Comparison, divergence: Divergence | None = None, width: int | None = None
 ) -> str:
-    """Runs beside each other, `width` columns wide on a terminal, and elsewhere as wide as they
-    are. `divergence` is for two runs."""
+    """Draw runs side by side, `width` columns wide on a terminal, else at full width. `divergence`
+    is for two runs."""
     from rich.console import Console  # slow to load
 
     is_terminal = width is not None
@@ -40,8 +39,7 @@ def draw_comparison(
 
 
 def _several(comparison: Comparison, console: Console) -> Iterator[RenderableType]:
-    """A line for each run; where that is too wide, its name and parameters stand above its
-    figures."""
+    """Yield a line for each run; where that is too wide, its name and parameters above its figures."""
     from rich.text import Text
 
     runs = comparison.runs
@@ -75,7 +73,7 @@ def _several(comparison: Comparison, console: Console) -> Iterator[RenderableTyp
 
 
 def _rows(runs: Sequence[ComparedRun], parameters: Sequence[str] | None) -> Table:
-    """The runs with these parameters, or without their names and parameters."""
+    """Return the runs with these parameters, or without their names and parameters."""
     names = ("run", *parameters) if parameters is not None else ()
     checks = ["checks"] if any(run.checks for run in runs) else []
     table = _new_table(*names, "ended by", *checks, "scores")
@@ -93,7 +91,7 @@ def _name_cells(run: ComparedRun, names: Sequence[str]) -> list[str]:
 
 
 def _count_cells(run: ComparedRun, checks: Sequence[str]) -> list[str]:
-    """The checks of a run where the table has them, then its scores and figures."""
+    """Return the checks of a run where the table has them, then its scores and figures."""
     scores = " ".join(format_figure(name, run.figures[name]) for name in SCORES)
     figures = (format_figure(name, run.figures[name]) for name in _SHOWN)
     return [*(run.checks or "-" for _ in checks), scores, *figures]
@@ -109,7 +107,7 @@ def _new_table(*heads: str) -> Table:
 
 
 def _text(text: str) -> Text:
-    """Text that is no markup, and steers nothing."""
+    """Return text without markup or control characters."""
     from rich.text import Text
 
     return Text(escape_controls(text))
@@ -120,7 +118,7 @@ def _value(run: ComparedRun, key: str) -> str:
 
 
 def _causes(runs: Sequence[ComparedRun]) -> Iterator[RenderableType]:
-    """Why runs did not come to a good end, equal causes together."""
+    """Yield why runs ended badly, equal causes together."""
     causes = {run.name: _cause(run) for run in runs}
     for cause in dict.fromkeys(filter(None, causes.values())):
         names = [name for name, one in causes.items() if one == cause]
@@ -133,7 +131,7 @@ def _cause(run: ComparedRun) -> str:
 
 
 def _effects(comparison: Comparison) -> Iterator[RenderableType]:
-    """What each parameter changes, the largest effect first."""
+    """Yield the effect of each parameter, the largest first."""
     if len(comparison.runs) < 3:
         return
     for effect in effects(comparison):
@@ -142,7 +140,7 @@ def _effects(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def _pair(comparison: Comparison, divergence: Divergence) -> Iterator[RenderableType]:
-    """Two runs: a sentence, a line for each parameter and figure, then where they diverge."""
+    """Yield two runs: a sentence, a line for each parameter and figure, then where they diverge."""
     first, second = comparison.runs
     yield _text(f"{sentences.describe_two(comparison)}\n")
     yield _compare_figures(comparison)
@@ -160,7 +158,7 @@ def _pair(comparison: Comparison, divergence: Divergence) -> Iterator[Renderable
 
 
 def _compare_figures(comparison: Comparison) -> Table:
-    """A line for each parameter and figure of two runs."""
+    """Return a line for each parameter and figure of two runs."""
     first, second = comparison.runs
     table = _new_table("", one_line(first.name), one_line(second.name), "change")
     for key in comparison.parameters:

@@ -1,5 +1,5 @@
-"""How the program ends: exit statuses, whatever happens, and Ctrl-C, with the terminal's echo of
-it. The first Ctrl-C ends a run at a safe boundary, the second the program at once."""
+"""How the program ends: its exit statuses for every outcome, and Ctrl-C, with the terminal's echo
+of it. The first Ctrl-C ends a run at a safe boundary, the second the program at once."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ NOT_CONVERGED = 3
 INTERRUPTED = 130
 BELOW = 4
 NOT_MEASURED = 5
-"""How a measurement may end."""
+"""The exit statuses of a measurement that missed its threshold, or is incomplete."""
 WAITING = 6
-"""A run waits for a person (`interaction=defer`)."""
+"""The exit status of a run that waits for a person (`interaction=defer`)."""
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
 _silenced: dict[int, list[Any]] = {}
 """The attributes of terminals as they were before, by descriptor."""
 
 
 def status_of_all(control: GroupControl, statuses: Collection[int]) -> int:
-    """The exit status of several rows or jobs: the worst of theirs; 130 where a person stopped
-    them. Where they were stopped for another reason it is 3 at best, or 1 if none could go on."""
+    """Return the exit status of several rows or jobs: the worst of theirs; 130 where a person
+    stopped them. Where they were stopped for another reason it is 3 at best, or 1 if none could
+    continue."""
     if control.is_interrupted:
         return INTERRUPTED
     ranked = (INTERRUPTED, FAILED, USAGE, WAITING, NOT_CONVERGED)
@@ -50,7 +51,7 @@ def status_of_all(control: GroupControl, statuses: Collection[int]) -> int:
 def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) -> int:
     """Run a program and return its exit status, however it ends. AeonError is reported with its
     hint: 2 when it is a ConfigError, else 1; any other exception is 1. A traceback is shown only
-    when HYDRA_FULL_ERROR is set. `say` writes what is reported."""
+    when HYDRA_FULL_ERROR is set. `say` writes the report."""
     try:
         return program()
     except SystemExit as end:
@@ -66,7 +67,7 @@ def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) ->
 
 
 def _explain(error: BaseException) -> str:
-    """What went wrong, and below it what helps."""
+    """Describe the error, and below it a remedy."""
     shortage = None if isinstance(error, ConfigError) else find_shortage(error)
     if shortage is not None:
         message = error.message if isinstance(error, AeonError) else shortage.message
@@ -79,7 +80,7 @@ def _explain(error: BaseException) -> str:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether it is a Ctrl-C, or what a library has made of one, as OmegaConf does."""
+    """Check whether it is a Ctrl-C, or an exception that a library made of one, as OmegaConf does."""
     return any(isinstance(each, KeyboardInterrupt) for each in list_causes(error))
 
 
@@ -110,9 +111,8 @@ def handle_interrupts(
 
 
 def _write(message: Callable[[], str], before: str = "") -> None:
-    """Straight to standard error: the signal may have come in the middle of a write to the
-    stream."""
-    with suppress(Exception):  # whatever state the signal found the program in
+    """Write straight to standard error: the signal may have interrupted a write to the stream."""
+    with suppress(Exception):  # the signal may have come in any state of the program
         if text := message():
             os.write(2, f"{before}\n{text}\n".encode(errors="replace"))
 
@@ -125,7 +125,7 @@ def echo_off(stream: Any) -> Iterator[None]:
         import termios  # not on every system
 
         number = stream.fileno()
-        # A process in the background that changes a terminal is stopped.
+        # The system stops a background process that changes a terminal.
         if os.isatty(number) and os.tcgetpgrp(number) == os.getpgrp():
             _silenced[number] = termios.tcgetattr(number)
             quiet = termios.tcgetattr(number)

@@ -1,5 +1,4 @@
-"""The program's standard streams, which tools, libraries and their processes can neither spoil nor
-take away."""
+"""The program's standard streams, protected from tools, libraries and their processes."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from aeon.files.secret_forms import mask_text
 from aeon.report.words import as_typed_here
 
 DUMB = ("", "dumb", "unknown")
-"""The values of TERM, in lower case, of terminals that show plain lines alone."""
+"""The values of TERM, in lower case, of terminals that show only plain lines."""
 _UNUSABLE = (AttributeError, OSError, ValueError)
 
 _own: dict[str, TextIO | None] = {}
@@ -22,8 +21,8 @@ _own: dict[str, TextIO | None] = {}
 
 @contextmanager
 def own_streams() -> Iterator[None]:
-    """Keep both streams for `put` and `say` while the block lasts: what anything else prints goes
-    to standard error. A block inside another one uses the outer streams."""
+    """Reserve both streams for `put` and `say` while the block lasts: all other prints go to
+    standard error. A block inside another one uses the outer streams."""
     if _own:
         yield
         return
@@ -41,7 +40,7 @@ def own_streams() -> Iterator[None]:
 
 
 class _MaskedStream:
-    """A stream in which what files mask is masked too: lines of progress are kept as logs."""
+    """A stream that masks the same values as files do: lines of progress may be logged."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -55,8 +54,8 @@ class _MaskedStream:
 
 @contextmanager
 def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
-    """The stream through a descriptor of its own while the block lasts; the stream itself where it
-    has none."""
+    """Yield the stream through a descriptor of its own while the block lasts; the stream itself
+    where it has none."""
     own = stream
     with suppress(*_UNUSABLE):
         stream.flush()
@@ -75,8 +74,7 @@ def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
 
 
 def _drop_unread(stream: Any) -> None:
-    """What nobody reads any more is dropped: written once more at the end, it would change the exit
-    status."""
+    """Drop text without a reader: written again at the end, it would change the exit status."""
     try:
         stream.flush()
     except BrokenPipeError:
@@ -89,18 +87,19 @@ def _write_to_nothing(stream: Any) -> None:
 
 
 def stdout() -> TextIO | None:
-    """Where `put` writes; None when standard output is closed."""
+    """Return the stream of `put`; None when standard output is closed."""
     return _own["out"] if _own else sys.stdout
 
 
 def stderr() -> TextIO:
-    """Where `say` writes."""
+    """Return the stream of `say`."""
     return _own.get("err") or sys.stderr
 
 
 def put(text: str) -> bool:
-    """Write text with a newline at its end on standard output. False when its reader has gone away
-    (`| head`), which is no error. Raises ArtefactError when standard output is closed or full."""
+    """Write text with a newline at its end on standard output. Returns False when its reader has
+    gone away (`| head`), which is not an error. Raises ArtefactError when standard output is closed
+    or full."""
     stream = stdout()
     if stream is None:
         raise ArtefactError("standard output is closed")
@@ -109,18 +108,18 @@ def put(text: str) -> bool:
         stream.flush()
         return True
     except OSError as error:
-        # What is still in the buffer would be written, and fail, once more at the end.
+        # The rest of the buffer would be written, and fail, again at the end.
         _write_to_nothing(stream)
         if isinstance(error, BrokenPipeError):
             return False
         reason = error.strerror
-    # Raised here, so that it is not taken for a disk that is full: another folder would not help.
+    # Raised here, or it would count as a full disk: another folder would not help.
     raise ArtefactError(f"standard output cannot be written: {reason}")
 
 
 def say(text: str) -> None:
-    """Write a line on standard error; errors of writing are suppressed. Commands, which are written
-    `` `aeon ...` ``, are printed as they can be typed here."""
+    """Write a line on standard error, ignoring write errors. Commands written `` `aeon ...` `` are
+    printed as they can be typed here."""
     with suppress(*_UNUSABLE):
         # One write, so that lines of threads do not mix.
         stderr().write(f"{as_typed_here(text)}\n")
@@ -140,8 +139,8 @@ def report(*errors: AeonError) -> None:
 
 
 def hide_keys(text: str) -> str:
-    """A text with the names of the variables that hold secrets in place of their values: a person
-    may have typed one where it does not belong, and messages quote what was typed."""
+    """Replace the values of secret variables in a text by their names: a person may have typed one
+    in the wrong place, and messages quote typed text."""
     from aeon.store.cassette_export import Scrubber, secret_names
 
     return Scrubber(secret_names({}, os.environ), os.environ).text(text)

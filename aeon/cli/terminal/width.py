@@ -17,7 +17,7 @@ _ROW = re.compile(r"(?P<head> +\S.*? {2,})(?P<text>\S.*)")
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal that standard output is; None where it is no terminal."""
+    """Return the columns of the terminal at standard output; None where it is not a terminal."""
     stream = stdout()
     if stream is None or not stream.isatty():
         return None
@@ -25,7 +25,7 @@ def terminal_width() -> int | None:
 
 
 def fit_rows(rows: str, hanging: int) -> str:
-    """Lines of a table, wrapped on a terminal: what does not fit goes on below, after `hanging`
+    """Wrap lines of a table on a terminal: the rest of a long line continues below, after `hanging`
     blanks."""
     width = terminal_width()
     if width is None:
@@ -34,15 +34,14 @@ def fit_rows(rows: str, hanging: int) -> str:
 
 
 def fit_text(text: str) -> str:
-    """Text for reading, its paragraphs wrapped to the terminal, at most 100 columns. Of an indented
-    line with two blanks within, `  term  text`, the text stays in its column; other indented lines,
-    such as commands, are not changed."""
+    """Wrap the paragraphs of a text to the terminal, at most 100 columns. In an indented line with
+    two blanks within, `  term  text`, the text stays in its column; other indented lines, such as
+    commands, are not changed."""
     return "\n".join(_fit_lines(text.splitlines(), _width_for_reading()))
 
 
 def fit_line(text: str, hanging: int) -> str:
-    """A line for reading, wrapped to the terminal: what does not fit goes on below, after `hanging`
-    blanks."""
+    """Wrap a line to the terminal: the rest continues below, after `hanging` blanks."""
     return _wrap(text, _width_for_reading(), " " * hanging)
 
 

@@ -30,7 +30,7 @@ from aeon.report.record import Call
 from aeon.report.words import CALLS, count_noun, one_line, shorten
 
 REPLAN = Remedy("To have another model refine the plan", ("roles.planner.model=NAME",))
-GO_ON = Remedy("To go on from what was answered")
+GO_ON = Remedy("To resume from the stored answers")
 _DOCTOR = Remedy("To see what each endpoint answers", program="doctor")
 _MOST_STEPS = 3
 _MOST_REVIEWS = 3

@@ -378,7 +378,7 @@ def test_results_go_to_no_other_kind_of_file(
 ) -> None:
     os.mkfifo("pipe")
     assert run(f"dataset={dataset(tmp_path)}", f"out={out}") == 2
-    assert f"out={out}: is no regular file" in capfd.readouterr().err
+    assert f"out={out}: is not a regular file" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
@@ -394,7 +394,7 @@ def test_two_shards_in_one_command_are_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run(f"dataset={dataset(tmp_path)}", "out=out.jsonl", "shard=1/2", "shard=2/2") == 2
-    assert "shard= stands twice" in capfd.readouterr().err
+    assert "shard= is given twice" in capfd.readouterr().err
 
 
 def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
@@ -513,7 +513,7 @@ def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
         assert "will cost at least" in capfd.readouterr().err
         assert main(["batch", *arguments]) == 2
         told = capfd.readouterr().err
-        assert "no price tells what the batch will cost; provider.prices={MODEL: " in told
+        assert "without prices the cost of the batch is unknown; provider.prices={MODEL: " in told
         assert not server.requests
 
 
@@ -631,7 +631,7 @@ def test_a_row_whose_answers_cannot_be_stored_stops_a_batch_before_more_is_paid_
         )
         assert stopped.returncode == 1
         assert "store.sqlite cannot be written: " in stopped.stderr
-        assert "Free space; then the same command goes on." in stopped.stderr
+        assert "Free space; then repeat the command to resume." in stopped.stderr
         assert "the run goes on" not in stopped.stderr
         assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
         asked = Counter(map(content_of, server.requests))
@@ -699,7 +699,7 @@ def test_a_merge_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     shard = tmp_path / "part.jsonl"
     shard.write_text("{}\n", encoding="utf-8")
     assert main(["batch", "merge", f"out={tmp_path}/./part.jsonl", str(shard)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert shard.read_text(encoding="utf-8") == "{}\n"
 
 

@@ -49,7 +49,9 @@ def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
     assert len(server.requests) == 20
     told = capfd.readouterr().err
     assert told.count("Stopping: batch.max_llm_calls=20 is reached (20 used). Nothing new") == 1
-    assert "Stopped: batch.max_llm_calls=20 is reached (20 used). The same command goes on" in told
+    assert (
+        "Stopped: batch.max_llm_calls=20 is reached (20 used). Repeat the command to resume" in told
+    )
     assert batch(server) == 0
     assert asked_once(server)
 

@@ -342,7 +342,10 @@ def test_an_option_that_the_labels_no_longer_confirm_is_named(
     capfd.readouterr()
     assert run(server, *ENOUGH) == 4
     err = capfd.readouterr().err
-    assert "labels.calibration/conf/convergence/calibrated.yaml is of an earlier calibration" in err
+    assert (
+        "labels.calibration/conf/convergence/calibrated.yaml comes from an earlier calibration"
+        in err
+    )
     assert (tmp_path / "labels.calibration/conf/convergence/calibrated.yaml").exists()
 
 

@@ -51,7 +51,7 @@ def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, ru
     ended = aeon("cassette", "export", "alone.sqlite", "out.aeon")
     assert ended.status == 0
     assert (
-        "A replay must be given these, they are not in out.aeon or not taken from it: task, settings."
+        "A replay must be given these, they are not in out.aeon or not applied from it: task, settings."
         in ended.err
     )
     assert read(Path("out.aeon")).origin == {}
@@ -91,7 +91,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(aeon: RunAeon, run: Path
     out.write_text("mine", encoding="utf-8")
     ended = aeon("cassette", "export", str(run), "out.aeon")
     assert ended.status == 2
-    assert "out.aeon is there already" in ended.err
+    assert "out.aeon exists already" in ended.err
     assert out.read_text(encoding="utf-8") == "mine"
     assert aeon("cassette", "export", str(run), "out.aeon", "--force").status == 0
     assert read(out).answers
@@ -102,7 +102,7 @@ def test_a_name_that_replay_would_not_take_for_a_cassette_is_refused(
 ) -> None:
     ended = aeon("cassette", "export", str(run), "out.yaml")
     assert ended.status == 2
-    assert "ends with .aeon" in ended.err
+    assert "must end with .aeon" in ended.err
 
 
 def test_whoever_exports_may_say_who_answered(aeon: RunAeon, run: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_key_that_a_tool_gave_away_is_not_in_the_cassette(
     assert "token=[value of SHOP_TOKEN]" in text
     found = read(Path("out.aeon")).provenance.secrets_replaced
     assert set(found) == {"SHOP_TOKEN", "HEADERS_OF_MINE"}
-    assert f"The value of SHOP_TOKEN stood in it {found['SHOP_TOKEN']} times" in ended.err
+    assert f"The value of SHOP_TOKEN occurred {found['SHOP_TOKEN']} times" in ended.err
     again = aeon(
         "store.mode=replay",
         "store.path=out.aeon",

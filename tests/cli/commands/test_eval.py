@@ -194,7 +194,7 @@ def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "of single, adaptive no model is called, so that nothing is measured"),
+        ([], "for single, adaptive no model is called, so nothing is measured"),
         (["allow_simulated=true", "arm=x"], "arm=x: there is no such arm, but single, adaptive"),
         (["arms.a=mode=single"], "arms.a=mode=single: an arm is a list of overrides"),
         (["arms.a=[mode=single]"], "arms.a=[mode=single]: an arm is a list of overrides"),
@@ -205,10 +205,10 @@ def test_a_cap_leaves_the_rest_unmeasured_and_the_same_command_goes_on(
         (['arms.a=["batch.parallel=2"]'], "arms.a: an arm may not set batch.parallel"),
         (["store=cache"], "store=cache: arms and repeats share no answers"),
         (["repeat=0"], "repeat=0: a number from 1 to 1,000"),
-        (["threshold=2"], "threshold=2: a number from 0 to 1"),
+        (["threshold=2"], "threshold=2: must be a number from 0 to 1"),
         (["bless=true"], "bless=true: which file?"),
         (["allow_simulated=true", "baseline=no.json"], "baseline=no.json: there is no such file"),
-        (["sweep.parallel=2"], "sweep.parallel is read by a sweep (-m) alone"),
+        (["sweep.parallel=2"], "only a sweep (-m) reads sweep.parallel"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_asked(
@@ -261,7 +261,7 @@ def test_the_arms_of_a_measurement_are_refused_by_others(
     words: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*words, "provider=simulated", SINGLE]) == 2
-    assert "arms.one is read by `aeon eval` alone" in capfd.readouterr().err
+    assert "only `aeon eval` reads arms.one" in capfd.readouterr().err
 
 
 def test_the_columns_of_a_table_may_have_other_names(tmp_path: Path, server: OpenAIServer) -> None:

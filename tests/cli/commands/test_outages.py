@@ -112,7 +112,7 @@ def test_a_batch_whose_provider_stays_down_stops_and_has_burnt_nothing(
     told = capfd.readouterr().err
     assert "Stopped: " in told
     assert "batch.patience_seconds=0.5" in told
-    assert "The same command goes on" in told
+    assert "Repeat the command to resume" in told
     assert {row["ended"] for row in rows()} <= {"completed"}
     answered = len(server.requests) - outage.refused
     server.start_over(simulated())

@@ -94,10 +94,10 @@ def test_an_existing_file_is_not_overwritten_and_no_model_is_asked(
     [
         ((), "no task is given"),
         (("task=x", "out=/proc/p.yaml"), "/proc/p.yaml cannot be written"),
-        (("task=x", "out=nowhere/p.yaml"), "in a folder that is there"),
+        (("task=x", "out=nowhere/p.yaml"), "in a folder that exists"),
         (("task=x", "out="), "must name one file"),
-        (("task=x", "out=a", "out=b"), "out= stands twice"),
-        (("task=x", "--multirun"), "leave --multirun out"),
+        (("task=x", "out=a", "out=b"), "out= is given twice"),
+        (("task=x", "--multirun"), "leave out --multirun"),
         (("task=x", "ttl.bass=1"), "did you mean `base`?"),
         (("task=x", "interaction=ask"), "no terminal to ask at"),
         (("task=x", "provider.scenario=nowhere.yaml"), "nowhere.yaml"),
@@ -170,7 +170,7 @@ def test_the_last_lines_say_when_no_review_was_had_and_how_to_ask_for_it(
     assert ended.status == 0
     (kept,) = tmp_path.glob("outputs/*/*")
     *_, lost, steps, _written = ended.err.splitlines()
-    assert lost.startswith("No review of this plan could be had: semantic_validation: ")
+    assert lost.startswith("This plan could not be reviewed: semantic_validation: ")
     assert lost.endswith(
         f"To ask for it again: python -m aeon plan resume={kept.relative_to(tmp_path)}"
     )

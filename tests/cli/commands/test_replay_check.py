@@ -82,7 +82,7 @@ def test_the_command_has_a_status_and_a_file_for_a_pipeline(aeon: RunAeon, tmp_p
     assert (ended.status, "as recorded, 6 answers" in ended.out) == (0, True)
     ended = aeon("replay-check", str(SUM), prompts, f"junit={tmp_path / 'bad.xml'}")
     assert ended.status == 4
-    assert "1 recording: 1 goes another way." in ended.err
+    assert "1 recording: 1 differs." in ended.err
     suites = {
         name: ElementTree.parse(tmp_path / name).getroot() for name in ("good.xml", "bad.xml")
     }

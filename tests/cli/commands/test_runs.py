@@ -84,7 +84,7 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_
         (("where=completeness>=0.9 and ended==converged",), ["new", "old"], "2 runs."),
         (("where=cost<1 and tokens>100",), ["new", "old"], "2 runs."),
         (("where=synthetic",), ["new", "old"], "2 runs."),
-        (("since=7d",), ["new"], "1 run that fit, of 2."),
+        (("since=7d",), ["new"], "1 run, selected from 2."),
         (("since=2020-01-01",), ["new", "old"], "2 runs."),
         (("task~=A  Move",), ["new", "old"], "2 runs."),
         (("task~garden",), [], ""),
@@ -102,7 +102,7 @@ def test_runs_are_chosen_by_figures_time_task_and_number(
     assert [Path(run["directory"]).name for run in listed] == names
     ended = aeon("runs", *arguments)
     assert told in ended.err
-    assert names or ended.out == "No run in this folder fits.\n"
+    assert names or ended.out == "No run in this folder matches.\n"
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(
 ) -> None:
     folder = cut_off(two_runs / "new")
     assert "  cut off " in (shown := aeon("runs").out)
-    assert "To go on: python -m aeon resume=all/new" in shown
+    assert "To resume: python -m aeon resume=all/new" in shown
     with contextlib.closing(JsonLines(folder / "events.jsonl")):
         shown = aeon("runs").out
         assert "  running " in shown
-        assert "To go on" not in shown
+        assert "To resume" not in shown
         assert aeon("runs", "prune", "--keep", "0", "--yes").out.startswith("Removed 1 run, ")
     assert folder.is_dir()
     (folder / "events.jsonl").unlink()
@@ -184,7 +184,7 @@ def test_a_result_of_another_version_is_unreadable(aeon: RunAeon, two_runs: Path
     path.write_text(path.read_text().replace("aeon.domain.result/1", "aeon.domain.result/9"))
     shown = aeon("runs").out
     assert "  unreadable " in shown
-    assert "To go on" not in shown
+    assert "To resume" not in shown
 
 
 @pytest.mark.slow
@@ -252,9 +252,9 @@ def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (["prune"], "which runs may go?"),
-    (["prune", "--keep", "-1"], "which runs may go?"),
-    (["prune", "--older-than", "-1"], "which runs may go?"),
+    (["prune"], "which runs shall be removed?"),
+    (["prune", "--keep", "-1"], "which runs shall be removed?"),
+    (["prune", "--older-than", "-1"], "which runs shall be removed?"),
     (["prune", "--keep", "0"], "nobody can be asked"),
     (["nowhere"], "there is no such folder"),
 ])  # fmt: skip

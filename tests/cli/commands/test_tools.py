@@ -17,7 +17,7 @@ def test_without_tools_it_is_said_where_there_are_some(aeon: RunAeon) -> None:
     assert (ended.status, ended.err) == (0, "")
     assert (
         ended.out
-        == "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others.\n"
+        == "There are no tools. tools=builtin adds some; `aeon docs tools` explains how to add others.\n"
     )
 
 

@@ -88,7 +88,7 @@ def test_the_money_is_for_all_runs_together(verify, start_server):
     assert ended.status == 3
     assert [row[0] for row in rows(ended.out)] == ["adaptive", "core", "adaptive"]
     assert "max_cost" in ended.out
-    assert "7 runs not made: nothing is known to be left of limits.max_cost." in ended.out
+    assert "7 runs not made: limits.max_cost is used up, or the cost is unknown." in ended.out
 
 
 def test_repairs_are_counted_and_told_from_answers_that_were_valid_at_once(verify, start_server):
@@ -111,7 +111,7 @@ def test_a_server_that_tells_no_usage_is_said_to(verify, start_server):
     ended = verify(server, PRICED, "limits.max_cost=1.7")
     assert [row[0] for row in rows(ended.out)] == ["adaptive"]
     assert "cost unknown: no usage reported for scripted-1." in ended.out
-    assert "9 runs not made: nothing is known to be left of limits.max_cost." in ended.out
+    assert "9 runs not made: limits.max_cost is used up, or the cost is unknown." in ended.out
     assert "no price" not in ended.out
 
 
@@ -150,7 +150,7 @@ def test_tasks_of_ones_own_are_refused(aeon):
 def test_a_simulated_run_says_that_its_end_is_made_up(aeon: RunAeon):
     ended = aeon("verify", "provider=simulated")
     assert ended.status == 0
-    assert "made up, and so is how each run ends" in ended.err
+    assert "every figure and every outcome below is made up" in ended.err
     assert {row[7] for row in rows(ended.out)} == {"-"}
     assert "No answer was checked." in ended.out
     assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out

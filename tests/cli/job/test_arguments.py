@@ -16,7 +16,7 @@ from tests.cli.conftest import RunAeon
             'quote all of it, with no blanks around =, as in task="name three rivers"',
         ),
         (["task=name", "three", "rivers"], 'as in task="name three rivers"'),
-        (["task=x", "limits.max_passes", "=", "3"], "limits.max_passes: this is no override"),
+        (["task=x", "limits.max_passes", "=", "3"], "limits.max_passes: is neither an override"),
         (["doctr"], "Did you mean `aeon doctor`?"),
     ],
 )

@@ -100,7 +100,7 @@ def test_the_command_that_goes_on_has_the_override_that_helps(
     converged: RunResult, reason: str, groups: dict[str, Any], overrides: str
 ) -> None:
     run = ended(converged, reason, configuration=configured(converged, **groups))
-    purpose = "To let it go further" if overrides else "To go on from what was answered"
+    purpose = "To let it go further" if overrides else "To resume from the stored answers"
     command = f"{RESUME} {overrides}".rstrip()
     assert find_next_commands(run, DIRECTORY) == [(purpose, command)]
     assert f"{purpose}: {command}" in ending(run, DIRECTORY)
@@ -141,7 +141,7 @@ def test_to_go_on_is_not_offered_where_all_that_is_open_has_a_stored_answer(
         f'{RESUME} inputs.NAME="..."'
     ]
     run = ended(converged, "step_failed", step("report"))
-    assert find_next_commands(run, DIRECTORY) == [("To go on from what was answered", RESUME)]
+    assert find_next_commands(run, DIRECTORY) == [("To resume from the stored answers", RESUME)]
 
 
 def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_they_reach(

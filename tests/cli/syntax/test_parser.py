@@ -72,7 +72,7 @@ def test_a_file_whose_name_has_an_equals_sign_is_a_file(
         (["a", "--lmit", "3"], "--lmit: aeon sort takes no such word", "Did you mean --limit?"),
         (["a", "bi=colour"], "bi=colour: aeon sort takes no such word", "Did you mean by=?"),
         (["a", "by=size"], "by=size: there are weight, colour", "`aeon sort --help` explains"),
-        (["a", "by=weight", "by=weight"], "by= stands twice", "`aeon sort --help` explains"),
+        (["a", "by=weight", "by=weight"], "by= is given twice", "`aeon sort --help` explains"),
         (["a", "--limit", "x"], "--limit: invalid int value: 'x'", "`aeon sort --help` explains"),
         ([], "aeon sort: FILE is missing", "explains it: FILE ... [by=weight|colour]"),
     ],

@@ -87,9 +87,9 @@ def test_every_screen_names_the_same_commands_for_every_end(
         ("stalled", "all done", ["To accept what there is"]),
         ("stalled", "one blocked", ["To give what the step misses (all is asked again)"]),
         ("step_failed", "one blocked", ["To give what the step misses (all is asked again)"]),
-        ("step_failed", "one failed", ["To go on from what was answered"]),
-        ("interrupted", "one failed", ["To go on from what was answered"]),
-        ("failed", "all done", ["To go on from what was answered"]),
+        ("step_failed", "one failed", ["To resume from the stored answers"]),
+        ("interrupted", "one failed", ["To resume from the stored answers"]),
+        ("failed", "all done", ["To resume from the stored answers"]),
     ],
 )
 def test_what_is_offered_follows_from_the_end(

@@ -303,7 +303,7 @@ def test_a_server_that_waits_for_its_client_can_be_stopped(tmp_path: Path, numbe
         (["convergence.completeness=7"], "convergence.completeness"),
         (["task=abc"], "task: each job brings its own"),
         (["plan_file=plan.yaml"], "mcp.plans=DIR has a tool for each plan file"),
-        (["store=off"], "store=off: a run that waits for a person could not go on"),
+        (["store=off"], "store=off: a run that waits for a person could not be resumed"),
         (["interaction=ask"], "there is no terminal to ask at"),
     ],
 )

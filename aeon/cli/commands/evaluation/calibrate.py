@@ -1,5 +1,5 @@
-"""`aeon calibrate labels.jsonl`: how well the judge tells good answers from bad ones, and a
-threshold that keeps a promise."""
+"""`aeon calibrate labels.jsonl`: measures how well the judge tells good answers from bad ones, and
+chooses a threshold that limits false convergence."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ REPORT = "calibration.json"
 
 @dataclass(frozen=True, slots=True)
 class _CalibrationPlace:
-    """Where a calibration leaves its files, and the option that it writes; `project` is what the
-    folder of the project file held before."""
+    """The folder of a calibration's files, and the option file that it writes; `project` is the
+    former content of the project file's folder."""
 
     folder: Path
     option: Path
@@ -63,7 +63,7 @@ class _CalibrationPlace:
 
 def calibrate(words: Namespace) -> int:
     """Measure the judge. 0 when a threshold is promised and written, 4 when none is, 5 when a
-    judgement could not be had, 130 when interrupted. Raises ConfigError before anything is paid."""
+    judgement failed, 130 when interrupted. Raises ConfigError before any paid call."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
     refuse_keys(words.overrides, "arms", "`aeon eval`")
     path: Path = words.labels.expanduser()
@@ -113,8 +113,8 @@ def calibrate(words: Namespace) -> int:
 def _refuse_settings(settings: Settings) -> None:
     if settings.resume is not None or settings.store.mode in ("replay", "cache"):
         raise ConfigError(
-            "a calibration goes on by itself, from its folder, and each judgement is its own: "
-            "leave resume, store=replay and store=cache out"
+            "a calibration resumes by itself, from its folder, and shares no judgements: "
+            "leave out resume, store=replay and store=cache"
         )
 
 
@@ -139,7 +139,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _announce_need(words: Namespace, labels: Sequence[Label]) -> None:
-    """Say where there are too few good answers for any promise, before anything is paid."""
+    """Report before any paid call that there are too few good answers for any promise."""
     good = sum(label.good for label in labels)
     if need := describe_need(good, words.max_false, words.passes):
         say(need)
@@ -147,7 +147,7 @@ def _announce_need(words: Namespace, labels: Sequence[Label]) -> None:
 
 def _show(report: CalibrationReport | None, place: _CalibrationPlace) -> None:
     if report is None:
-        say("Too little was judged to say anything: the same command asks for the rest.")
+        say("Too few answers were judged for a result: repeat the command to judge the rest.")
         return
     replace_file(place.folder / REPORT, write_json(report.model_dump(mode="json")))
     put(fit_rows(write_report(report), hanging=0))
@@ -157,7 +157,7 @@ def _write(report: CalibrationReport, place: _CalibrationPlace, settings: Settin
     shown = relative_to_here(place.option)
     if report.chosen is None:
         if place.option.exists():
-            say(f"{shown} is of an earlier calibration, which these labels do not confirm.")
+            say(f"{shown} comes from an earlier calibration, which these labels do not confirm.")
         return BELOW
     write_option(place.option, report, settings.convergence)
     if place.option.is_relative_to(place.folder):

@@ -69,8 +69,8 @@ _CONFIGURATION = "aeon.eval"
 
 @dataclass(frozen=True, slots=True)
 class _ArmRuns:
-    """A measurement on its way: what was typed, its arms, each with the Aeon that runs it, its
-    rows, and what runs them. `judged` is the arm that threshold and baseline are about."""
+    """A measurement under way: its command line, its arms, each with the Aeon that runs it, its
+    rows, and their runner. Threshold and baseline apply to the arm `judged`."""
 
     words: Namespace
     opened: Sequence[tuple[Arm, Aeon]]
@@ -98,8 +98,8 @@ class _ArmRuns:
         return (line for _, line in read_places(self.folder / ROWS))
 
     def measure(self, judge: AnswerJudge | None = None) -> Measurement:
-        """What the answers come to that there are. Until a judge has been asked, what is to be
-        judged counts as passed."""
+        """Measure the answers so far. Until the judge has been asked, answers that it has to grade
+        count as passed."""
         words = self.words
         lines = self.read_lines()
         if judge is None and self.judge is not None:
@@ -116,7 +116,7 @@ class _ArmRuns:
         )
 
     def measure_judged(self) -> Measurement:
-        """What all answers come to, once those that a judge grades are judged."""
+        """Measure all answers, after the judge has graded those that it has to."""
         if self.judge is None:
             return self.measure()
         if not self.control.stop_requested:
@@ -128,8 +128,9 @@ class _ArmRuns:
         return ArmRows.of(self.dataset, self.arms, repeat, samples=samples, shard=self.shard)
 
     def run_rows(self) -> str:
-        """Have each arm answer the rows that it has not; with `equal=tokens` again, with other
-        numbers of samples, until all have spent the same. Returns how far that was reached."""
+        """Have each arm answer its missing rows; with `equal=tokens` repeat that with other numbers
+        of samples, until all arms have spent the same. Returns a description of how closely they
+        did."""
         if self.words.equal is None:
             self._run_once()
             return ""
@@ -148,18 +149,18 @@ class _ArmRuns:
         return describe_equality(measurement, equalizer.samples)
 
     def _remove_runs(self) -> None:
-        """Remove what was kept of rows that may have been asked for more."""
+        """Remove the files of rows that might have needed more samples."""
         running = self.runner.running
         running.drop_done(self._list_rows().rows())
         running.close()
-        # What a cluster has kept to go on with them.
+        # The answers that a cluster stored to resume them.
         running.folder.with_suffix(".answers").unlink(missing_ok=True)
 
     def _run_once(
         self, equalizer: Equalizer | None = None, before: Measurement | None = None
     ) -> None:
-        """Run the rows that are not done. After the measurement `before`, those that are to take
-        other numbers of samples, too."""
+        """Run the rows that are not done; after the measurement `before`, also those that need
+        another number of samples."""
         runner = self.runner
         samples = equalizer.samples if equalizer else {}
         rows = self._list_rows(samples)
@@ -178,7 +179,7 @@ class _ArmRuns:
         )
         with closing(running):
             if equalizer is not None:
-                # Only now: until here the results are those of the samples before.
+                # Saved only here: until now the results belong to the former samples.
                 equalizer.save()
             calls = lambda: runner.endpoints.meter.spent.calls  # noqa: E731
             if before is not None:
@@ -203,9 +204,9 @@ class _ArmRuns:
 
 
 def evaluate(words: Namespace) -> int:
-    """Measure arms on a dataset. 0 when all was measured and the arm that is judged holds, 4 when
-    it is below the threshold or worse than the baseline, 5 when something was not measured, 130
-    when interrupted. Raises ConfigError before anything is paid."""
+    """Measure arms on a dataset. 0 when everything was measured and the judged arm holds, 4 when it
+    is below the threshold or worse than the baseline, 5 when something was not measured, 130 when
+    interrupted. Raises ConfigError before any paid call."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
     _check_arms(words.overrides)
     typed = read_composition(words)
@@ -251,7 +252,7 @@ def evaluate(words: Namespace) -> int:
 
 
 def _open_first(arm: Arm, composition: Composition, endpoints: SharedEndpoints) -> Aeon:
-    """The Aeon of an arm: what is composed without any need not run, since arms may name their
+    """Open the first arm: the base configuration need not run by itself, since arms may name their
     providers."""
     with name_arm(arm):
         return open_aeon(composition, *arm.overrides, open_endpoints=endpoints.open)
@@ -265,7 +266,7 @@ def _open_judge(
     endpoints: SharedEndpoints,
     control: GroupControl,
 ) -> Iterator[ArmJudge | None]:
-    """The judge that grades the answers; None where programs grade them."""
+    """Yield the judge that grades the answers; None where programs grade them."""
     if words.judge != "true":
         yield None
         return
@@ -288,7 +289,7 @@ def _check_providers(opened: Sequence[tuple[Arm, Aeon]], settings: Settings) -> 
 
 
 def _check_arms(overrides: Sequence[str]) -> None:
-    """Raise ConfigError for an arm on the command line that is no list."""
+    """Raise ConfigError for an arm on the command line that is not a list."""
     for text in overrides:
         if not key_of(text).startswith("arms."):
             continue
@@ -299,19 +300,19 @@ def _check_arms(overrides: Sequence[str]) -> None:
         if not is_list:
             raise ConfigError(
                 f"{text}: an arm is a list of overrides, each a quoted text",
-                hint="For a shell all of it is quoted once more: "
+                hint="Quote the whole once more for the shell: "
                 """'arms.eight=["mode=single", "execution.samples=8"]'""",
             )
 
 
 def _check(words: Namespace, settings: Settings) -> None:
     if settings.resume is not None or settings.store.mode == "replay":
-        problem = "a measurement goes on by itself, from its folder"
-        raise ConfigError(f"{problem}: leave resume and store.mode=replay out")
+        problem = "a measurement resumes by itself, from its folder"
+        raise ConfigError(f"{problem}: leave out resume and store.mode=replay")
     if settings.store.mode == "cache":
         raise ConfigError(
-            "store=cache: arms and repeats share no answers, so that the cost of each is its own",
-            hint="Leave it out: the same command goes on without paying again.",
+            "store=cache: arms and repeats share no answers, so that each has its full cost",
+            hint="Leave it out: repeating the command resumes without paying again.",
         )
     if words.format == "inspect":
         from aeon.evaluation.inspect_log import require_inspect
@@ -323,10 +324,10 @@ def _check(words: Namespace, settings: Settings) -> None:
 
 
 def _check_shard(words: Namespace) -> None:
-    """Raise ConfigError for what needs all rows, where a shard is asked for."""
+    """Raise ConfigError for a shard together with an option that needs all rows."""
     if words.equal is not None and words.shard != "1/1":
         raise ConfigError(
-            f"shard={words.shard}: equal=tokens has to know what all rows take",
+            f"shard={words.shard}: equal=tokens needs the usage of all rows",
             hint="Leave one of them out.",
         )
     if words.judge == "true" and words.shard != "1/1":
@@ -346,29 +347,29 @@ def _make_folder(folder: Path) -> None:
 
 
 def _find_judged(words: Namespace, opened: Sequence[tuple[Arm, Aeon]]) -> str:
-    """The arm that is judged. Raises ConfigError for one that is none, and for a provider without a
-    model unless that is what is wanted."""
+    """Return the arm that threshold and baseline apply to. Raises ConfigError for an unknown arm,
+    and for a provider without a model unless that is allowed."""
     names = [arm.name for arm, _ in opened]
     if words.arm and words.arm not in names:
         raise ConfigError(f"arm={words.arm}: there is no such arm, but {', '.join(names)}")
     synthetic = [arm.name for arm, aeon in opened if aeon.synthetic]
     if synthetic and words.allow_simulated != "true":
         raise ConfigError(
-            f"provider=simulated: of {', '.join(synthetic)} "
-            "no model is called, so that nothing is measured",
+            f"provider=simulated: for {', '.join(synthetic)} "
+            "no model is called, so nothing is measured",
             hint="Choose a provider; allow_simulated=true is for trying this out.",
         )
     return words.arm or names[-1]
 
 
 def _require_measure(dataset: Dataset, arms: Sequence[Aeon]) -> None:
-    """Raise ConfigError where nothing says which answers are right."""
+    """Raise ConfigError where neither targets nor checks define which answers are right."""
     has_checks = all(aeon.settings.convergence.checks for aeon in arms)
     if has_checks or any(row.target or row.checks for row in dataset.rows()):
         return
     raise ConfigError(
-        f"dataset={dataset.path}: no row has a target or checks, so that nothing is measured",
-        hint="A row's column target (or expected_output) is the answer that is expected; "
+        f"dataset={dataset.path}: no row has a target or checks, so nothing is measured",
+        hint="A row's column target (or expected_output) is the expected answer; "
         "checks, in a column or as convergence.checks.NAME=..., look at the answer.",
     )
 
@@ -390,7 +391,7 @@ def _show(evaluation: _ArmRuns, measurement: Measurement) -> None:
         models = {arm.name: _name_model(aeon.settings) for arm, aeon in evaluation.opened}
         results = evaluation.folder / ROWS
         for log in write_logs(measurement, evaluation.dataset, lines, models, results):
-            say(f"Log of Inspect: {relative_to_here(log)}")
+            say(f"Inspect log: {relative_to_here(log)}")
 
 
 def _name_model(settings: Settings) -> str:

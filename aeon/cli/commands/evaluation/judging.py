@@ -1,4 +1,4 @@
-"""Answers that are given, judged at the terminal as rows of a batch are run."""
+"""Judges given answers at the terminal, as rows of a batch are run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from aeon.llm.prices import check_prices, price_book
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The judge of a configuration, asked through `aeon`; its judgements go into the file
+    """The judge of a configuration, called through `aeon`; it writes its judgements into the file
     `place`."""
 
     aeon: Aeon
@@ -52,12 +52,12 @@ class Judge:
     place: Path
 
     def judge(self, given: str, rows: GivenAnswers) -> None:
-        """Have those judged that are not; `given` names where they come from. Judgements of others
-        stay, since they were paid for."""
+        """Judge the answers that are not yet judged; `given` names their source. Judgements of
+        other answers stay, since they were paid for."""
         source = GivenRows(given, self.place, (1, 1))
         runner = open_runner(self.aeon, self.composition, rows, self.endpoints, self.place)
         settings = self.aeon.settings
-        # An answer that has changed is another answer.
+        # A changed answer is another answer.
         batch = settings.batch.model_copy(update={"changed": "again"})
         opened = open_batch(
             source, runner, rows, self.control, batch, keeps_others=True, is_done=is_judged
@@ -68,7 +68,7 @@ class Judge:
             run_attended(running, settings, forecast, calls, lambda *_: None)
 
     def read_lines(self) -> dict[str, Line]:
-        """The lines of the answers that were judged, by their ids."""
+        """Return the lines of the judged answers, by their ids."""
         if not self.place.exists():
             return {}
         return {line["id"]: line for _, line in read_places(self.place)}
@@ -84,15 +84,15 @@ def open_judge(
     *,
     allows_simulated: bool,
 ) -> Iterator[Judge]:
-    """The judge of a configuration. Raises ConfigError for a provider without a model, unless that
-    is allowed."""
+    """Yield the judge of a configuration. Raises ConfigError for a provider without a model, unless
+    that is allowed."""
     alone = composition.with_overrides((*composition.overrides, *JUDGED_ALONE))
     alone = with_journal(alone, settings, place)
     with open_aeon(alone, open_endpoints=endpoints.open) as aeon:
         warn(*aeon.warnings)
         if aeon.synthetic and not allows_simulated:
             raise ConfigError(
-                "provider=simulated: no model judges, so that nothing is measured",
+                "provider=simulated: no model judges, so nothing is measured",
                 hint="Choose a provider; allow_simulated=true is for trying this out.",
             )
         check_prices(price_book(aeon.settings.provider), aeon.settings.batch.max_cost, of="batch")
@@ -101,19 +101,19 @@ def open_judge(
 
 @dataclass(frozen=True, slots=True)
 class ArmJudge:
-    """Grades the answers of all arms of a measurement by one judge: that of the `settings`, at
-    their thresholds."""
+    """Grades the answers of all arms of a measurement with one judge, at the thresholds of
+    `settings`."""
 
     judge: Judge
     settings: Settings
 
     @property
     def before(self) -> AnswerJudge:
-        """What is known before the judge is asked."""
+        """The grader before the judge is asked."""
         return AnswerJudge(self._thresholds)
 
     def read(self) -> AnswerJudge:
-        """What is known from the judgements that there are."""
+        """Return the grader with the judgements so far."""
         return AnswerJudge(self._thresholds, self.judge.read_lines())
 
     @property
@@ -121,12 +121,12 @@ class ArmJudge:
         return {name: getattr(self.settings.convergence, name) for name in SCORE_CODES}
 
     def forecast(self, dataset: Dataset, answers: int) -> Forecast:
-        """What judging so many answers to the rows of a dataset comes to, at least."""
+        """Forecast the least cost of judging this number of answers to the rows of a dataset."""
         rows = [row for row in dataset.rows() if not row.problem]
         return forecast_judgements(self.judge.aeon, rows, answers)
 
     def ask(self, given: str, dataset: Dataset, lines: Iterable[Line]) -> None:
-        """Have the answers judged that are not."""
+        """Judge the answers that are not yet judged."""
         rows = {row.id: row for row in dataset.rows()}
         answered = sorted(filter(has_answer, lines), key=itemgetter("row"))
         answers = [
@@ -144,7 +144,8 @@ class ArmJudge:
             self.judge.judge(given, GivenAnswers.of(self.judge.place, answers))
 
     def correct(self, measurement: Measurement) -> Measurement:
-        """The measurement with its rates corrected by the calibration, or with why they are not."""
+        """Return the measurement with its rates corrected by the calibration, or with the reason
+        why they are not."""
         calibration = self.settings.convergence.calibration
         reason = self._find_reason(calibration)
         if calibration is None or reason:
@@ -153,7 +154,7 @@ class ArmJudge:
         return corrected.model_copy(update={"judging": describe_correction(corrected, calibration)})
 
     def _find_reason(self, calibration: Calibration | None) -> str:
-        """Why rates cannot be corrected by a calibration; empty where they can."""
+        """Return why rates cannot be corrected by a calibration; empty where they can."""
         if calibration is None:
             return "there is no calibration (aeon docs calibrate)"
         models = list_judges(self.judge.read_lines().values())

@@ -1,4 +1,4 @@
-"""`aeon answer RUN`: shows what a run waits for a person to say, and takes the answers."""
+"""`aeon answer RUN`: shows the questions that a run waits for, and takes the answers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from aeon.service.record import FILE as JOB
 
 
 def answer(given: Namespace) -> int:
-    """Answer what a run waits for: as given, as a file says, or as is typed at the terminal. DONE
-    once nothing waits there, else WAITING. Raises ConfigError for a folder that is no run's, and
-    for answers that do not fit, of which then none is taken."""
+    """Answer the open questions of a run: with the given words, from a file, or at the terminal.
+    DONE once none is open, else WAITING. Raises ConfigError for a folder without a run, and for
+    answers that do not fit, of which none is then taken."""
     folder = given.run.expanduser().absolute()
     read_bytes(folder, "answer")
     desk = Desk(folder)
@@ -42,27 +42,27 @@ def answer(given: Namespace) -> int:
 
 
 def _describe_way_on(folder: Path) -> str:
-    """How the run in a folder goes on, of which nothing waits."""
+    """Describe how a run without open questions continues."""
     if (folder.parent / JOB).is_file():
-        # Whoever resumed it as well would pay for it twice.
-        return "Its server goes on with it by itself, or when it is started again."
-    return f"To go on: {resume_command(folder)}"
+        # Resuming it by hand as well would pay twice.
+        return "Its server continues it by itself, or when it is started again."
+    return f"To resume: {resume_command(folder)}"
 
 
 def _warn_of_others(desk: Desk) -> None:
     if not desk.has_own_answers():
         warn(
             f"{relative_to_here(desk.folder)}: these answers are not "
-            "known as yours: the run goes on with them with trust=true"
+            "known as yours: the run accepts them only with trust=true"
         )
 
 
 def _describe_answer(text: str | None) -> str:
-    return "the assumption holds" if text is None else one_line(text, 200)
+    return "the assumption applies" if text is None else one_line(text, 200)
 
 
 def _read_answers(words: Sequence[str]) -> dict[str, str]:
-    """The answers by their ids: of the words ID=TEXT, or of one file of JSON. Raises
+    """Return the answers by their ids, from words ID=TEXT or from one JSON file. Raises
     ConfigError."""
     if len(words) == 1 and "=" not in words[0]:
         return _read_file(Path(words[0]).expanduser())
@@ -70,7 +70,7 @@ def _read_answers(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals:
-            hint = "Quote a text with blanks: ID='two words'. A file of answers stands alone."
+            hint = "Quote a text with blanks: ID='two words'. Give a file of answers alone."
             raise ConfigError(f"{word}: an answer is written ID=TEXT", hint=hint)
         if name in answers:
             raise ConfigError(f"{name} is answered twice", hint="Nothing was changed.")
@@ -85,15 +85,15 @@ def _read_file(path: Path) -> dict[str, str]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}", hint=hint) from None
     except ValueError as error:
-        raise ConfigError(f"{path}: this is no JSON: {error}", hint=hint) from None
+        raise ConfigError(f"{path}: is not JSON: {error}", hint=hint) from None
     is_mapping = isinstance(document, dict)
     if not is_mapping or not all(isinstance(text, str) for text in document.values()):
-        raise ConfigError(f"{path}: these are no answers", hint=hint)
+        raise ConfigError(f"{path}: does not hold answers", hint=hint)
     return dict(document)
 
 
 def _ask_each(desk: Desk) -> None:
-    """Ask for each answer at the terminal, and take it at once: what was typed is not lost."""
+    """Ask for each answer at the terminal, and store it at once, so that no typed answer is lost."""
     for question in desk.list_open():
         text = _ask(question)
         if text:
@@ -101,10 +101,10 @@ def _ask_each(desk: Desk) -> None:
 
 
 def _ask(question: OpenQuestion) -> str:
-    """What is typed; nothing leaves the question open."""
+    """Return the typed answer; an empty one leaves the question open."""
     shown = "\n".join(_describe_question(question))
     if question.kind == "step":
-        return read_text(f"\n{shown}\n  Its output; nothing leaves it open")
+        return read_text(f"\n{shown}\n  Its output; an empty one leaves it open")
     if question.kind == "question":
         return read_line(f"\n{shown}\n  Your answer (Enter leaves it open):")
     while (text := read_line(f"\n{shown}\n  yes or no (Enter leaves it open):").lower()) not in (
@@ -116,7 +116,7 @@ def _ask(question: OpenQuestion) -> str:
 
 
 def _describe_question(question: OpenQuestion) -> Iterator[str]:
-    """A question for a terminal, a line for each of its own."""
+    """Yield the lines of a question for a terminal."""
     first, *others = question.text.splitlines() or [""]
     step = f"step {one_line(question.step_id)}" if question.step_id else ""
     about = step if question.kind == "step" else ", ".join(filter(None, (question.kind, step)))

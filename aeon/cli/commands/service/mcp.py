@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def mcp(given: Namespace) -> int:
-    """Serve clients until they have gone, or the process is stopped. Raises ConfigError for what
-    cannot be served, before anything is."""
+    """Serve clients until they have gone, or the process is stopped. Raises ConfigError for a
+    configuration that cannot be served, before serving begins."""
     if find_spec("mcp") is None:
         raise ConfigError(
             "aeon mcp needs the package mcp", hint="pip install 'aeon-engine[mcp]' installs it."
         )
     of = read_composition(given)
-    # Whoever is asked is behind the client, or answers later.
+    # A person is asked through the client, or answers later.
     of = of.with_overrides(("interaction=defer", *of.overrides))
     settings = compose_settings(of)
     _check(settings)
@@ -58,7 +58,7 @@ def mcp(given: Namespace) -> int:
 
 
 def _check(settings: Settings) -> None:
-    """Raise ConfigError for what suits one run, not a server of many."""
+    """Raise ConfigError for settings that suit one run, not a server of many."""
     if settings.plan_file is not None:
         raise ConfigError(
             "plan_file: a server runs many plans",
@@ -66,13 +66,13 @@ def _check(settings: Settings) -> None:
         )
     if settings.store.mode == "off" and settings.interaction.kind == "defer":
         raise ConfigError(
-            "store=off: a run that waits for a person could not go on",
-            hint="Leave it out, or have nobody asked: interaction=none.",
+            "store=off: a run that waits for a person could not be resumed",
+            hint="Leave it out, or ask nobody: interaction=none.",
         )
 
 
 def _warn_before(configurations: Configurations) -> None:
-    """Say what a person should know before their server is used, each once."""
+    """Print the warnings to read before the server is used, each once."""
     served = [configurations.find(name) for name in configurations.names]
     warn(*dict.fromkeys(text for aeon in served for text in aeon.warnings))
     if any(aeon.synthetic for aeon in served):
@@ -80,7 +80,7 @@ def _warn_before(configurations: Configurations) -> None:
 
 
 def _open_output() -> TextIO:
-    """Standard output, for the messages of the protocol alone. Raises ConfigError where it is
+    """Return standard output, reserved for messages of the protocol. Raises ConfigError where it is
     closed."""
     output = stdout()
     if output is None or sys.stdin is None:
@@ -89,6 +89,6 @@ def _open_output() -> TextIO:
             hint="Let the client start this command, or use mcp.transport=http.",
         )
     if sys.stdin.isatty():
-        say("Serving MCP on standard input and output: a client is to start this command.")
+        say("Serving MCP on standard input and output: a client has to start this command.")
     cast(io.TextIOWrapper, output).reconfigure(encoding="utf-8", errors="strict")
     return output

@@ -1,4 +1,4 @@
-"""`aeon serve`: runs for other programs, by HTTP."""
+"""`aeon serve`: serves runs to other programs over HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAST_TOKEN = 16
 
 
 def serve(words: Namespace) -> int:
-    """Serve until a signal ends it. Raises ConfigError before anything is served."""
+    """Serve until a signal ends it. Raises ConfigError before serving begins."""
     refuse_keys(words.overrides, "sweep", "a sweep (-m)")
     refuse_keys(words.overrides, "batch", "`aeon batch`")
     refuse_keys(words.overrides, "arms", "`aeon eval`")
@@ -59,7 +59,7 @@ def serve(words: Namespace) -> int:
         say(f"Serving {models} at http://{named}:{port}/v1, runs at http://{named}:{port}/runs")
 
         def stop() -> None:
-            say("Stopping: what is under way in the background goes on with the next start.")
+            say("Stopping: runs under way in the background continue with the next start.")
             jobs.close()
 
         serve_jobs(jobs, access, listening, stop)
@@ -67,7 +67,7 @@ def serve(words: Namespace) -> int:
 
 
 def is_on_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Check whether only this machine can reach `host`."""
     if host == "localhost":
         return True
     try:
@@ -77,8 +77,8 @@ def is_on_loopback(host: str) -> bool:
 
 
 def read_token(served: ServeSettings) -> str | None:
-    """The token that clients need; None where they need none. Raises ConfigError for an address
-    that others can reach without a token, and for one that is too short."""
+    """Return the token that clients need; None where they need none. Raises ConfigError for an
+    address that others can reach without a token, and for a token that is too short."""
     name = served.token_env
     token = os.environ.get(name, "")
     hint = f"export {name}=$(openssl rand -hex 32)"

@@ -108,9 +108,9 @@ def test_answers_may_stand_in_a_file(aeon: RunAeon, waiting: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "no JSON"),
-        ("[]", "no answers"),
-        ('{"a": 1}', "no answers"),
+        ("{", "is not JSON"),
+        ("[]", "does not hold answers"),
+        ('{"a": 1}', "does not hold answers"),
         ('{"a": "x"}', "there is no question 'a'"),
         (None, "cannot be read"),
     ],
@@ -187,7 +187,7 @@ def test_runs_that_wait_are_listed_with_the_command_that_answers(
     names = ids(waiting)
     aeon("answer", str(waiting), f"{names['approval']}=no", f"{names['step']}=x")
     listed = aeon("runs", "outputs").out
-    assert f"To go on: {command(f'resume={here(waiting, tmp_path)}')}" in listed
+    assert f"To resume: {command(f'resume={here(waiting, tmp_path)}')}" in listed
     assert json.loads(aeon("runs", "outputs", "output=json").out)[0]["waits_for"] == 0
 
 
@@ -312,5 +312,5 @@ def test_the_run_of_a_job_goes_on_by_its_server(aeon: RunAeon, waiting: Path) ->
     (waiting.parent / "job.json").write_text("{}")
     words = [f"{ids(waiting)['approval']}=yes", f"{ids(waiting)['step']}=4 by 5 metres"]
     ended = aeon("answer", str(waiting), *words)
-    assert "Its server goes on with it by itself" in ended.out
+    assert "Its server continues it by itself" in ended.out
     assert "resume" not in ended.out

@@ -54,7 +54,7 @@ def test_a_token_that_is_easily_guessed_or_cannot_be_sent_is_refused(
         ("task=x", "each job brings its own"),
         ('serve.models.a=["ttl.bass=1"]', "ttl.bass"),
         ("interaction=ask", "no terminal to ask at"),
-        ("batch.parallel=2", "is read by `aeon batch` alone"),
+        ("batch.parallel=2", "only `aeon batch` reads batch.parallel"),
         ("serve.port=70000", "serve.port"),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_mistake_is_reported_before_anything_is_served(
 
 def test_its_keys_are_no_keys_of_a_run(here: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["task=x", *SIMULATED, "serve.port=1"]) == 2
-    assert "serve.port is read by `aeon serve` alone" in capsys.readouterr().err
+    assert "only `aeon serve` reads serve.port" in capsys.readouterr().err
 
 
 class Process:
@@ -125,7 +125,7 @@ def test_a_signal_stops_it_and_what_was_under_way_goes_on(
     response = server.client.responses.create(model="aeon", input="abc", background=True)
     wait_for(lambda: openai_server.requests)
     assert server.end(by) == 0
-    assert "goes on with the next start" in server.said
+    assert "continue with the next start" in server.said
     model.open()
     client = begin(*overrides).client
     wait_for(lambda: client.responses.retrieve(response.id).status == "completed")
