@@ -15,6 +15,7 @@ from aeon.execution.outcome import Remarks, Worked, fail_with, remark_repeated
 from aeon.execution.tool_rounds.allowance import RoundAllowance
 from aeon.execution.tool_rounds.calls import CallMaker, MadeCall, MakeCalls
 from aeon.plan.transitions import finish_step
+from aeon.schema.examples import NoExample, make_example
 from aeon.tools.invoke import cut_text
 from aeon.tools.registry import Tool
 
@@ -81,7 +82,7 @@ class ToolRounds:
     def carry_out(self) -> Worked:
         """The step after its rounds. Whatever fails of a round's call fails the step; raises what
         must end the run."""
-        described = tuple(tool.describe() for tool in self.tools)
+        described = tuple(map(_describe_offered, self.tools))
         calls = CallMaker(tuple(tool.name for tool in self.tools), self.make)
         ended_by: EndedBy | None = None
         site = current_site()
@@ -161,3 +162,16 @@ class ToolRounds:
             return ()
         count = len(self._turns)
         return (("tools_ended", f"Step {self.step.step_id} was finished {why.format(count)}"),)
+
+
+def _describe_offered(tool: Tool) -> dict[str, Any]:
+    """The tool as a round shows it: an example that was made of the input schema says nothing
+    beside it."""
+    described = tool.describe()
+    try:
+        made = make_example(tool.input_schema)
+    except NoExample:
+        return described
+    if described.get("examples") == [made]:
+        del described["examples"]
+    return described

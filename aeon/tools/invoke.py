@@ -89,7 +89,7 @@ class ToolInvoker:
         if entry is None:
             outcome = _failure("unknown", self._registry.describe_missing(name))
         elif violations:
-            outcome = _failure("invalid_arguments", "; ".join(map(str, violations)))
+            outcome = _failure("invalid_arguments", "; ".join(map(_describe_violation, violations)))
         elif refusal := self._find_refusal(entry.tool, given):
             outcome = _failure("refused", refusal)
         else:
@@ -194,6 +194,10 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Ou
             f"what it returned is not as its output schema says: {'; '.join(listed)}",
         )
     return outcome
+
+
+def _describe_violation(violation: FieldError) -> str:
+    return str(violation) if violation.pointer else f"the arguments: {violation.message}"
 
 
 def _failure(kind: ToolErrorKind, message: str) -> Outcome:

@@ -64,7 +64,7 @@ def test_every_invalid_argument_is_named_with_its_pointer_and_the_tool_not_calle
     tool = a_tool(called.append, inputs=NUMBERS)
     result = call(tool, {"b": {"c/d": 1}, "x": 2})
     assert result.error_kind == "invalid_arguments"
-    assert "(whole answer): 'a' is a required property" in str(result.error)
+    assert "the arguments: 'a' is a required property" in str(result.error)
     assert "/b/c~1d: 1 is not of type 'string'" in str(result.error)
     assert "'x' was unexpected" in str(result.error)
     assert called == []

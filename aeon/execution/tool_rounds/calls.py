@@ -114,7 +114,8 @@ class CallMaker:
         try:
             arguments = read_json(call.arguments.strip() or "{}")
         except ExtractError as error:
-            problem = _fail(call, "invalid_arguments", f"the arguments are not JSON: {error}")
+            why = str(error).removeprefix("not valid JSON: ")
+            problem = _fail(call, "invalid_arguments", f"the arguments are not valid JSON: {why}")
             return _AskedCall(call, as_written, problem=problem)
         if not isinstance(arguments, dict):
             problem = _fail(call, "invalid_arguments", "the arguments are not a JSON object")

@@ -152,7 +152,7 @@ def test_wrong_arguments_are_sent_back_as_json(
     work(connect())
     asked, result = openai_server.requests[-1].body["messages"][2:]
     assert asked["tool_calls"][0]["function"]["arguments"] == "{}"
-    assert "the arguments are not JSON" in result["content"]
+    assert "the arguments are not valid JSON" in result["content"]
 
 
 def test_streamed_calls_are_put_together(openai_server: OpenAIServer, connect: Connect) -> None:
