@@ -1,4 +1,4 @@
-"""What was answered in a run, read from its events."""
+"""Collects the answers given in a run from its events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Answer(NamedTuple):
 
 
 class AnswerCollector:
-    """Collects what model, supervisor and tools answered in a run. Requests are left out: prompts
+    """Collects the answers of model, supervisor and tools in a run, without their requests: prompts
     grow with the run."""
 
     def __init__(self) -> None:
@@ -27,14 +27,14 @@ class AnswerCollector:
         """Whether the model has answered at all."""
 
     def note(self, recorded: Recorded) -> None:
-        """Store the answer that an event holds, if it holds one."""
+        """Store the answer in an event, if it has one."""
         value = _read(recorded.event)
         if value is not None:
             self.are_of_model = self.are_of_model or isinstance(value, LLMOutput)
             self._answers.append(_Answer(recorded.sequence, recorded.part, value))
 
     def by_kind(self) -> dict[str, tuple[Any, ...]]:
-        """The answers by their field of `RunState`, in order of dispatch."""
+        """Return the answers by their field of `RunState`, in order of dispatch."""
         ordered = sorted(self._answers, key=attrgetter("sequence", "part"))
         values = [answer.value for answer in ordered]
         return {

@@ -1,4 +1,4 @@
-"""How a run's events are numbered and delivered."""
+"""Numbers and delivers a run's events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from aeon.domain.request import CallSite
 
 
 class EventStream:
-    """Numbers a run's events and hands each to its subscribers, one at a time, in the caller's
-    thread. These must be quick, and their exceptions end the run: others belong behind
+    """Numbers a run's events and passes each to its subscribers, one at a time, in the caller's
+    thread. Subscribers must be quick, and their exceptions end the run: put others behind
     `aeon.observability.sinks.QueuedObserver`."""
 
     def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:
@@ -22,21 +22,21 @@ class EventStream:
         self._parts: dict[int, int] = {}
 
     def reserve(self) -> int:
-        """The next sequence number, for a dispatch whose events will follow."""
+        """Return the next sequence number, for a dispatch whose events will follow."""
         with self._lock:
             self._sequence += 1
             return self._sequence
 
     def reserve_parts(self, site: CallSite, count: int) -> int:
-        """Reserve the next `count` parts of a dispatch; the first of them."""
+        """Reserve the next `count` parts of a dispatch and return the first."""
         with self._lock:
             first = self._parts.get(site.sequence, -1) + 1
             self._parts[site.sequence] = first + count - 1
             return first
 
     def emit(self, event: Event, site: CallSite | None = None, part: int | None = None) -> None:
-        """Deliver an event; with a `site`, as the next part of that dispatch, or as one that was
-        reserved."""
+        """Deliver an event; with a `site`, as the next part of that dispatch, or as the reserved
+        `part`."""
         with self._lock:
             sequence = site.sequence if site is not None and site.sequence else self.reserve()
             if part is None:

@@ -1,4 +1,4 @@
-"""What carrying out a step costs, and about what a plan will."""
+"""The cost of executing a step, and the estimated cost of a plan."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from aeon.tools.registry import ToolRegistry
 
 
 def batch_size(remaining: int, assessment_cycles: int = 1) -> int:
-    """How many LLM steps a batch may start, so that its evaluation can still be paid out of the
-    `remaining` cycles."""
+    """Return how many LLM steps a batch may start, so that the `remaining` cycles still pay for its
+    evaluation."""
     return max(1, spare_cycles(remaining, 0, assessment_cycles))
 
 
 def spare_cycles(remaining: int, pending: int, assessment_cycles: int) -> int:
-    """The cycles that neither the evaluation of a batch nor the steps that are still pending need;
-    without an assessment (0) nothing is evaluated."""
+    """Return the cycles that neither a batch's evaluation nor the pending steps need; without an
+    assessment (0) there is no evaluation."""
     evaluation = EVALUATION_CYCLES - 1 + assessment_cycles if assessment_cycles else 0
     return remaining - evaluation - pending
 
@@ -31,9 +31,9 @@ def cycles(
     invoker: ToolInvoker,
     arguments: Callable[[], Mapping[str, Any]],
 ) -> int:
-    """The TTL cycles that carrying out a step takes: 0 for one that a person does and for a tool
-    with arguments that are given and valid, else 1. `arguments` gives them with their references
-    resolved; where it raises PlanError no model is asked about them."""
+    """Return the TTL cycles of a step: 0 for a step that a person does and for a tool with valid
+    given arguments, else 1. `arguments` returns them with their references resolved; if it raises
+    PlanError, the cost is 0, because no model is called."""
     if step.is_for_person:
         return 0
     if step.tool is None or step.arguments is None or registry.get(step.tool) is None:
@@ -46,8 +46,8 @@ def cycles(
 
 
 def forecast(plan: Plan, cost: Callable[[PlanStep], int], *, core: bool) -> int:
-    """About how many LLM cycles a plan takes, given what each step does; in core mode nothing comes
-    on top. Repairs, and what a refined plan adds, are not foreseen. Raises PlanError when the
+    """Estimate the LLM cycles of a plan from the `cost` of each step; in core mode nothing is
+    added. Repairs and steps of a refined plan are not included. Raises PlanError if the
     dependencies form a cycle."""
     by_model = sum(cost(step) for step in plan.steps)
     return by_model if core else count_expected_calls(plan) - len(plan.steps) + by_model

@@ -1,5 +1,5 @@
-"""Whether a changed answer is accepted: compared with the one before it, by the grader and
-blind."""
+"""Decides whether a changed answer is accepted: the grader compares it blindly with the previous
+one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CYCLES = 2  # both orders
 
 
 class GatedRun(Budget, Protocol):
-    """A run as the gate uses it: its record, and what it may spend."""
+    """The parts of a run that the gate uses: its record, and its budget."""
 
     stream: EventStream
     state: RunState
@@ -37,21 +37,21 @@ class GatedRun(Budget, Protocol):
 
     @property
     def plan(self) -> Plan:
-        """The plan in force."""
+        """The current plan."""
 
     def update(self, **changes: Any) -> None:
         """Change fields of the state."""
 
     def advise(self, kind: AdvisoryKind, message: str) -> None:
-        """Advise the person."""
+        """Add an advisory for the user."""
 
     def phase(self, stage: str, phase: Phase) -> AbstractContextManager[object]:
-        """A phase, announced and recorded."""
+        """Open a phase, announced and recorded."""
 
 
 class AnswerGate:
-    """Compares a changed answer with the one before it (`refinement.accept=not_worse`), and a
-    `rival`, another answer to the task, with the one of a mode without assessments."""
+    """Compares a changed answer with the previous one (`refinement.accept=not_worse`), and the
+    answer of a mode without assessments with a `rival`, another answer to the task."""
 
     def __init__(self, comparer: Comparer, rival: str | None = None) -> None:
         self._comparer = comparer
@@ -64,9 +64,9 @@ class AnswerGate:
         checks: tuple[CheckOutcome, ...],
         memory: Memory,
     ) -> EvaluationResults | None:
-        """What holds again of the answer before, where the changed one of `this` pass is not
-        accepted; None where it is, or where there is nothing to compare. Raises what ends the
-        run."""
+        """Restore the previous answer if the changed one of `this` pass is not accepted, and return
+        its evaluation; None if it is accepted, or if there is nothing to compare. Raises errors
+        that end the run."""
         earlier = run.accepted
         if earlier is None:
             return None
@@ -89,7 +89,7 @@ class AnswerGate:
         return before
 
     def compare_rival(self, run: GatedRun, this: OpenPass) -> None:
-        """Compare the rival, if there is one, with the answer of the run as it stands."""
+        """Compare the rival, if there is one, with the run's current answer."""
         if self._rival is None:
             return
         own = Candidate(run.state.answer)
@@ -105,8 +105,8 @@ class AnswerGate:
         checks: Sequence[CheckOutcome],
         run: GatedRun,
     ) -> AnswerComparison | None:
-        """The answer of a plan against the earlier one; None where there is nothing to compare: the
-        same answer, or one that is not whole yet. Raises what ends the run."""
+        """Compare a plan's answer with the earlier one; None if there is nothing to compare: the
+        same answer, or an incomplete one. Raises errors that end the run."""
         later = answer_text(plan)
         if not is_answer_complete(plan) or later == earlier.text:
             return None
@@ -116,8 +116,8 @@ class AnswerGate:
     def compare(
         self, task: str, earlier: Candidate, later: Candidate, run: GatedRun
     ) -> AnswerComparison:
-        """Two answers, in both orders. What cannot be had, or not be paid, is `unknown`. Raises
-        what ends the run."""
+        """Compare two answers in both orders. The outcome is `unknown` if the comparison fails or
+        cannot be paid. Raises errors that end the run."""
         if not run.affordable(_CYCLES):
             return AnswerComparison(outcome="unknown", later=later.text)
         questions = self._comparer.questions(task, earlier, later)
@@ -138,7 +138,7 @@ def _show(text: str, checks: Sequence[CheckOutcome]) -> Candidate:
 
 
 def explain_set_back(compared: AnswerComparison, tried: RefinementRecord | None) -> Trigger:
-    """What the planner is told of a change whose answer was not accepted."""
+    """Describe for the planner a change whose answer was not accepted."""
     changes = [
         f"{action.action_type} {action.fragment}: {action.justification}"
         for action in (tried.accepted if tried else ())

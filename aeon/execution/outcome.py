@@ -1,4 +1,4 @@
-"""The outcome of carrying out a step: the step, its result, advice for a person, and the value for
+"""The outcome of executing a step: the step, its result, remarks for the user, and the value for
 later steps."""
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A step after its work, what came of it, and remarks for a person as (kind, words). `error` is
-    the model call's that the step failed with."""
+    """A step after its work, its result, and remarks for the user as (kind, text). `error` is the
+    error of the model call that failed the step."""
 
     step: PlanStep
     result: StepResult
@@ -40,8 +40,8 @@ class Worked:
 
 
 def make_memory_value(result: StepResult) -> Any:
-    """What memory keeps of a step's output: the text; of one that was cut its beginning, and how
-    much is missing."""
+    """Return what memory stores of a step's output: the text, or, if it was cut, its beginning and
+    the number of missing characters."""
     tool = _tool_result(result)
     if tool is None or not tool.cut or result.step_output is None:
         return result.step_output
@@ -54,9 +54,9 @@ def make_memory_value(result: StepResult) -> Any:
 
 
 def read_output(result: StepResult) -> Any:
-    """The value that a reference to a step stands for: its tool's output, the value of JSON of a
-    schema, else its text (Sprint 1, FR-056). A tool's output that was cut can no longer be read
-    as a value: `CutOutput`."""
+    """Return the value of references to a step: its tool's output, the parsed JSON of a step with a
+    schema, else its text (Sprint 1, FR-056). A tool's output that was cut cannot be parsed any
+    more: `CutOutput`."""
     tool = _tool_result(result)
     if tool is None:
         text = result.step_output
@@ -86,8 +86,9 @@ def step_result(
     as_json: bool,
     quotable: Mapping[str, str] = MappingProxyType({}),
 ) -> StepResult:
-    """The worker's answer to a step, or to the whole task; with `as_json` its output is JSON text.
-    `quotable` are the outputs that it may quote. Raises InvalidAnswer for a wrong quote."""
+    """Return the result of the worker's answer to a step or the whole task; with `as_json`, the
+    output is JSON text. `quotable` are the outputs that it may quote. Raises InvalidAnswer for a
+    wrong quote."""
     output = answer["answer"] if "answer" in answer else answer["step_output"]
     quotes = answer.get("quotes")
     if quotes and as_json:
@@ -107,7 +108,7 @@ def step_result(
 
 
 def complete_with(step: PlanStep, text: str, tool: ToolResult | None = None) -> Worked:
-    """A step that has an output, of its tool where there is one."""
+    """Complete a step with an output, and its tool's result if there is one."""
     given = tool.model_dump(mode="json") if tool else None
     result = StepResult(step_id=step.step_id, step_output=text, tool_result=given)
     return Worked(finish_step(step, result), result)
@@ -116,8 +117,8 @@ def complete_with(step: PlanStep, text: str, tool: ToolResult | None = None) -> 
 def fail_with(
     step: PlanStep, message: str, *, tool: ToolResult | None = None, error: AeonError | None = None
 ) -> Worked:
-    """A step that failed; the run goes on, the error visible to what comes after, unless the
-    provider is down (FR-054)."""
+    """Fail a step. The run continues, and later steps see the error, unless the provider is down
+    (FR-054)."""
     given = tool.model_dump(mode="json") if tool else None
     result = StepResult(step_id=step.step_id, error=message, tool_result=given)
     return Worked(
@@ -126,25 +127,25 @@ def fail_with(
 
 
 def remark_repeated(step: PlanStep, result: ToolResult) -> Remarks:
-    """What a person should know of a tool that an earlier run was calling when it was cut off."""
+    """Return a remark for a tool that an earlier run was calling when it was cut off."""
     if not result.repeated:
         return ()
     return (("repeated_tool", f"Step {step.step_id}: tool '{result.tool}' {_AGAIN}"),)
 
 
 def find_outage(error: AeonError | None) -> LLMError | None:
-    """The error, when it means that the next call would fail too."""
+    """Return the error if it means that the next call would fail too."""
     return error if isinstance(error, LLMError) and error.ends_run else None
 
 
 def find_common_error(errors: Sequence[LLMError | None]) -> LLMError | None:
-    """The error that every one of a run's steps has failed with; None if there is no such."""
+    """Return the last error if all steps failed with the same kind; otherwise None."""
     kinds = {(type(error), getattr(error, "status", None)) for error in errors}
     return errors[-1] if len(kinds) == 1 else None
 
 
 def remember_steps(memory: Memory, results: Iterable[StepResult]) -> None:
-    """Write what memory keeps of steps: their outputs and hand-offs."""
+    """Store the outputs and hand-offs of steps in memory."""
     for result in results:
         memory.write(step_key(result.step_id, "output"), make_memory_value(result))
         memory.write(step_key(result.step_id, "handoff"), result.handoff)

@@ -1,5 +1,5 @@
-"""Outputs of earlier steps that a step's output has word for word, or with edits, without the model
-copying them."""
+"""Quotes: outputs of earlier steps inserted into a step's output, verbatim or edited, so that the
+model need not copy them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aeon.schema.validators import FieldError
 
 
 def join_quotes(text: str, quotes: Sequence[Mapping[str, Any]], outputs: Mapping[str, str]) -> str:
-    """`text` with each quote's output, edited, in the place of its marker. `outputs` are those that
-    may be quoted, by step id. Raises InvalidAnswer unless each marker stands in the text once, each
-    output is there and quoted once, and each edit's text stands in it once."""
+    """Return `text` with each quote's marker replaced by the quoted output, edited. `outputs` are
+    the quotable ones by step id. Raises InvalidAnswer unless each marker occurs once in the text,
+    each output exists and is quoted once, and each edit's text occurs in it once."""
     require_few(len(quotes), "/quotes", "quotes")
     errors = list(_find_errors(text, quotes, outputs))
     parts = {}
@@ -48,8 +48,8 @@ def _find_errors(
 
 
 def _find_wrong_marker(marker: str, text: str, others: Sequence[str]) -> str:
-    """Why a marker does not name one place of its own; empty where it does."""
-    # Of two markers, one within the other, one would be replaced where the other stands.
+    """Return why a marker does not name exactly one place; empty if it does."""
+    # If one marker contains the other, one would be replaced inside the other.
     if like := [other for other in others if marker in other or other in marker]:
         return f"{marker!r} and the marker {like[0]!r} cannot be told apart"
     times = _count(marker, text)
@@ -66,7 +66,7 @@ def _edit(output: str, edits: Sequence[Mapping[str, str]], place: str) -> str:
 
 
 def _count(part: str, text: str) -> int:
-    """At how many places a text contains a part, overlapping ones too; none for an empty part."""
+    """Count the occurrences of a part in a text, overlapping ones too; 0 for an empty part."""
     count = 0
     place = text.find(part) if part else -1
     while place >= 0:

@@ -1,5 +1,4 @@
-"""The run and the pass that are under way, until they become history. Containers: they decide
-nothing."""
+"""Containers for the current run and pass until they become history. They decide nothing."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ from aeon.plan.triggers import Trigger
 
 
 class Stopwatch:
-    """Times something from its making on: the start by the clock, the length by the monotonic
-    one."""
+    """Measures time from its creation: the start by the clock, the duration by the monotonic clock."""
 
     def __init__(self) -> None:
         self._start = datetime.now(UTC)
@@ -48,11 +46,11 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Seconds up to now; at least a microsecond, the finest that is written."""
+        """Seconds so far; at least one microsecond, the finest resolution written."""
         return max(1e-6, time.monotonic() - self._began)
 
     def read(self) -> Timing:
-        """Start, this moment, and the seconds between them."""
+        """Return the start, the present time, and the seconds between them."""
         seconds = self.seconds
         end = self._start + timedelta(seconds=seconds)
         return Timing(
@@ -62,15 +60,15 @@ class Stopwatch:
 
 @dataclass
 class OpenPhase:
-    """A phase under way, and how it ended."""
+    """The current phase, and its outcome."""
 
     outcome: Literal["done", "skipped", "unavailable", "abandoned"] = "done"
 
 
 @dataclass
 class OpenPass:
-    """A pass under way. `before` is the run at its start, `plan` the plan that it made; a `brief`
-    one, of core mode, is recorded with the steps that it carried out alone."""
+    """The current pass. `before` is the run's state at its start, `plan` the plan made in it; a
+    `brief` pass, of core mode, is recorded only with the steps it executed."""
 
     number: int
     before: RunState
@@ -87,7 +85,7 @@ class OpenPass:
     watch: Stopwatch = field(default_factory=Stopwatch)
 
     def close(self, after: RunState) -> ExecutionPass:
-        """The record of this pass, which ends with the run as it is `after` it."""
+        """Return the record of this pass; `after` is the run's state at its end."""
         before = self.before
         steps = after.plan.steps if after.plan else ()
         results = {
@@ -97,7 +95,7 @@ class OpenPass:
         }
         plan = self.plan or before.plan
         if self.brief:
-            # Each pass of core mode would repeat the plan, and all steps.
+            # In core mode, each pass would repeat the plan and all steps.
             plan = plan if self.number <= 1 else None
             steps = tuple(step for step in steps if step.step_id in results)
         return ExecutionPass(
@@ -134,7 +132,7 @@ def _clarity_states(results: Mapping[str, StepResult]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedAnswer:
-    """The answer in force, with what was found about it, and what it is set back to."""
+    """The accepted answer with its evaluation, and the state to restore it."""
 
     plan: Plan
     results: Mapping[str, StepResult]
@@ -143,13 +141,13 @@ class AcceptedAnswer:
 
     @property
     def text(self) -> str:
-        """The answer itself."""
+        """The answer's text."""
         return answer_text(self.plan)
 
 
 class RunRecorder:
-    """A run under way as it stands: its state, its passes and phases, what was advised and
-    answered, each change announced on its `stream`."""
+    """The state of the current run: its passes and phases, advisories and answers. Each change is
+    announced on its `stream`."""
 
     def __init__(self, stream: EventStream, *, answer_mark: str = "") -> None:
         self.stream = stream
@@ -159,33 +157,33 @@ class RunRecorder:
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
         self.accepted: AcceptedAnswer | None = None
-        """The latest whole answer that was evaluated."""
+        """The latest complete answer that was evaluated."""
         self.taken_back: list[Trigger] = []
-        """What was tried since then and taken back."""
+        """Changes tried since then and taken back."""
         self._converged: AcceptedAnswer | None = None
         self.converged_pass: int | None = None
-        """The pass whose answer is given, of a run that mended a converged one."""
+        """The pass whose answer is returned by a run that mended a converged one."""
         stream.subscribers.append(self.answers.note)
 
     def reserve_events(self, site: CallSite, count: int) -> EmitAt:
-        """Reserve the places of the next `count` events of a dispatch, whose work goes on side by
-        side."""
+        """Reserve the places of the next `count` events of a dispatch whose work runs concurrently."""
         first = self.stream.reserve_parts(site, count)
         return lambda place, event: self.stream.emit(event, site, first + place)
 
     def accept_answer(self, evaluation: EvaluationResults) -> None:
-        """Remember a whole answer, with what was found about it, to be set back to."""
+        """Remember a complete answer with its evaluation, to be restored if a later one is not
+        accepted."""
         if is_answer_complete(self.plan):
             self.accepted = AcceptedAnswer(self.plan, self.state.results, evaluation)
 
     @property
     def is_mending(self) -> bool:
-        """Whether an answer has converged, and its known faults are being mended."""
+        """Whether an answer has converged and its known faults are being mended."""
         return self._converged is not None
 
     def begin_mending(self, this: OpenPass, severity: Severity | None) -> bool:
-        """Whether the answer of a pass that has converged is refined before it is accepted: its
-        review left issues of the severity."""
+        """Return whether a pass's converged answer is refined before it is accepted: its review
+        left issues of the severity."""
         report = this.evaluation.validation_report
         if self.is_mending or severity is None or report is None or not this.complete:
             return self.is_mending
@@ -196,7 +194,7 @@ class RunRecorder:
         return self.is_mending
 
     def decide_mended(self, assessment: ConvergenceAssessment) -> TerminationReason | None:
-        """How a run ends once its mended answer is whole and judged; None before."""
+        """Return how a run ends once its mended answer is complete and assessed; None before."""
         if not self.is_mending or not is_answer_complete(self.plan):
             return None
         return "converged" if assessment.converged else "stalled"
@@ -204,8 +202,8 @@ class RunRecorder:
     def settle_mending(
         self, reason: TerminationReason, error: AeonError | None
     ) -> tuple[TerminationReason, AeonError | None]:
-        """How the run ends, and with which error: where mending a converged answer came to nothing
-        better, as it had converged before, with that answer."""
+        """Return how the run ends, and its error: if mending a converged answer brought no better
+        one, the run ends as converged with the earlier answer."""
         before = self._converged
         if before is None or is_stopped(reason):
             return reason, error
@@ -223,16 +221,16 @@ class RunRecorder:
         return "converged", None
 
     def stop_listening(self) -> None:
-        """Collect no more answers."""
+        """Stop collecting answers."""
         self.stream.subscribers.remove(self.answers.note)
 
     def snapshot(self) -> RunState:
-        """The state with what model, supervisor and tools answered, in order of dispatch."""
+        """Return the state with the answers of model, supervisor and tools, in order of dispatch."""
         return self.state.model_copy(update=self.answers.by_kind())
 
     @property
     def plan(self) -> Plan:
-        """The plan in force, from phase B on."""
+        """The current plan, from phase B on."""
         assert self.state.plan is not None, "there is no plan before phase B"
         return self.state.plan
 
@@ -241,7 +239,7 @@ class RunRecorder:
         self.state = self.state.model_copy(update=changes)
 
     def advise(self, kind: AdvisoryKind, message: str, step_id: str | None = None) -> None:
-        """Advise the person, once a pass; of a missing tool once a run."""
+        """Add an advisory for the user, at most once per pass; for a missing tool once per run."""
         number = self.state.pass_number
         key = (kind, message, step_id, None if kind == "unknown_tool" else number)
         if key not in self._advised:
@@ -252,8 +250,8 @@ class RunRecorder:
 
     @contextmanager
     def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
-        """A pass, recorded however it ends; one that is not completed cuts off the steps that were
-        running."""
+        """Open a pass, which is recorded however it ends; an incomplete one marks the steps that
+        were running as cut off."""
         self._pass = this = OpenPass(number, self.state, brief)
         self.update(pass_number=number)
         left = self.state.ttl_remaining
@@ -271,8 +269,8 @@ class RunRecorder:
 
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
-        """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves
-        as abandoned."""
+        """Open a phase: announced, recorded if it belongs to a pass, and recorded as abandoned if
+        an exception ends it."""
         number = self.state.pass_number
         watch = Stopwatch()
         note = OpenPhase()

@@ -1,4 +1,4 @@
-"""Several answers to one step, asked for at the same time, of which one is chosen."""
+"""Draws several answers to one step concurrently and chooses one of them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from aeon.schema.equality import canonical, is_same
 
 
 class Dispatcher(Protocol):
-    """What a step needs of its run to make several calls: each is announced, and none is begun once
+    """What a step needs from its run to make several calls: each is announced, and none starts once
     the run is ending."""
 
     def announce(self, site: CallSite, call: str, *, plan: Plan | None = None) -> None:
-        """Announce a call, in a batch with the `plan` as it began."""
+        """Announce a call; `plan` is the plan at the start of its batch."""
 
     def is_ending(self) -> bool:
         """Whether nothing new may start."""
@@ -47,7 +47,7 @@ _SHOWN = {"name", "passed", "feedback"}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One answer to a step, with its number, and what checks found about it."""
+    """One numbered answer to a step, with the outcomes of its checks."""
 
     number: int
     worked: Worked
@@ -55,17 +55,17 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The answer."""
+        """The answer's text."""
         return self.worked.result.step_output or ""
 
     @property
     def candidate(self) -> Candidate:
-        """The answer as it is compared."""
+        """The answer in the form used in comparisons."""
         return Candidate(self.text, [check.model_dump(include=_SHOWN) for check in self.checks])
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can be chosen: the step is complete with it."""
+        """Whether it can be chosen, which means that it completes the step."""
         return self.worked.step.status == "complete"
 
     @property
@@ -75,8 +75,8 @@ class Sample:
 
 
 class Sampler:
-    """Asks for the samples of a step, and chooses one as `execution.select` says. `check` runs the
-    configured checks on an answer; without it no check is known to have passed."""
+    """Draws the samples of a step and chooses one as `execution.select` says. `check` runs the
+    configured checks on an answer; without it, no check counts as passed."""
 
     def __init__(
         self,
@@ -90,8 +90,8 @@ class Sampler:
         self._check = check
 
     def count_cycles(self, step: PlanStep, plan: Plan) -> int:
-        """The TTL cycles that the samples of a step of the model's take, comparisons included; 1
-        for a step that is asked for once."""
+        """Return the TTL cycles of a step's samples, comparisons included; 1 for a step without
+        samples."""
         settings = self._settings
         is_final = [final.step_id for final in final_steps(plan)] == [step.step_id]
         if step.tool is not None or not (is_final or settings.sample_steps == "all"):
@@ -106,9 +106,9 @@ class Sampler:
         call: CallName,
         plan: Plan,
     ) -> tuple[Worked, AeonError | None]:
-        """The chosen one of several answers to a `call`, and what must end the run meanwhile.
-        `sites` are the numbered places of all calls, the first of which is announced already.
-        Raises what `ask` raises, when no answer is usable."""
+        """Return the chosen one of several answers to a `call`, and the error that must end the
+        run, if any. `sites` are the numbered places of all calls; the first is announced already.
+        Raises what `ask` raises if no answer is usable."""
         count = self._count_samples(len(sites))
         numbered = [replace(site, sample=number) for number, site in enumerate(sites[:count])]
         drawn, failure = self._ask_all(ask, numbered, dispatcher, call, plan)
@@ -143,8 +143,8 @@ class Sampler:
         call: CallName,
         plan: Plan,
     ) -> tuple[list[Sample], AeonError | None]:
-        """The samples in their order, and what ended the asking early. With `select=check` nothing
-        more is asked once one passes."""
+        """Return the samples in order, and the error that ended the drawing early. With
+        `select=check`, drawing stops once a sample passes."""
         workers = Workers(min(len(sites), self._settings.max_parallel))
         drawn: list[Sample] = []
         failure: AeonError | None = None
@@ -160,7 +160,7 @@ class Sampler:
                     worked = ask()
                     sample = Sample(site.sample, worked, self._run_checks(worked, plan))
             except AeonError:
-                # A cap, a stop or the store: nothing more is asked, and what there is counts.
+                # A cap, a stop or the store: stop drawing; the samples so far count.
                 is_over.set()
                 raise
             if self._is_found(sample):
@@ -216,8 +216,8 @@ class Sampler:
         dispatcher: Dispatcher,
         plan: Plan,
     ) -> tuple[Sample, str]:
-        """The winner of a knock-out. Where two are as good, or cannot be compared, the one with the
-        lower number stays."""
+        """Return the winner of a knock-out. Of two that are equally good or cannot be compared, the
+        one with the lower number stays."""
         left = iter(sites)
         standing = list(usable)
         compared = 0
@@ -265,15 +265,15 @@ def _remark_lost(
 
 
 def choose_by_checks(samples: Sequence[Sample]) -> tuple[Sample, str]:
-    """The first that passes all required checks; else the one whose passed checks weigh most, the
-    lowest number among equals."""
+    """Return the first sample that passes all required checks; otherwise the one with the greatest
+    weight of passed checks, the lowest number among equals."""
     best = max(samples, key=lambda one: (one.passes, weight_passed(one.checks), -one.number))
     return best, "checks passed" if best.passes else "no sample passed the required checks"
 
 
 def choose_by_vote(samples: Sequence[Sample]) -> tuple[Sample, str]:
-    """The first of the answer that was given most often; among as frequent ones, of that which came
-    first."""
+    """Return the first sample of the most frequent answer; among equally frequent ones, of the
+    answer that came first."""
     keys = [canonical(sample.text) for sample in samples]
     ((winner, votes),) = Counter(keys).most_common(1)
     return samples[keys.index(winner)], f"{votes} of {len(samples)} votes"

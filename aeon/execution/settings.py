@@ -1,5 +1,4 @@
-"""What configures how a run goes: its mode, the carrying out of steps, and the form of the
-answer."""
+"""Settings of a run: its mode, the execution of steps, and the form of the answer."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ MOST_TOOL_ROUNDS = 100
 Select = Literal["first", "check", "vote", "pairwise"]
 Mode = Literal["adaptive", "core", "auto", "single"]
 UNJUDGED_MODES: frozenset[Mode] = frozenset({"core", "single"})
-"""The modes that end when the work is done: no pass is assessed."""
+"""Modes without assessments: they end when the work is done."""
 ONE_STEP = "Do the whole task, and give the complete answer to it."
 
 
 class ModeSettings(Value):
-    """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive,
-    but a task profiled as `small` gets a plan of the one step that `one_step` describes; `single`
-    asks for the answer in one call."""
+    """`mode`: `adaptive` runs Phases A to D; `core` one plan, step after step; `auto` is adaptive,
+    but a task profiled as `small` gets a plan of the single step that `one_step` describes;
+    `single` requests the answer in one call."""
 
     kind: OfRow[Mode] = "adaptive"
     one_step: str = Field(default=ONE_STEP, min_length=1)
@@ -41,10 +40,10 @@ def _read_patterns(given: object) -> Any:
 
 
 class ExecutionSettings(Value):
-    """`execution`: how many steps run at once, how many a plan has, what running work gets when a
-    run is ended; how many answers the final step, or every step of the model's, is asked for, and
-    how one of them is chosen; the tools that the model may call by itself in its steps, by patterns
-    of their names, and in how many rounds of a step."""
+    """`execution`: how many steps run at once, the most steps of a plan, and the grace period for
+    running work when a run ends; how many answers are drawn for the final step, or for every model
+    step, and how one is chosen; the tools that the model may call by itself in its steps, as name
+    patterns, and in how many rounds of a step."""
 
     max_parallel: int = Field(default=8, ge=1, le=512)
     max_steps: int = Field(default=100, ge=1)
@@ -60,19 +59,18 @@ class ExecutionSettings(Value):
 
     @property
     def cycles_of_samples(self) -> int:
-        """The TTL cycles that the samples of one step take: one each, and two for each comparison
-        of a knock-out."""
+        """The TTL cycles of one step's samples: one each, and two for each comparison of a
+        knock-out."""
         comparisons = self.samples - 1 if self.select == "pairwise" else 0
         return self.samples + 2 * comparisons
 
 
 class AnswerSettings(Value):
-    """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is what
-    `schema_file`, written `answer.schema`, holds; filled in when the settings are validated. With
-    `judge`, an answer of a mode without assessments is assessed once. `source`, written
-    `answer.from`, is the pass that the answer is from; None: the best where checks or a gate judge
-    it, else the latest. With `baseline`, one direct call is made at the end, and the answer
-    compared with its answer."""
+    """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is the content
+    of `schema_file` (written `answer.schema`), filled in at validation. With `judge`, an answer of
+    a mode without assessments is assessed once. `source` (written `answer.from`) is the pass whose
+    answer is used; None: the best if checks or a gate judge it, else the latest. With `baseline`,
+    one direct call is made at the end and compared with the answer."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -1,4 +1,4 @@
-"""The tools that one round of a step calls: side by side, as far as the tools allow it."""
+"""Calls the tools of one round of a step, concurrently as far as the tools allow it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from aeon.tools.registry import on_behalf_of
 
 
 class SideBySide:
-    """Makes the calls of rounds of a run's steps, at most `most` of them at once. A call that may
-    have effects, or that a person is asked about, is made alone: after all before it, and before
-    all after it."""
+    """Makes the calls of tool rounds, at most `most` at once. A call that may have effects, or that
+    a person must approve, runs alone: after all earlier calls and before all later ones."""
 
     def __init__(self, invoker: ToolInvoker, most: int) -> None:
         self._invoker = invoker
@@ -33,8 +32,8 @@ class SideBySide:
     def call_all(
         self, step: PlanStep, allowance: RoundAllowance, new: Sequence[NewCall]
     ) -> list[ToolResult]:
-        """The results of the calls of a round, in their order. Raises PersonAwaited once all have
-        been tried, since whoever approves later approves them together; and what must end the
+        """Return the results of a round's calls, in order. Raises PersonAwaited after all calls
+        have been tried, so that a person can approve them together; and errors that must end the
         run."""
         results: list[ToolResult] = []
         awaited: PersonAwaited | None = None
@@ -63,7 +62,7 @@ class SideBySide:
     def _call_group(
         self, step: PlanStep, allowance: RoundAllowance, group: Sequence[NewCall]
     ) -> list[ToolResult]:
-        # The places of events are reserved: they do not depend on which call is faster.
+        # Places of events are reserved, so that they do not depend on which call is faster.
         emit_at = allowance.reserve_events(current_site(), 2 * len(group))
 
         def call(place: int, new: NewCall) -> ToolResult:
@@ -71,7 +70,8 @@ class SideBySide:
             places = place, len(group) + place
             return self._call(step, new, emit_at, places)
 
-        # Each in a context of its own: a span, or whatever a tool sets, is that call's alone.
+        # Each call gets its own context: spans and values that a tool sets belong to that call
+        # alone.
         work = [partial(copy_context().run, call, place, new) for place, new in enumerate(group)]
         if len(work) == 1:
             return [work[0]()]

@@ -1,4 +1,4 @@
-"""One step carried out at its place in a run, and what that leaves of it, whatever ended the run
+"""Executes one step at its place in a run; its outcome is recorded even if something ends the run
 meanwhile."""
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from aeon.plan.transitions import abandon_step
 
 
 class Executed(NamedTuple):
-    """A step after its execution, `worked` None when it was abandoned; `ended_by` must end the
-    run."""
+    """A step after its execution; `worked` is None if it was abandoned; `ended_by` is the error
+    that must end the run."""
 
     step: PlanStep
     worked: Worked | None = None
@@ -34,8 +34,8 @@ class Executed(NamedTuple):
 
 
 class StepExecutor:
-    """Carries out steps with a worker, and emits an event when each ends; a `sampler` asks for
-    several answers to one."""
+    """Executes steps with a worker and emits an event when each ends; a `sampler` draws several
+    answers to a step."""
 
     def __init__(
         self, worker: StepWorker, emit: Emit = ignore, sampler: Sampler | None = None
@@ -47,8 +47,8 @@ class StepExecutor:
     def count_cycles(
         self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult] = MappingProxyType({})
     ) -> int:
-        """The TTL cycles that carrying out a step takes, its samples included. A step that uses
-        tools has no samples."""
+        """Return the TTL cycles of a step, its samples included. A step that uses tools has no
+        samples."""
         cost = self.worker.cost(step, results)
         if self._sampler is None or not cost or self.worker.count_rounds(step):
             return cost
@@ -57,16 +57,16 @@ class StepExecutor:
     def allow_rounds(
         self, batch: Sequence[PlanStep], spare: int, dispatcher: RoundDispatcher
     ) -> list[RoundAllowance]:
-        """What each step of a batch may take of the `spare` cycles for rounds of tool calls."""
+        """Return each batch step's share of the `spare` cycles for rounds of tool calls."""
         wanted = [self.worker.count_rounds(step) for step in batch]
         return [RoundAllowance(cycles, dispatcher) for cycles in share_rounds(wanted, spare)]
 
     def begin(self, step: PlanStep, site: CallSite) -> None:
-        """Announce a step that is dispatched."""
+        """Announce that a step is dispatched."""
         self.emit(StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site)
 
     def abandon(self, step: PlanStep, site: CallSite) -> Executed:
-        """A step that is still running when its run ends."""
+        """Abandon a step that is still running when its run ends."""
         left = abandon_step(step)
         self.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=left), site)
         return Executed(left)
@@ -78,8 +78,8 @@ class StepExecutor:
         situation: Situation,
         dispatcher: Dispatcher,
     ) -> Executed:
-        """A step, charged and numbered at each of its `sites`, after its execution; abandoned when
-        something ended the run meanwhile."""
+        """Execute a step that is charged and numbered at each of its `sites`; it is abandoned if
+        something ends the run meanwhile."""
         site = sites[0]
         ask = partial(self.worker.work, step, situation)
         with at_site(site):

@@ -1,4 +1,4 @@
-"""The threads that carry work out, and how they are waited for."""
+"""The threads that do the work, and waiting for them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class Workers:
-    """At most `size` daemon threads, started when needed: work that is abandoned must not keep the
-    process alive."""
+    """At most `size` daemon threads, started when needed: abandoned work must not keep the process
+    alive."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -24,7 +24,7 @@ class Workers:
         self._idle = threading.Semaphore(0)
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Run `work` in a thread of the pool; called by one thread only."""
+        """Run `work` in a thread of the pool; call it from one thread only."""
         future: Future[T] = Future()
         self._jobs.put((future, work))
         if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
@@ -36,7 +36,7 @@ class Workers:
         return future
 
     def close(self) -> None:
-        """Let the threads end once they are done; does not wait for them."""
+        """Let the threads end when they are done; does not wait for them."""
         for _ in self._threads:
             self._jobs.put(None)
 
@@ -57,8 +57,8 @@ def as_done(
     grace_seconds: float,
     poll_seconds: float = 0.25,
 ) -> Iterator[Future[T]]:
-    """Each future when it is done. Once `stopping`, those not started are cancelled, and those
-    still running after `grace_seconds` are left out."""
+    """Yield each future when it is done. Once `stopping` returns True, futures not started are
+    cancelled, and those still running after `grace_seconds` are left out."""
     pending = set(futures)
     deadline = None
     done: SimpleQueue[Future[T]] = SimpleQueue()
@@ -66,7 +66,7 @@ def as_done(
         future.add_done_callback(done.put)
     wait = poll_seconds
     while pending:
-        wait = min(wait * 1.1, 5 * poll_seconds)  # there may be thousands who wait for hours
+        wait = min(wait * 1.1, 5 * poll_seconds)  # thousands may wait for hours
         with suppress(Empty):
             future = done.get(timeout=wait)
             pending.remove(future)

@@ -1,4 +1,4 @@
-"""A step in which the model calls tools by itself: rounds of calls, and then the step's answer."""
+"""A step in which the model calls tools by itself: rounds of calls, then the step's answer."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _LONGEST_SHOWN = 300
 
 
 class RenderText(Protocol):
-    """Renders a template that is no call's own."""
+    """Renders a template that belongs to no call."""
 
     def __call__(self, name: str, variables: Mapping[str, Any]) -> str:
-        """The text of the template of that name."""
+        """Render the template of that name."""
 
 
 def select_tools(
     step: PlanStep, patterns: Sequence[str], registered: Sequence[Tool]
 ) -> tuple[Tool, ...]:
-    """The registered tools that the model may call while it carries a step out: those that the step
-    names, else those that match `execution.step_tools`."""
+    """Return the registered tools that the model may call during a step: those that the step names,
+    else those that match `execution.step_tools`."""
     if step.tool is not None or step.agent != "llm":
         return ()
     allowed = patterns if step.tools is None else step.tools
@@ -54,19 +54,19 @@ def select_tools(
 
 
 def list_step_tools(patterns: Sequence[str], registered: Sequence[Tool]) -> tuple[str, ...]:
-    """The names of the tools that steps may call by themselves, as the planner reads them."""
+    """Return the names of the tools that steps may call by themselves, for the planner."""
     return tuple(tool.name for tool in registered if is_named(tool.name, patterns))
 
 
 def is_named(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a tool is named by one of the patterns."""
+    """Whether one of the patterns matches a tool's name."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 @dataclass
 class ToolRounds:
-    """The rounds of one step, `most_rounds` at most with calls. `ask` makes one round's call of the
-    model, `make` calls tools, `text` renders what the model is given of a result."""
+    """The rounds of one step, at most `most_rounds` of them with calls. `ask` makes a round's model
+    call, `make` calls tools, `text` renders a result for the model."""
 
     step: PlanStep
     plan: Plan
@@ -80,8 +80,8 @@ class ToolRounds:
     _made: list[list[MadeCall]] = field(default_factory=list)
 
     def carry_out(self) -> Worked:
-        """The step after its rounds. Whatever fails of a round's call fails the step; raises what
-        must end the run."""
+        """Run the rounds and return the step. A failed model call fails the step; raises errors
+        that must end the run."""
         described = tuple(map(_describe_offered, self.tools))
         calls = CallMaker(tuple(tool.name for tool in self.tools), self.make)
         ended_by: EndedBy | None = None
@@ -104,7 +104,7 @@ class ToolRounds:
             self._turns.append(self._answer_calls(answered, made, is_over=ended_by is not None))
 
     def _find_end(self, calls: CallMaker) -> EndedBy | None:
-        """Why the next round is the last one, in which no more tools are called."""
+        """Return why the next round is the last, in which no tools are called; None if it is not."""
         if calls.is_stuck():
             return "repeated"
         if len(self._made) >= self.most_rounds:
@@ -140,8 +140,7 @@ class ToolRounds:
         return replace(worked, result=used, remarks=self._remark_repeated())
 
     def _describe_calls(self) -> tuple[str, ...]:
-        """The calls that were made, for those who judge what came of them: without them, what was
-        looked up looks made up."""
+        """List the calls made, for judges: without them, looked-up facts look invented."""
         made = [one for each in self._made for one in each if not one.repeated]
         shown = [f"{one.call.tool} {one.call.arguments}" for one in made[:_MOST_SHOWN]]
         more = len(made) - len(shown)

@@ -1,5 +1,5 @@
-"""One step, carried out the way it asks for: by a tool, by the model, or, when its tool is missing,
-repaired or by the model (Sprint 1, FR-056 to FR-062). No meaning is judged here (FR-092)."""
+"""Executes one step as it requires: by a tool, by the model, or, if its tool is missing, repaired
+or by the model (Sprint 1, FR-056 to FR-062). Judges no meaning (FR-092)."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002).
-    `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held at
-    its dispatch, `allowance` the further cycles that it may take for rounds of tool calls."""
+    """The situation of a step; in core mode with the remaining TTL (Sprint 1 FR-002). `free`: no
+    cycle was paid for it, so no model may be called. `memory` is the content of memory at its
+    dispatch, `allowance` the further cycles that it may use for rounds of tool calls."""
 
     plan: Plan
     results: Mapping[str, StepResult] = field(default_factory=dict)
@@ -70,13 +70,15 @@ class Situation:
 
 
 class StepWorker:
-    """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of
-    that schema. With `inputs`, for plans that a person wrote, `${...}` in tool arguments are
-    references. With `needs_tools`, a step whose tool is not registered fails
-    (`tools.missing=fail`). With `direct`, the only step is the whole task, asked for by the call of
-    that name, with the `context` that is known already. `do_step` has a person do a step that is
-    theirs. `step_tools` are patterns of the tools that the model may call by itself, in at most
-    `max_tool_rounds` rounds of a step, and `max_parallel` calls at once."""
+    """Executes steps.
+
+    With an `answer_schema`, the output of the plan's final step is JSON of that schema. With
+    `inputs`, for plan files, `${...}` in tool arguments are references. With `needs_tools`, a step
+    whose tool is not registered fails (`tools.missing=fail`). With `direct`, the only step is the
+    whole task, answered by the `direct` call with the known `context`. `do_step` has a person do a
+    person's step. `step_tools` are patterns of the tools that the model may call by itself, in at
+    most `max_tool_rounds` rounds of a step, and `max_parallel` calls at once.
+    """
 
     def __init__(
         self,
@@ -117,11 +119,11 @@ class StepWorker:
         self.call: CallName = "direct" if direct else "step"
 
     def recall(self) -> Mapping[str, Any]:
-        """What memory holds now, as far as it is shown to steps."""
+        """Return the current content of memory, as far as steps may see it."""
         return self._memory.entries()
 
     def context(self, parts: Sequence[ContextPart]) -> str:
-        """What a step is given by earlier ones, as text (the template `_context.j2`)."""
+        """Render what earlier steps pass to a step, as text (the template `_context.j2`)."""
         return self._structured.text("_context.j2", {"parts": parts})
 
     @property
@@ -130,14 +132,13 @@ class StepWorker:
         return bool(self._registry.names())
 
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
-        """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given
-        and valid, else 1."""
+        """Return the TTL cycles of a step: 0 for a tool with valid given arguments, else 1."""
         return cycles(
             step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results)
         )
 
     def count_rounds(self, step: PlanStep) -> int:
-        """The most cycles that a step may take beyond its first: for rounds of tool calls."""
+        """Return the most cycles that a step may use after its first, for rounds of tool calls."""
         return self._max_tool_rounds if self._select_tools(step) else 0
 
     def _select_tools(self, step: PlanStep) -> tuple[Tool, ...]:
@@ -146,8 +147,9 @@ class StepWorker:
         return select_tools(step, self._step_tools, self._registry.list())
 
     def settle_steps(self, plan: Plan, state: RunState) -> Plan:
-        """The plan of a person as it goes on: with what can be told by now of its conditions, lists
-        and repetitions. Without a profile, as in core mode, steps run whatever came before them."""
+        """Return the plan of a plan file with all conditions, lists and repetitions settled that
+        can be evaluated now. Without a profile, as in core mode, steps run whatever came before
+        them."""
         if self._inputs is None or not any(map(_is_to_settle, plan.steps)):
             return plan
         outputs = collect_outputs(state.results, read_output)
@@ -173,8 +175,8 @@ class StepWorker:
                 self._emit(StepFinished(pass_number=number, cycle=0, step=settled), None)
 
     def find_missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Pending steps whose tool is not there, or that name neither a tool nor an agent, as (step
-        id, what is wrong), in plan order (FR-058)."""
+        """Yield pending steps whose tool is missing, or that name neither a tool nor an agent, as
+        (step id, problem), in plan order (FR-058)."""
         for step in plan.steps:
             if step.status == "pending" and (missing := self._describe_missing(step)):
                 yield step.step_id, missing
@@ -186,7 +188,7 @@ class StepWorker:
         return "" if step.agent else "The step names neither a tool nor agent: llm"
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
-        """Carry out a step; whatever fails, fails the step. Raises what must end the run:
+        """Execute a step; any failure fails the step. Raises errors that must end the run:
         LimitReached, StopRequested, StoreMiss, StoreFailed."""
         if step.is_for_person:
             return self._ask_person(step, situation)
@@ -198,7 +200,7 @@ class StepWorker:
         return self._replace_tool(step, situation)
 
     def name_work(self, step: PlanStep, cycle: int) -> str:
-        """What a step is dispatched as, at the cost of this `cycle`, 0 where it costs none."""
+        """Return the name under which a step is dispatched; `cycle` is 0 if it costs none."""
         if cycle:
             return self.call
         return "person" if step.is_for_person else "tool"
@@ -302,13 +304,13 @@ class StepWorker:
         }
 
     def _show_inputs(self, step: PlanStep) -> dict[str, Any]:
-        """The inputs that a step says it needs, in the place of all."""
+        """Return the inputs that a step says it needs, instead of all."""
         if step.inputs is None:
             return {}
         return {"inputs": self._structured.select_inputs(step.inputs)}
 
     def _show_context(self, step: PlanStep, situation: Situation) -> PlanStep:
-        """The step with what it is given by earlier ones; in core mode, by all of them."""
+        """Return the step with the context from earlier steps; in core mode, from all of them."""
         if situation.ttl_remaining is None:
             return step
         before = self.context(everything_before(situation.plan, step, situation.results))
@@ -320,7 +322,7 @@ class StepWorker:
             step, arguments, remarks = self._find_arguments(step, situation)
         except (
             NotSimulated
-        ) as error:  # made-up arguments are not acted upon, and the output says so
+        ) as error:  # generated arguments are not acted upon, and the output says so
             return complete_with(
                 step, f"(simulated) Tool '{name}' was not called: {error.message}."
             )
@@ -427,7 +429,7 @@ class StepWorker:
         try:
             arguments = self._resolve_arguments(step, situation.results)
             takes_own = not self._invoker.check_arguments(repaired.tool or "", arguments)
-        except PlanError:  # a wrong reference is reported when the step is carried out
+        except PlanError:  # a wrong reference is reported when the step is executed
             takes_own = True
         return unchanged if takes_own or repaired.arguments is None else repaired
 
@@ -448,7 +450,7 @@ def _is_final(step: PlanStep, plan: Plan) -> bool:
 
 
 def _find_quotable(step: PlanStep, situation: Situation) -> dict[str, str]:
-    """The outputs that a step was given and may quote, by step id."""
+    """Return the outputs that a step received and may quote, by step id."""
     return {
         step_id: result.step_output
         for step_id in step.dependencies

@@ -1,5 +1,5 @@
-"""A person's own adapter: `provider=custom provider.adapter=module:Class`, or an object given in
-Python."""
+"""The adapter that you bring: `provider=custom provider.adapter=module:Class`, or an object given
+in Python."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ SHARED = (
 
 
 class CustomAdapter:
-    """Asks an adapter that was not written here, and holds it to the interface. Raises what the
-    adapter raises of Aeon's errors, and ProviderError for all else and for what is no
-    LLMResponse."""
+    """Calls an adapter from outside Aeon and enforces the interface. Passes Aeon's own errors on;
+    raises ProviderError for every other exception, and when the result is not an LLMResponse."""
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
         self._inner = inner
@@ -68,19 +67,19 @@ class CustomAdapter:
         )
 
     def close(self) -> None:
-        """Close the adapter, unless it was given and stays the caller's."""
+        """Close the adapter, unless the caller passed it in and owns it."""
         if self._owned:
             close(self._inner)
 
 
 def load_adapter(settings: CustomProvider) -> CustomAdapter:
-    """The adapter of the class that the settings name. Raises ConfigError for a class that is
-    missing, is no adapter, or cannot be made with `provider.options`."""
+    """Load the adapter class that the settings name and create it. Raises ConfigError for a class
+    that is missing, is no adapter, or cannot be created with `provider.options`."""
     if not settings.adapter:
         raise ConfigError(
             f"{KEY}: provider=custom names no adapter",
-            hint=f"Name your class: {KEY}=package.module:Class. A run that was given one "
-            "in Python is resumed by "
+            hint=f"Name your class: {KEY}=package.module:Class. To resume a run that got its adapter "
+            "in Python, use "
             f'Aeon.from_config(["resume=DIR"], adapter=...). {_PAGE}',
         )
     named = f"{KEY}={settings.adapter}"
@@ -97,10 +96,13 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
 
 
 def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomProvider:
-    """The settings of an adapter that was given in Python; the retries, rates and prices of
-    `provider` hold for it; what it accepts is that of `provider=custom` alone. Its model's name is
-    that of `provider=custom`, its own `model`, or its class. Raises ConfigError for an object that
-    is no adapter, and where the configuration names one."""
+    """Return the settings of an adapter object given in Python.
+
+    Retries, rates and prices come from `provider`; `accepts` counts only with `provider=custom`.
+    The model's name is that of `provider=custom`, else the adapter's `model`, else its class.
+    Raises ConfigError for an object that is no adapter, and if the configuration names an adapter
+    too.
+    """
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"
     _check(f"adapter={name}", adapter, "an object")
@@ -108,9 +110,9 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
     if isinstance(provider, CustomProvider):
         if provider.adapter:
             raise ConfigError(
-                f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
-                hint=f"Leave one of them out; {KEY}=null undoes what a file or a "
-                "recorded run sets.",
+                f"adapter={name}: the configuration also names one, {KEY}={provider.adapter}",
+                hint=f"Leave one of them out; {KEY}=null clears the setting of a file or "
+                "a recorded run.",
             )
         model = model if provider.model == NO_NAME else provider.model
     accepts = provider.accepts if isinstance(provider, CustomProvider) else ()

@@ -35,14 +35,14 @@ from aeon.schema.validators import (
 T = TypeVar("T")
 MAX_ERRORS = 20
 MOST_CHARACTERS = 4_000_000
-"""Characters of an answer that is read: far above what a model writes, far below what stops a
-program."""
+"""Characters read of an answer: far above what a model writes, far below what stalls a program."""
 MOST_ENTRIES = 1_000
-"""Issues, and questions, that one answer may have."""
+"""Most issues, or questions, in one answer."""
 
 
 class InvalidAnswer(Exception):
-    """An answer that does not fit its call; `errors` says where and why, never empty."""
+    """An answer that does not fit its call. `errors` gives the places and reasons and is never
+    empty."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors) or (FieldError("", "the answer is not valid"),)
@@ -51,7 +51,7 @@ class InvalidAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[T]):
-    """A response with its value, or, where `value` is None, with what is wrong with the answer."""
+    """A response with its value, or, if `value` is None, with the errors in the answer."""
 
     response: LLMResponse
     value: T | None = None
@@ -60,8 +60,8 @@ class Answered(Generic[T]):
 
 @contextmanager
 def locate_errors(place: str) -> Iterator[None]:
-    """Turn pydantic's errors in this block into an InvalidAnswer, below `place`, a JSON pointer
-    into the answer."""
+    """Turn pydantic's errors in this block into an InvalidAnswer, with paths below `place`, a JSON
+    pointer into the answer."""
     try:
         yield
     except pydantic.ValidationError as error:
@@ -71,9 +71,9 @@ def locate_errors(place: str) -> Iterator[None]:
 
 
 def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T]) -> T:
-    """The value in a model's text. Raises InvalidAnswer with the errors of the JSON, else the
-    schema, else `parse` (its InvalidAnswer, pydantic errors and ValueError): the first 20, and how
-    many more."""
+    """Parse the value in a model's text. Raises InvalidAnswer with the errors of the JSON, else of
+    the schema, else of `parse` (its InvalidAnswer, pydantic errors and ValueError): the first 20
+    and the number of the rest."""
     accepted: list[Any] = []
 
     def accepts(form: object) -> bool:
@@ -83,7 +83,7 @@ def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T
 
     try:
         value = extract_json(text, accepts)
-        # What is accepted is not looked through for errors once more.
+        # An accepted value has no errors to look for.
         if not accepted and (violations := find_errors(validator, value)):
             raise InvalidAnswer(_cap_errors(violations))
         return parse(value)
@@ -105,10 +105,12 @@ def exchange(
     *,
     emit: events.Emit = events.ignore,
 ) -> Answered[T]:
-    """Send a request and check its answer: a value, or the errors. Emits CallAnswered, or
-    CallFailed and raises what the adapter raised (ComponentFailed for what is no error of Aeon's);
-    Truncated, Filtered and EmptyAnswer for an answer without text, Oversized for one of more than
-    MOST_CHARACTERS."""
+    """Send a request and check its answer; return the value or the errors.
+
+    Emits CallAnswered, or emits CallFailed and raises the adapter's error (ComponentFailed for an
+    error not of Aeon's kinds). Raises Truncated, Filtered and EmptyAnswer for an answer without
+    text, Oversized for one of more than MOST_CHARACTERS.
+    """
     start = perf_counter()
     try:
         response = _complete(llm, request)
@@ -172,7 +174,7 @@ def _name_of(llm: LLMAdapter) -> str:
 
 
 def require_few(count: int, pointer: str, noun: str, most: int = MOST_ENTRIES) -> None:
-    """Raise InvalidAnswer at the pointer when an answer has more entries than are read."""
+    """Raise InvalidAnswer at `pointer` if an answer has more than `most` entries."""
     if count > most:
         wrong = (
             f"there are {count:,} {noun}, at most {most:,} are read: give the most important ones"

@@ -1,4 +1,4 @@
-"""JSON out of a model's answer; it is found, never mended."""
+"""Finds JSON in a model's answer; it is never repaired."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ _CLOSED = re.compile(rf"</{_REASONING}>|\[/THINK\]", re.IGNORECASE)
 _CHANNELS = re.compile(r"\s*<\|(?:channel|start)\|>")
 _ANSWER_CHANNEL = re.compile(r"<\|channel\|>\s*(?:final|commentary\s+to=)[^{]{0,200}?<\|message\|>")
 _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
-# Brackets of prose are passed over.
+# Brackets in prose are skipped.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*(?:[\[{"\]]|-?\d|(?:true|false|null)\b))""")
 _OF_A_CALL = frozenset(
     {"tool_calls", "id", "index", "type", "name", "function", "arguments", "parameters", "input"}
 )
-MOST_BROKEN = 20  # after so many broken objects nothing more is looked for
+MOST_BROKEN = 20  # stop searching after this many broken objects
 
 Accepts = Callable[[Any], bool]
 
 
 class ExtractError(ValueError):
-    """There is no usable JSON in the text. `position` is the offset in characters where reading
-    failed."""
+    """The text has no usable JSON. `position` is the character offset where reading failed."""
 
     def __init__(self, message: str, position: int = 0) -> None:
         super().__init__(message)
@@ -39,10 +38,13 @@ class ExtractError(ValueError):
 
 
 def extract_json(text: str, accepts: Accepts | None = None) -> Any:
-    """The JSON value in a model's text: the text itself, or, after its reasoning, in code fences,
-    prose, a tool call. Of several the first that `accepts` says yes to, as it is or as a call's
-    arguments; else, if nothing is broken, the first object, the first array. What stands in a code
-    fence comes before what stands in prose. Raises ExtractError with the position (FR-029)."""
+    """Return the JSON value in a model's text: the text itself, or, after its reasoning, a value in
+    a code fence, in prose or in a tool call.
+
+    Of several values, it is the first that `accepts` accepts, as it stands or as a call's
+    arguments; otherwise, if none is broken, the first object, else the first array. Values in code
+    fences come before values in prose. Raises ExtractError with the position (FR-029).
+    """
     text = text.removeprefix("\ufeff")
     values: list[Any] = []
     errors: list[ExtractError] = []
@@ -69,13 +71,13 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
 
 
 def read_json(text: str) -> Any:
-    """The value that a text is as a whole. Raises ExtractError with the position."""
+    """Parse a text that is JSON as a whole. Raises ExtractError with the position."""
     return _decode(text)[0]
 
 
 def read_bare(text: str) -> Any:
-    """The value that a text is, reasoning before it aside: what constrained decoding gives. Raises
-    ExtractError."""
+    """Parse a text that is JSON apart from reasoning before it, as constrained decoding returns.
+    Raises ExtractError."""
     try:
         return read_json(text)
     except ExtractError:
@@ -83,8 +85,8 @@ def read_bare(text: str) -> Any:
 
 
 def text_of(message: Mapping[str, Any], name: str = "") -> str:
-    """The text of a chat message: its content, or, where there is no JSON in that, the arguments of
-    its tool call; of the one called `name` if there are several."""
+    """Return the text of a chat message: its content, or, if that contains no JSON, the arguments
+    of its tool call; of several calls, the one called `name`."""
     content = _content_text(message.get("content") or "")
     functions = _list_functions(message)
     if not functions:
@@ -121,7 +123,7 @@ def _list_functions(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _call_arguments(value: object) -> Any:
-    """The arguments of a call that a model wrote down; None of what is no call."""
+    """Return the arguments of a call that a model wrote as text; None if it is no call."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict) or not value.keys() <= _OF_A_CALL:
@@ -153,7 +155,7 @@ def _answer_start(text: str) -> int:
 
 
 def _find_values(text: str, begin: int) -> tuple[list[Any], list[ExtractError]]:
-    """The objects and arrays of a text, objects and what is fenced first, and what is wrong with
+    """Return the objects and arrays of a text, objects and fenced values first, and the errors of
     the broken ones."""
     errors: list[ExtractError] = []
     ranked: list[tuple[bool, bool, Any]] = []

@@ -1,4 +1,3 @@
-"""The values between Aeon and a language model, at the module path that a person's adapters
-import."""
+"""The values between Aeon and a language model, at the module path that custom adapters import."""
 
 from aeon.domain.request import *  # noqa: F403

@@ -1,6 +1,5 @@
-"""Sending and receiving on a socket without TLS in as few calls into the system as it takes: at
-each of them another thread of the process may go first. Where a socket has a timeout, Python makes
-three for each of the two."""
+"""Sends and receives on a socket without TLS in as few system calls as possible: at each of them
+another thread may take over. With a socket timeout, Python makes three for each operation."""
 
 from __future__ import annotations
 
@@ -11,12 +10,12 @@ from typing import Any
 
 import httpcore2
 
-_GONE = (OSError, ValueError)  # of a socket that was closed, `poll` raises ValueError
+_GONE = (OSError, ValueError)  # `poll` raises ValueError for a closed socket
 
 
 def find_plain_socket(stream: Any) -> socket.socket | None:
-    """The socket of a stream of httpcore2, which never blocks from now on; None where there is TLS,
-    or no `poll`."""
+    """Return the socket of an httpcore2 stream and make it non-blocking; None if it uses TLS or
+    there is no `poll`."""
     found = stream.get_extra_info("socket")
     if isinstance(found, ssl.SSLSocket) or not hasattr(select, "poll"):
         return None
@@ -27,8 +26,8 @@ def find_plain_socket(stream: Any) -> socket.socket | None:
 
 
 def receive(plain: socket.socket, most: int, seconds: float | None) -> bytes:
-    """What has come, once there is something; empty at the end. Raises httpcore2's ReadTimeout and
-    ReadError."""
+    """Wait for data and return at most `most` bytes of it, or nothing at the end of the stream.
+    Raises httpcore2's ReadTimeout after `seconds`, and ReadError."""
     try:
         if not _wait(plain, select.POLLIN, seconds):
             raise httpcore2.ReadTimeout("timed out")
@@ -38,8 +37,8 @@ def receive(plain: socket.socket, most: int, seconds: float | None) -> bytes:
 
 
 def send(plain: socket.socket, data: bytes, seconds: float | None) -> None:
-    """Send all of it; each wait for room takes at most so long. Raises httpcore2's WriteTimeout and
-    WriteError."""
+    """Send all of `data`; each wait for room takes at most `seconds`. Raises httpcore2's
+    WriteTimeout and WriteError."""
     rest = memoryview(data)
     try:
         while rest:

@@ -1,8 +1,8 @@
 """What tokens cost: the one place that turns usage into money.
 
-`provider.prices` wins; for a model that it does not name, the prices that genai-prices knows for an
-endpoint's address (in US dollars; nothing is fetched). Whatever has neither is unpriced: its cost
-is None, which is not zero.
+`provider.prices` comes first; for a model that it does not name, the prices that genai-prices has
+for an endpoint's address (in US dollars; nothing is downloaded). A model with neither is unpriced:
+its cost is None, which is not zero.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ AnyEndpoint = ProviderSettings | FallbackSettings
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The prices at one endpoint: those of `configured`, see `price_of`, else those published for a
-    base URL `address`. `model` is the one of calls that name none, `factor` what a batch costs of
-    the price."""
+    """The prices at one endpoint: `configured` ones (see `price_of`), else those published for the
+    base URL `address`. `model` is used by calls that name none; `factor` multiplies prices in a
+    batch."""
 
     configured: Mapping[str, Price] | None = None
     address: str | None = None
@@ -48,8 +48,8 @@ class PriceList:
         return self.cost(Usage(input_tokens=1), model) is not None
 
     def cost(self, usage: Usage, *models: str) -> float | None:
-        """What usage costs, at the price of the first of `models` that has one; None without,
-        unless it is nothing."""
+        """Return the cost of `usage` at the price of the first of `models` that has one; None if
+        none has, unless nothing was used."""
         if not usage.total_tokens:
             return 0.0
         for model in filter(None, models):
@@ -63,7 +63,7 @@ class PriceList:
 
 
 class PriceBook:
-    """The prices of a provider's endpoints by name, in the order they are asked; at least one."""
+    """The prices of a provider's endpoints by name, in the order of use; at least one."""
 
     def __init__(self, lists: Mapping[str, PriceList]) -> None:
         self._lists = dict(lists)
@@ -72,24 +72,23 @@ class PriceBook:
     def cost(
         self, usage: Usage, *, endpoint: str = "", answered: str = "", asked: str = ""
     ) -> float | None:
-        """What the usage of one request costs; None if neither the model that answered nor the one
-        asked has a price. `asked`, what the call names, counts at the first endpoint only: another
-        is asked for its own model."""
+        """Return the cost of one request's usage; None if neither the answering nor the requested
+        model has a price. `asked`, the model that the call names, counts at the first endpoint
+        only: the others use their own models."""
         prices = self._lists.get(endpoint, self.first)
         return prices.cost(
             usage, answered, asked if asked and prices is self.first else prices.model
         )
 
     def cost_of(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> float | None:
-        """What a request cost, by its answer or its failure; None without a price."""
+        """Return the cost of a request from its answer or failure; None without a price."""
         asked = request.parameters.model or ""
         return self.cost(
             outcome.usage, endpoint=outcome.endpoint, answered=outcome.model, asked=asked
         )
 
     def find_missing(self, models: Iterable[str]) -> list[str]:
-        """Which of the models that may be called have no price: those named, and each endpoint's
-        own."""
+        """Return the models without a price: of `models`, and of each endpoint's own."""
         named = {model for model in models if not self.first.knows(model)}
         return sorted(
             named
@@ -98,9 +97,9 @@ class PriceBook:
 
 
 def price_list(settings: AnyEndpoint) -> PriceList:
-    """The prices of one endpoint; only one with an address that is not this machine's has published
-    ones."""
-    if settings.kind == "simulated":  # nothing is paid, but for what is to be tried out
+    """Return the prices of one endpoint; published prices exist only for addresses outside this
+    machine."""
+    if settings.kind == "simulated":  # nothing is paid, except prices set to try something out
         return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
     if not isinstance(settings, EndpointSettings):
         return PriceList(settings.prices, model=settings.model)
@@ -112,12 +111,12 @@ def price_list(settings: AnyEndpoint) -> PriceList:
 
 
 def price_book(settings: ProviderSettings) -> PriceBook:
-    """The prices of a provider and its fallbacks."""
+    """Return the prices of a provider and its fallbacks."""
     return PriceBook({name: price_list(endpoint) for name, endpoint in name_endpoints(settings)})
 
 
 def name_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
-    """A provider and its fallbacks, in the order they are asked; a second one of a name is
+    """Return a provider and its fallbacks by name, in the order of use; the second one of a name is
     `NAME-2`."""
     found: dict[str, AnyEndpoint] = {}
     for endpoint in (
@@ -134,8 +133,8 @@ def name_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The configured price of a model: its own, of the name it is a dated version of, or of the
-    longest `START*`."""
+    """Return the configured price of a model: of its own name, of the name it is a dated version
+    of, or of the longest matching `START*`."""
     own = [
         name for name in prices if model.startswith(name) and _VERSION.fullmatch(model[len(name) :])
     ]
@@ -145,7 +144,7 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 def cost(usage: Usage, price: Price) -> float:
-    """What usage costs at a configured price. Reasoning tokens are a part of the output."""
+    """Compute the cost of usage at a configured price. Reasoning tokens are part of the output."""
     read_price = price.input if price.cached is None else price.cached
     write_price = price.input if price.cache_write is None else price.cache_write
     read, written = _cache_tokens(usage)
@@ -155,16 +154,16 @@ def cost(usage: Usage, price: Price) -> float:
 
 
 def _cache_tokens(usage: Usage) -> tuple[int, int]:
-    """The input tokens that were read from a cache, and those written to one; together never more
-    than the input."""
+    """Return the input tokens read from a cache and those written to one; together at most the
+    input."""
     read = min(usage.cached_tokens, usage.input_tokens)
     return read, min(usage.cache_write_tokens, usage.input_tokens - read)
 
 
 @lru_cache(maxsize=1024)
 def compute_published_cost(usage: Usage, model: str, address: str) -> float | None:
-    """What the usage of one request costs by the published prices of an address, in US dollars;
-    None if it has none."""
+    """Compute the cost of one request's usage at an address's published prices, in US dollars; None
+    if it has none."""
     import genai_prices
 
     read, written = _cache_tokens(usage)
@@ -183,8 +182,8 @@ def compute_published_cost(usage: Usage, model: str, address: str) -> float | No
 def check_prices(
     prices: PriceBook, max_cost: float | None, models: Iterable[str] = (), of: str = "limits"
 ) -> None:
-    """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own,
-    without a price; `of` is the cap's group."""
+    """Raise ConfigError if a cap on cost could be exceeded unnoticed, because one of `models` or an
+    endpoint's own has no price; `of` is the cap's configuration group."""
     if max_cost is not None and (names := prices.find_missing(models)):
         raise ConfigError(
             f"{of}.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, "

@@ -1,8 +1,8 @@
 """Prompt templates: where each is found, how it is rendered, and what is checked before a run
 begins.
 
-What a set does not have comes from `default`, and what a person's folder does not have comes from
-the packaged one, file by file. Tasks and outputs only ever enter as values.
+Files that a set lacks come from `default`; files that your folder lacks come from the packaged
+prompts. Tasks and outputs enter templates only as values.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
 _PART_END = f"<part end {os.urandom(16).hex()}>"
-"""Stands in a rendered text where a part ends, until it is taken out. No data can hold it."""
+"""Marks the end of a part in rendered text until it is removed. No data can contain it."""
 _BESIDE_CALLS = ("_schema.j2", "_context.j2", "_functions.j2", "_tool_result.j2")
 _MOST_REMEMBERED = 2_000
 _MOST_EXPONENT = 1_000
-_MOST_BITS = 13_287  # of a number of 4,000 digits; Python makes no text of many more
+# the bits of a number of 4,000 digits, about the most that Python turns into text
+_MOST_BITS = 13_287
 _WIDE = re.compile(r"\d{4}|\*")
 _UNBOUNDED = frozenset({"ljust", "rjust", "center", "zfill", "expandtabs", "translate"})
 _UNBOUNDED_FILTERS = ("center", "urlize", "wordwrap", "xmlattr")
@@ -68,13 +69,16 @@ _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def fence(value: object, label: str, **attributes: Any) -> str:
-    """Data between tags that it cannot close, on lines of its own: `<label-CODE attr="..">` and
-    `</label-CODE>`. CODE is twelve letters of the data's SHA-256, so that nobody who writes the
-    data can name it, and equal data are equal text. None is empty text, other values but text JSON;
-    attributes that are None are left out. ValueError for a label that is no name of a tag."""
+    """Put data between tags that it cannot close, on lines of its own: `<label-CODE attr="..">` and
+    `</label-CODE>`.
+
+    CODE is twelve letters of the data's SHA-256, so that no author of the data can predict it, and
+    equal data make equal text. None becomes empty text, other values that are not text become JSON;
+    attributes that are None are left out. Raises ValueError for a label that is no valid tag name.
+    """
     text = value if isinstance(value, str) else "" if value is None else to_json(value)
     given = tuple([(name, str(each)) for name, each in attributes.items() if each is not None])
-    # The short texts of a run, such as its steps and their outputs, stand in most of its prompts.
+    # A run's short texts, such as its steps and their outputs, appear in most of its prompts.
     make = _remember_fence if len(text) <= _MOST_REMEMBERED else _make_fence
     return make(text, label, given)
 
@@ -95,14 +99,14 @@ def _attribute(value: str) -> str:
 
 
 def to_json(value: object) -> str:
-    """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets
-    and paths too."""
+    """Return compact JSON on one line, in the value's own order, not escaped. Accepts models,
+    dataclasses, sets and paths too."""
     return _ENCODER.encode(value)
 
 
 def to_json_lines(value: Any) -> str:
-    """JSON with one item of a list, or one member of a mapping, on each line; lists in a mapping
-    likewise."""
+    """Return JSON with each item of a list, or member of a mapping, on its own line; lists in a
+    mapping likewise."""
     if isinstance(value, Mapping):
         members = [
             f"{to_json(str(name))}:{(to_json_lines if isinstance(member, list | tuple) else to_json)(member)}"
@@ -139,8 +143,7 @@ _FORMAT = {
 
 
 def _check_operation(operator: str, left: object, right: object) -> None:
-    """Raise ValueError or TooMuchWork for an operation that would take too long, or too much
-    memory."""
+    """Raise ValueError or TooMuchWork for an operation that would take too much time or memory."""
     sizes = [len(each) for each in (left, right) if isinstance(each, str | list | tuple)]
     numbers = [each for each in (left, right) if isinstance(each, int)]
     match operator:
@@ -157,14 +160,14 @@ def _check_operation(operator: str, left: object, right: object) -> None:
 
 def _check_numbers(operator: str, numbers: Sequence[int]) -> None:
     if operator == "**" and max(map(abs, numbers), default=0) > _MOST_EXPONENT:
-        raise ValueError(f"a power is of numbers up to {_MOST_EXPONENT:,}")
+        raise ValueError(f"numbers in a power are at most {_MOST_EXPONENT:,}")
     if sum(number.bit_length() for number in numbers) > _MOST_BITS:
         raise ValueError("a product has at most 4,000 digits")
 
 
 def _check_repeated(size: int) -> None:
     if size > MOST_CHARACTERS:
-        raise ValueError(f"what is repeated has more than {MOST_CHARACTERS:,} characters")
+        raise ValueError(f"a repeated text or list has more than {MOST_CHARACTERS:,} characters")
     add_characters(size)
 
 
@@ -174,7 +177,7 @@ def _check_widths(text: str) -> None:
 
 
 def _list_filled(values: object) -> Iterable[Any]:
-    """What `text % values` puts into the places of a text."""
+    """Return the values that `text % values` inserts."""
     if isinstance(values, Mapping):
         return values.values()
     return values if isinstance(values, tuple) else (values,)
@@ -199,7 +202,7 @@ def _fence(value: object, label: str, **attributes: Any) -> str:
 
 
 def _join(pieces: Iterable[str]) -> str:
-    """The text of a template or a part of one. Raises TooMuchWork."""
+    """Join the pieces of a rendered template. Raises TooMuchWork."""
     joined = []
     size = 0
     for piece in pieces:
@@ -210,7 +213,7 @@ def _join(pieces: Iterable[str]) -> str:
 
 
 class _PartEnd(Extension):
-    """The tag `{% part_end %}`: what stands before it may begin later prompts too."""
+    """The tag `{% part_end %}`: the text before it may begin later prompts too."""
 
     tags = {"part_end"}  # noqa: RUF012 - as Jinja declares it
 
@@ -230,7 +233,7 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def call_filter(self, name: str, value: object, *args: Any, **kwargs: Any) -> Any:
-        """A filter that another one is given by its name."""
+        """Call a filter that another filter names, such as `map`."""
         made = super().call_filter(name, check_shown(value), *args, **kwargs)
         add_characters(len(made) if isinstance(made, str) else 0)
         return made
@@ -248,13 +251,13 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
         return work
 
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
-        # They make a text of any length.
+        # These methods make text of any length.
         is_unbounded = isinstance(obj, str) and attr in _UNBOUNDED
         return not is_unbounded and super().is_safe_attribute(obj, attr, value)
 
     def getattr(self, obj: object, attribute: str) -> Any:
-        # The member of a mapping of JSON is what a template asks for most; the usual way there is
-        # an exception.
+        # Templates mostly access members of JSON mappings; the usual lookup raises an exception
+        # first.
         if type(obj) is dict and attribute in obj and not hasattr(dict, attribute):
             return obj[attribute]
         if type(obj) is LoopContext and attribute in _OF_A_LOOP:
@@ -262,7 +265,7 @@ class _PromptEnvironment(ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        # A dict, where the usual one looks up in several: each rendered file is begun with a copy.
+        # A plain dict, because each rendered file starts with a copy.
         return {**self.globals, **(d or {})}
 
 
@@ -273,8 +276,7 @@ ENVIRONMENT: Environment = _PromptEnvironment(
     extensions=[_PartEnd],
     **_FORMAT,
 )
-"""Sandboxed, and its templates render equal values to equal text. Each library has its own
-overlay."""
+"""Sandboxed; its templates render equal values to equal text. Each library has its own overlay."""
 ENVIRONMENT.filters.update(FILTERS)
 ENVIRONMENT.filters.update(fence=_fence, json=to_json, json_lines=to_json_lines, format=_format)
 ENVIRONMENT.globals.pop("lipsum")
@@ -288,8 +290,8 @@ _INCLUDED = re.compile(r'\{%-? *include "([^"]+)"')
 
 
 class PromptLibrary:
-    """The templates of one prompt set, compiled once; safe to use from many threads. `directory` is
-    a person's folder of prompt sets, looked in first. Raises PromptError if it holds none."""
+    """The templates of one prompt set, compiled once; thread-safe. `directory` is your folder of
+    prompt sets, searched first. Raises PromptError if it contains none."""
 
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
         self._own = directory
@@ -299,13 +301,12 @@ class PromptLibrary:
         self._schema_prompts: dict[tuple[CallName, str, bool], str] = {}
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
-        """The system and the user message of a call. PromptError, with file and line, when it
-        cannot be rendered."""
+        """Render the system and the user message of a call. Raises PromptError with file and line."""
         system, user = (self._render(f"{call}.{part}.j2", variables) for part in PARTS)
         return Message("system", *_find_part_ends(system)), Message("user", *_find_part_ends(user))
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
-        """Any template, rendered. PromptError, with file and line, when it cannot be rendered."""
+        """Render any template. Raises PromptError with file and line."""
         return self._render(name, variables).replace(_PART_END, "")
 
     def _render(self, name: str, variables: Mapping[str, Any]) -> str:
@@ -323,8 +324,8 @@ class PromptLibrary:
     def schema_prompt(
         self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]
     ) -> str:
-        """The words that give a model the schema of its answer; few where its messages hold the
-        schema already."""
+        """Return the text that gives a model the schema of its answer; short if its messages
+        contain the schema already."""
         text = _schema_json(schema)
         key = call, text, any(text in message.content for message in messages)
         if key not in self._schema_prompts:
@@ -334,13 +335,13 @@ class PromptLibrary:
         return self._schema_prompts[key]
 
     def files(self, call: CallName) -> dict[str, Path]:
-        """The file that each part (`system`, `user`) of a call comes from."""
+        """Return the file of each part (`system`, `user`) of a call."""
         return {part: self._path(f"{call}.{part}.j2") for part in PARTS}
 
     def file_to_correct(self, call: CallName) -> Path:
-        """The file to correct where the user message of a call is wrong: a person's own, if there
-        is one, since the packaged ones are right; of several, the template itself before what it
-        includes."""
+        """Return the file to correct if a call's user message is wrong: one of your own if there is
+        one, since the packaged ones are right; of several, the template itself before its includes.
+        """
         name = f"{call}.user.j2"
         included = sorted(self._reachable([name]) - {name})
         files = [self._path(part) for part in (name, *included)]
@@ -348,11 +349,11 @@ class PromptLibrary:
         return own[0] if own else files[0]
 
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
-        """Compile and dry-render the templates of the calls in `contexts`, each with its call's
-        example variables. Raises PromptError naming, with file and line, variables that a call does
-        not have, and files of no call."""
+        """Compile and dry-render the templates of the calls in `contexts` with each call's example
+        variables. Raises PromptError, with file and line, for unknown variables and for files that
+        belong to no call."""
         problems = [
-            f"{show_path(path)}: this is of no call; there are: {', '.join(CALLS)}"
+            f"{show_path(path)}: this belongs to no call; there are: {', '.join(CALLS)}"
             for path in self._own_files()
             if path.name.split(".")[0] not in CALLS
         ]
@@ -370,12 +371,11 @@ class PromptLibrary:
         )
 
     def digest(self) -> str:
-        """SHA-256, hex, over every template that a call of this set is rendered from, includes
-        too."""
+        """Return the SHA-256 (hex) over every template that calls of this set use, includes too."""
         return self._digest(*CALLS, others=_BESIDE_CALLS)
 
     def digest_call(self, call: CallName) -> str:
-        """SHA-256, hex, over the templates of one call, includes too."""
+        """Return the SHA-256 (hex) over the templates of one call, includes too."""
         return self._digest(call)
 
     def _digest(self, *calls: CallName, others: Sequence[str] = ()) -> str:
@@ -403,7 +403,7 @@ class PromptLibrary:
         return f"there is no template {name}: looked in {', '.join(map(show_path, self._folders))}"
 
     def _explain_error(self, error: Exception) -> PromptError:
-        """The error with the template's file and line; of nested templates, the innermost."""
+        """Return the error with the template's file and line; in nested templates, the innermost."""
         if isinstance(error, TemplateSyntaxError):
             return PromptError(
                 f"{show_path(Path(error.filename or ''))}:{error.lineno}: {error.message}"
@@ -459,8 +459,8 @@ class PromptLibrary:
 
 
 class _Loader(FileSystemLoader):
-    """Compiles each text once in a process, and the packaged ones once for all. With `counts`, as
-    for a person's templates, loops and filters count their steps."""
+    """Compiles each text once per process, and the packaged ones only once in all. With `counts`, for
+    your own templates, loops and filters count their steps."""
 
     def __init__(self, folders: Sequence[Path], *, counts: bool) -> None:
         super().__init__(folders)
@@ -497,7 +497,7 @@ def _compile(text: str, name: str, filename: str, counts: bool) -> CodeType:
 
 @lru_cache(maxsize=512)
 def _find_required(tree: nodes.Template) -> dict[str, int]:
-    """The variables that a template must be given, by the line of their first use."""
+    """Return the variables that a template needs, with the line of their first use."""
     undeclared = meta.find_undeclared_variables(tree)
     return {
         used.name: used.lineno
@@ -507,7 +507,7 @@ def _find_required(tree: nodes.Template) -> dict[str, int]:
 
 
 def _find_part_ends(rendered: str) -> tuple[str, tuple[int, ...]]:
-    """A text without the marks of `{% part_end %}`, and the places where they stood."""
+    """Return the text without the marks of `{% part_end %}`, and the marks' positions."""
     *parts, rest = rendered.split(_PART_END)
     if not parts:
         return rendered, ()
@@ -517,19 +517,19 @@ def _find_part_ends(rendered: str) -> tuple[str, tuple[int, ...]]:
 
 @cache
 def load_packaged_prompts() -> PromptLibrary:
-    """The packaged default set, made once per process."""
+    """Return the packaged default set, created once per process."""
     return PromptLibrary()
 
 
 def show_path(path: Path) -> str:
-    """The path as a person would type it from here."""
+    """Return the path relative to the current folder if it is inside it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:
     packaged = resource_root() / "prompts"
     own = [] if directory is None else _own_sets(directory)
-    # A person's folder without a default is of use for its own sets only.
+    # Your folder, if it has no default set, serves its own sets only.
     sets = sorted({*own, *_sets(packaged)}) if not own or "default" in own else own
     if prompt_set not in sets:
         raise PromptError(f"there is no prompt set {prompt_set!r}; there are: {', '.join(sets)}")
@@ -545,7 +545,7 @@ def _own_sets(directory: Path) -> list[str]:
     meant = find_meant(directory, "prompts", lambda place: bool(_sets(place)))
     copied = "`aeon init DIR` copies the packaged set to DIR/prompts."
     raise PromptError(
-        f"prompts.dir={directory}: it holds no prompt set (a folder of *.j2 files)",
+        f"prompts.dir={directory}: it contains no prompt set (a folder of *.j2 files)",
         hint=f"Did you mean prompts.dir={meant}?" if meant else copied,
     )
 

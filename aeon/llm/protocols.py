@@ -1,5 +1,5 @@
-"""What an adapter may offer beside `complete` (`close()`, `model`, `synthetic`, findings), and know
-of its attempt."""
+"""What an adapter may offer besides `complete` (`close()`, `model`, `synthetic`, findings), and
+what it can know about its attempt."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 
 @runtime_checkable
 class Closable(Protocol):
-    """What holds something open."""
+    """An object that holds something open."""
 
     def close(self) -> None:
         """Close it; calls under way fail."""
 
 
 def close(held: object) -> None:
-    """Close an adapter, or anything, that holds something open."""
+    """Close `held` if it holds something open."""
     if isinstance(held, Closable):
         held.close()
 
 
 @runtime_checkable
 class NamedAdapter(Protocol):
-    """An adapter that says which model it asks."""
+    """An adapter that names the model it calls."""
 
     model: str
 
 
 @runtime_checkable
 class SyntheticAdapter(Protocol):
-    """An adapter that says whether its answers are made up."""
+    """An adapter that says whether its answers are generated without a model."""
 
     synthetic: bool
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerFinding:
-    """Something found out about a model at an endpoint that a person should know: about which
-    ability, and in words."""
+    """A message to the user about a model's abilities at an endpoint: the subject and the text."""
 
     endpoint: str
     model: str
@@ -55,32 +54,32 @@ class ServerFinding:
 
 @runtime_checkable
 class LearningAdapter(Protocol):
-    """An adapter that finds out, while it is used, what its server can do."""
+    """An adapter that finds out in use what its server can do."""
 
     def findings(self) -> tuple[ServerFinding, ...]:
-        """What a person should know of the server, sorted."""
+        """Return the messages for the user about the server, sorted."""
 
     def new_findings(self) -> tuple[ServerFinding, ...]:
-        """Those findings that no adapter of this process has returned here before."""
+        """Return the findings that no adapter of this process has returned here before."""
 
     def beliefs(self) -> dict[str, Any]:
-        """What is believed of the server where it is not what was configured, as JSON values; empty
-        if nothing is."""
+        """Return what is known of the server beyond its configuration, as JSON values; empty if
+        nothing is."""
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
-        """Believe what another process has found out of this server. Raises ValueError for what
-        cannot be read."""
+        """Adopt what another process found out about this server. Raises ValueError if it cannot be
+        read."""
 
 
 @runtime_checkable
 class BatchingAdapter(Protocol):
-    """An adapter that puts the requests of many runs together."""
+    """An adapter that combines the requests of many runs."""
 
     def of_run(self, stop: Callable[[], bool]) -> LLMAdapter:
-        """The adapter of one run, until `stop` says that it is over."""
+        """Return the adapter of one run, until `stop` returns True."""
 
     def settle(self) -> None:
-        """The answers that were given in this thread are stored."""
+        """Note that the answers given in this thread are stored."""
 
 
 @runtime_checkable
@@ -88,32 +87,31 @@ class ApiFinder(Protocol):
     """An adapter that finds out which interfaces its server has."""
 
     def find_apis(self) -> dict[str, bool | None]:
-        """Whether the server has each interface, by its name in `provider.api`; None where it does
-        not say. No model is asked."""
+        """Return whether the server has each interface, by its name in `provider.api`; None if it
+        does not say. Calls no model."""
 
 
 SECONDS_BEFORE: ContextVar[float] = ContextVar("seconds_before", default=0.0)
-"""The seconds that earlier attempts of the call that is being made have taken."""
+"""Seconds that earlier attempts of the current call have taken."""
 
 CALL_HEADERS: ContextVar[Mapping[str, str]] = ContextVar("call_headers", default={})  # noqa: B039 - never changed
-"""Headers, plain ASCII, that go with the requests of the call that is being made, as the trace that
-it belongs to."""
+"""Headers (plain ASCII) to send with the current call's requests, such as its trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOfCall:
-    """The run that a call belongs to: its id, and whether it is over, or asked to stop."""
+    """The run that a call belongs to: its id, and `stop`, True when it is over or asked to stop."""
 
     run_id: str | None = None
     stop: Callable[[], bool] = lambda: False
 
 
 RUN: ContextVar[RunOfCall] = ContextVar("run_of_call", default=RunOfCall())  # noqa: B039 - frozen
-"""The run of the call that is being made; an empty one outside a run."""
+"""The run of the current call; an empty one outside a run."""
 
 
 class OfRun:
-    """An adapter that says of each call which run it belongs to."""
+    """An adapter that sets, for each call, the run it belongs to."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What configures the roles that calls are made as, and the reasoning modes."""
+"""Settings of the roles that make calls, and of the reasoning modes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _LESS_THAN_MEDIUM: tuple[Effort, ...] = ("none", "minimal", "low")
 
 
 class GenerationSettings(Value):
-    """`roles.*` and `reasoning.*`: what overrides the provider's own model and parameters; None
-    leaves them alone."""
+    """`roles.*` and `reasoning.*`: overrides of the provider's model and parameters; None keeps the
+    provider's."""
 
     model: OfRow[str | None] = None
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -24,12 +24,13 @@ class GenerationSettings(Value):
 
     @property
     def parameters(self) -> Parameters:
-        """As generation parameters."""
+        """The settings as generation parameters."""
         return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
 
 
 class RoleSettings(Value):
-    """`roles`: who a call is made as. The judge need not be the worker."""
+    """`roles`: the settings of each role that makes calls. Set `grader.model` to use a different
+    model as the judge."""
 
     planner: GenerationSettings = GenerationSettings.model_construct()
     worker: GenerationSettings = GenerationSettings.model_construct()
@@ -38,7 +39,7 @@ class RoleSettings(Value):
 
 
 class ReasoningSettings(Value):
-    """`reasoning`: what each reasoning mode sets (FR-030). A role's own setting wins over the
+    """`reasoning`: the settings of each reasoning mode (FR-030). A role's own settings override the
     mode's."""
 
     shallow: GenerationSettings = GenerationSettings.model_construct()
@@ -49,8 +50,8 @@ class ReasoningSettings(Value):
 def parameters_for(
     roles: RoleSettings, reasoning: ReasoningSettings, role: Role, mode: ReasoningMode | None
 ) -> Parameters:
-    """What a call of this role in this mode overrides: the role's settings over the mode's. An easy
-    task does not make its judging easy: of the mode, the grader's effort is medium at least."""
+    """Return the overrides of a call: its role's settings over its reasoning mode's. For the
+    grader, the mode's effort is at least medium, because an easy task is not easy to judge."""
     of_mode: GenerationSettings = getattr(reasoning, mode) if mode else GenerationSettings()
     if role == "grader" and of_mode.effort in _LESS_THAN_MEDIUM:
         of_mode = of_mode.model_copy(update={"effort": "medium"})

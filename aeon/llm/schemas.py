@@ -1,7 +1,7 @@
-"""What the model must return for each call: the schema files, their wire form, their validators.
+"""What the model must return for each call: the schema files, their form as sent, their validators.
 
-What a person's file asks for beyond the packaged one is asked of the model and dropped before it is
-read.
+Properties that only your file asks for are requested from the model and dropped before the answer
+is read.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Any]
 
-# The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments
-# have the tool's own.
+# The calls with their own file: a repair uses the schema of the call it repairs, a tool's arguments
+# the tool's schema.
 CALLS: tuple[CallName, ...] = tuple(
     call for call in get_args(CallName) if call not in ("repair", "tool_arguments")
 )
 SchemaName = CallName | Literal["tool_choice", "tool_round"]
 NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice", "tool_round")
 ANSWERS: Mapping[SchemaName, str] = {"step": "step_output", "direct": "answer"}
-"""The property of a call's answer whose place a person's schema takes."""
+"""The property of a call's answer that your answer schema replaces."""
 _TOOLS_SCHEMA = "the tool's input schema"
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
 _CALL = ("properties", "tool_calls", "items")
@@ -55,12 +55,12 @@ _PASSED_ON: Mapping[SchemaName, Sequence[tuple[str, ...]]] = {
         ("properties", "issues", "items", "properties", "kind"),
     )
 }
-"""The enums whose values the program only passes on: a person's schema may have more of them."""
+"""Enums whose values the program only passes on: your schema may add values."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireSchema:
-    """A schema as it goes to the provider, and whether it is within the strict subset. Not to be
+    """A schema as sent to the provider, and whether it is in the strict subset. Must not be
     changed."""
 
     schema: dict[str, Any]
@@ -68,10 +68,12 @@ class WireSchema:
 
 
 class SchemaLibrary:
-    """The schema files with their wire forms and validators, each made once; thread-safe.
-    `directory` is `schemas.dir`, `levels` what properties of the task's profile may be,
-    `dimensions` the schemas of properties that the profile has beside those of its file. Raises
-    SchemaFileError, with its place, for what is no schema."""
+    """The schema files with their sent forms and validators, each created once; thread-safe.
+
+    `directory` is `schemas.dir`; `levels` are the allowed values of properties of the task's
+    profile; `dimensions` are schemas of properties that the profile has in addition to its file's.
+    Raises SchemaFileError with the place of an invalid schema.
+    """
 
     def __init__(
         self,
@@ -83,7 +85,7 @@ class SchemaLibrary:
         if directory is not None and not self._own:
             meant = find_meant(directory, "schemas", lambda place: bool(_own_schemas(place)))
             raise SchemaFileError(
-                f"schemas.dir={directory}: it holds no schema of a call "
+                f"schemas.dir={directory}: it contains no schema of a call "
                 f"({', '.join(f'{c}.json' for c in CALLS)})",
                 hint=f"Did you mean schemas.dir={meant}?"
                 if meant
@@ -104,10 +106,13 @@ class SchemaLibrary:
         answer_schema: Schema | None = None,
         absent: Collection[str] = (),
     ) -> WireSchema:
-        """The schema as sent. `tools` are the only names a property `tool` may take beside null,
-        None leaves it open; `criteria` those of `convergence`'s `criteria`. `answer_schema` takes
-        the place of `ANSWERS[call]`, or is the whole for `tool_arguments`. `absent` NAMEs
-        are left out of enums, and properties "only with NAME"."""
+        """Return the schema as sent.
+
+        `tools` are the only names that a property `tool` may have besides null (None: any);
+        `criteria` the names in `convergence`'s `criteria`. `answer_schema` replaces
+        `ANSWERS[call]`, or is the whole schema for `tool_arguments`. Names in `absent` are left out
+        of enums, along with properties described as "only with NAME".
+        """
         key = (
             call,
             None if tools is None else tuple(tools),
@@ -118,7 +123,7 @@ class SchemaLibrary:
         if key not in self._wires:
             if call == "tool_arguments" and answer_schema is not None:
                 compile_schema(answer_schema, _TOOLS_SCHEMA)
-                # One that is not of 2020-12 says which draft it is of, and never goes strict.
+                # A schema of an older draft keeps its `$schema` and is never strict.
                 schema = (
                     strip_header(answer_schema)
                     if is_draft_2020(answer_schema)
@@ -139,9 +144,9 @@ class SchemaLibrary:
     def local(
         self, call: SchemaName, answer_schema: Schema | None = None, absent: Collection[str] = ()
     ) -> SchemaValidator:
-        """The validator of the file's own form, with `answer_schema` as in `wire()`. What only a
-        person's file asks for may be missing or anything; what is there only with something absent
-        may be missing."""
+        """Return the validator of the file's own form, with `answer_schema` as in `wire()`. A
+        property that only your file asks for may be missing or have any value; a property that
+        needs something absent may be missing."""
         if call == "tool_arguments" and answer_schema is not None:
             return compile_schema(answer_schema, _TOOLS_SCHEMA)
         key = (call, _key(answer_schema), frozenset(absent))
@@ -156,7 +161,7 @@ class SchemaLibrary:
         return self._validators[key]
 
     def wire_round(self, answer: WireSchema, tools: Sequence[str]) -> WireSchema:
-        """The schema of a round of a step that may use these tools: calls of them, or the
+        """Return the schema of a round in a step that may use `tools`: calls of them, or the
         `answer`."""
         key = ("round", tuple(tools), _key(answer.schema))
         if key not in self._wires:
@@ -170,42 +175,41 @@ class SchemaLibrary:
     def local_round(
         self, answer_schema: Schema | None = None, absent: Collection[str] = ()
     ) -> RoundValidator:
-        """The validator of such a round, and of an answer without a round about it. A call may hold
-        more than is asked for, and its arguments may be an object."""
+        """Return the validator of such a round, and of an answer without a round around it. A call
+        may have more properties than requested, and its arguments may be an object."""
         answer = self.local("step", answer_schema, absent)
         key = ("round", _key(answer_schema), frozenset(absent))
         if key not in self._validators:
             schema = embed_schema(self._document("tool_round"), "answer", answer.schema)
             schema = change_at(schema, ("properties", "tool_calls"), _relax_calls)
             self._validators[key] = SchemaValidator(
-                # Servers give more with a message that calls, and want it back.
+                # Servers add fields to messages with calls and expect them back.
                 {**schema, "required": ["tool_calls"], "additionalProperties": True}
             )
         return RoundValidator(self._validators[key], answer)
 
     def readable(self, call: SchemaName, answer: object) -> Any:
-        """A valid answer without what only a person's file asks for."""
+        """Return a valid answer without the properties that only your file asks for."""
         return drop_extras(answer, self._load_packaged(call)) if call in self._own else answer
 
     def files(self, call: SchemaName) -> dict[str, Path]:
-        """The file the schema of a call comes from, as `schema`; nothing for `repair` and
-        `tool_arguments`."""
+        """Return the schema file of a call, as `schema`; empty for `repair` and `tool_arguments`."""
         return (
             {"schema": self._own.get(call) or _find_packaged_schema(call)} if call in NAMES else {}
         )
 
     def digest(self) -> str:
-        """SHA-256, hex, over the schema files in force."""
+        """Return the SHA-256 (hex) over the schema files in use."""
         return digest_of_files({call: self.files(call)["schema"] for call in NAMES})
 
     def digest_call(self, call: CallName) -> str:
-        """SHA-256, hex, over the schema file of one call."""
+        """Return the SHA-256 (hex) over the schema file of one call."""
         return digest_of_files(self.files(call))
 
     def check(self) -> None:
-        """Load every file of the person's folder. Raises SchemaFileError for the first that is
-        outside the strict subset, or has not all the properties of the packaged one in the same
-        types, each place named."""
+        """Load every file of your folder. Raises SchemaFileError for the first that is outside the
+        strict subset or lacks properties of the packaged file in the same types, with each place.
+        """
         for call, path in self._own.items():
             schema = strip_header(self._document(call))
             packaged = self._load_packaged(call)
@@ -251,7 +255,7 @@ class SchemaLibrary:
         return strip_header(self._with_dimensions(call, document))
 
     def _with_levels(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
-        """The task's profile with every level that the TTL table has an entry for."""
+        """Return the task profile's schema with every level that the TTL table has an entry for."""
         for name, levels in self._levels.items() if call == "task_profile" else ():
             document = change_at(document, ("properties", name), partial(_one_of, names=levels))
         return document
@@ -268,8 +272,8 @@ class SchemaLibrary:
 
 
 class RoundValidator(SchemaValidator):
-    """Checks an answer of a step that may use tools: one that has `tool_calls` as a round, any
-    other one as the answer itself."""
+    """Validates an answer of a step that may use tools: as a round if it has `tool_calls`, else as
+    the answer itself."""
 
     def __init__(self, of_round: SchemaValidator, of_answer: SchemaValidator) -> None:
         self.schema = of_round.schema
@@ -277,11 +281,11 @@ class RoundValidator(SchemaValidator):
         self._of_answer = of_answer
 
     def is_valid(self, value: object) -> bool:
-        """Whether the schema that the value is meant for accepts it."""
+        """Whether the schema that applies to the value accepts it."""
         return self._choose(value).is_valid(value)
 
     def iter_errors(self, value: Any) -> Iterator[ValidationError]:
-        """What that schema refuses."""
+        """Yield the errors of that schema."""
         return self._choose(value).iter_errors(value)
 
     def _choose(self, value: object) -> SchemaValidator:
@@ -304,13 +308,13 @@ def _own_schemas(directory: Path) -> dict[SchemaName, Path]:
 
 @cache
 def load_packaged_schemas() -> SchemaLibrary:
-    """The packaged schemas, made once per process."""
+    """Return the packaged schemas, created once per process."""
     return SchemaLibrary()
 
 
 def read_schema(path: Path) -> dict[str, Any]:
-    """A file with the schema of an object, checked: Draft 2020-12, each reference within it; else
-    SchemaFileError."""
+    """Read and check a file with the schema of an object: Draft 2020-12, each reference within the
+    file. Raises SchemaFileError."""
     schema = _read_json(path)
     check_schema(schema, str(path))
     if schema.get("type") != "object":
@@ -360,6 +364,5 @@ def _allow(schema: dict[str, Any], values: Iterable[Any]) -> dict[str, Any]:
 
 
 def _key(schema: Schema | None) -> str | None:
-    # The order of properties is the order a model writes them in, so it is part of what the schema
-    # is.
+    # A model writes properties in the schema's order, so the order is part of the key.
     return None if schema is None else json.dumps(schema)

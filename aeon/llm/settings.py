@@ -1,4 +1,4 @@
-"""What configures the provider, its retries and prices, the prompts and the schemas."""
+"""Settings of the provider, its retries and prices, the prompts and the schemas."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from aeon.llm.roles import Effort
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
 ApiName = Literal["chat", "responses"]
 CacheMarks = Literal["openai", "anthropic"]
-"""How a request marks what a provider is to cache: `prompt_cache_breakpoint`, or
+"""How a request marks prompts for the provider's cache: `prompt_cache_breakpoint`, or
 `cache_control`."""
 
 
 class RetrySettings(Value):
     """Retrying a failed request: exponential backoff in seconds, with jitter. A wait that the
-    server itself asks for is no attempt, as long as those of a call are at most
+    server requests does not count as an attempt, while a call's requested waits total at most
     `max_wait_seconds`."""
 
     attempts: int = Field(default=3, ge=1, le=10)
@@ -34,13 +34,12 @@ class RetrySettings(Value):
     jitter_seconds: float = Field(default=0.5, ge=0)
 
     def backoff(self, failed: int, jitter: float) -> float:
-        """The seconds to wait after so many failed attempts, counted from 0."""
+        """Return the seconds to wait after `failed` failed attempts, counted from 0."""
         return min(self.initial_seconds * self.factor**failed + jitter, self.max_seconds)
 
     @property
     def seconds_of_attempts(self) -> float:
-        """The seconds that a call needs at most to use up its attempts at a server that fails at
-        once."""
+        """The most seconds in which a call uses up its attempts at a server that fails at once."""
         return sum(self.backoff(number, self.jitter_seconds) for number in range(self.attempts - 1))
 
 
@@ -50,8 +49,8 @@ SIMULATED_RETRY = RetrySettings(
 
 
 class Price(Value):
-    """Money per million tokens, in one currency of the person's choice. `cached` is of those read
-    from a cache, `cache_write` of those written to one; None: as `input`."""
+    """Money per million tokens, in one currency of your choice. `cached` is the price of tokens
+    read from a cache, `cache_write` of tokens written to one; None: the same as `input`."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -60,16 +59,16 @@ class Price(Value):
 
 
 class BreakerSettings(Value):
-    """Cooling down after `failures` failed attempts in a row, for `open_seconds`; then one request
-    tries it."""
+    """A cooldown of `open_seconds` after `failures` failed attempts in a row; then one request
+    tests the endpoint."""
 
     failures: int = Field(default=5, ge=1)
     open_seconds: float = Field(default=30.0, gt=0)
 
 
 class _Provider(Value):
-    """What every provider has; `accepts` are the forms of files that its models take,
-    `shapes_answers` the keys, beside the model's, that its answers depend on."""
+    """Settings of every provider. `accepts` are the forms of files that its models accept;
+    `shapes_answers` the keys, besides the model's, that its answers depend on."""
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
     accepts: Unneeded[tuple[FileForm, ...]] = ()
@@ -91,19 +90,20 @@ class _Provider(Value):
 
     @property
     def seconds_of_call(self) -> float:
-        """How long a call may take with its attempts, and the waits that its server asks for."""
+        """The most seconds a call may take, including its attempts and the waits that its server
+        requests."""
         is_for_attempts = getattr(self, "timeout_per", "call") == "attempt"
         return math.inf if is_for_attempts else float(getattr(self, "timeout_seconds", math.inf))
 
     @property
     def display_name(self) -> str:
-        """The name that a person knows the provider by."""
+        """The provider's name in messages."""
         return str(getattr(self, "name", self.kind))
 
 
 class _Limited(_Provider):
-    """A provider that takes only so much: requests under way at once, fewer while it answers 429,
-    and in any minute."""
+    """A provider with limits: on concurrent requests (fewer while it answers 429), and on requests
+    and tokens in any minute."""
 
     max_concurrency: Unneeded[int] = Field(default=128, ge=1)
     requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
@@ -112,12 +112,12 @@ class _Limited(_Provider):
 
 
 PatienceSeconds = Unneeded[Annotated[float, Field(ge=0)]]
-"""How long a run waits for endpoints that are down or busy; 0.0 is not at all."""
+"""Seconds that a run waits for endpoints that are down or busy; 0.0: not at all."""
 
 
 class SimulatedProvider(_Provider):
-    """`provider=simulated`: no model at all; schema-valid answers, made up from `seed` or scripted
-    by the YAML file `scenario`, each after `latency_seconds`."""
+    """`provider=simulated`: no model at all; schema-valid answers, generated from `seed` or
+    scripted by the YAML file `scenario`, each after `latency_seconds`."""
 
     shapes_answers = ("seed", "scenario")
     kind: Taken[Literal["simulated"]] = "simulated"
@@ -129,11 +129,11 @@ class SimulatedProvider(_Provider):
 
 
 class LocalProvider(_Provider):
-    """`provider=local`: a GGUF model in this process, the file `model_path` or `filename` of the
-    hub's `repo_id`. `n_ctx` is in tokens, for prompt and answer together; 0 is what the model was
-    trained with. `n_gpu_layers` -1 is all of them, `n_threads` None what llama.cpp finds best."""
+    """`provider=local`: a GGUF model in this process, from the file `model_path` or from `filename`
+    in the hub's `repo_id`. `n_ctx` is in tokens, for prompt and answer together; 0: the model's
+    training length. `n_gpu_layers` -1: all; `n_threads` None: llama.cpp's choice."""
 
-    # Its models are given text alone.
+    # Local models accept only text.
     accepts: Unneeded[tuple[FileForm, ...]] = Field(default=(), max_length=0)
     shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
     kind: Taken[Literal["local"]] = "local"
@@ -166,13 +166,13 @@ class LocalProvider(_Provider):
         }
 
 
-NO_NAME = "custom"  # the model's name for a person's adapter, until the adapter is known
+NO_NAME = "custom"  # a custom adapter's model name until the adapter is known
 
 
 class CustomProvider(_Limited):
-    """`provider=custom`: a person's own adapter, the class `package.module:Class` called with
-    `options`. `model` is the name that requests carry and answers are stored under; the reference,
-    unless given."""
+    """`provider=custom`: an adapter that you bring, the class `package.module:Class` called with
+    `options`. `model` is the name sent in requests and stored with answers; it defaults to the
+    reference."""
 
     shapes_answers = ("options",)
     kind: Taken[Literal["custom"]] = "custom"
@@ -190,10 +190,10 @@ class CustomProvider(_Limited):
 
 
 class ModelRule(Value):
-    """`provider.models`: what the models take whose name, behind its last slash, begins with a
-    match of `match`. `temperature` without_effort: taken where the effort is none or unset.
-    `efforts`: those that are taken, None: not known. `prompt_cache`: how their requests mark what
-    is to be cached, None: not at all."""
+    """`provider.models`: what models accept whose name, after its last slash, starts with a match
+    of `match`. `temperature` without_effort: accepted if the effort is none or unset. `efforts`:
+    the accepted ones; None: unknown. `prompt_cache`: how requests mark prompts for the cache; None:
+    not at all."""
 
     match: Annotated[re.Pattern[str], PlainSerializer(lambda match: match.pattern)]
     temperature: Literal["taken", "left_out", "without_effort"] = "taken"
@@ -202,12 +202,15 @@ class ModelRule(Value):
 
 
 class EndpointSettings(_Limited):
-    """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret
-    headers are named by environment variable. `structured_output` and `function_calling` auto find
-    out what the server can do, `api` is the interface that requests go to, `background` has
-    responses made there while the run asks how far they are, `stream` auto streams once an answer
-    was cut off, `max_tokens_parameter` None tries both names, `prompt_cache` auto marks as the
-    rules in `models` say. `batch` sends requests in batches (`aeon.llm.openai.batches`)."""
+    """An OpenAI-compatible endpoint. Environment variables hold the address (if `base_url` is
+    None), the key and secret headers.
+
+    `structured_output` and `function_calling` auto find out what the server can do; `api` is the
+    interface that requests use; `background` creates responses in the background and polls them;
+    `stream` auto streams after an answer was cut off; `max_tokens_parameter` None tries both names;
+    `prompt_cache` auto follows the rules in `models`. `batch` sends requests in batches
+    (`aeon.llm.openai.batches`).
+    """
 
     shapes_answers = ("extra_body",)
     accepts: Unneeded[tuple[FileForm, ...]] = ("image", "pdf")
@@ -245,22 +248,20 @@ class EndpointSettings(_Limited):
     @model_validator(mode="after")
     def _check_api(self) -> Self:
         if self.background and self.api != "responses":
-            raise ValueError("background=true goes with api=responses")
+            raise ValueError("background=true needs api=responses")
         if self.batch and self.api == "responses":
-            raise ValueError("batch=true goes with api=chat")
+            raise ValueError("batch=true needs api=chat")
         if "audio" in self.accepts and self.api == "responses":
-            raise ValueError(
-                "accepts audio goes with api=chat: the Responses API takes no recordings"
-            )
+            raise ValueError("accepts audio needs api=chat: the Responses API takes no recordings")
         return self
 
     def address(self, environ: Mapping[str, str]) -> str | None:
-        """The address in force: `base_url`, else what the environment has under `base_url_env`;
-        None if neither."""
+        """Return the address in use: `base_url`, else the value of the environment variable
+        `base_url_env`; None if neither is set."""
         return self.base_url or environ.get(self.base_url_env or "", "").strip() or None
 
     def needs_key(self, environ: Mapping[str, str]) -> bool:
-        """Whether a key must be there: `require_key`, but for a server on this machine."""
+        """Whether a key is required: `require_key`, except for a server on this machine."""
         if self.client is not None or self.token_provider is not None:
             return False
         return self.require_key and not is_loopback(self.address(environ) or "")
@@ -276,7 +277,7 @@ FallbackSettings = Annotated[OpenAIFallback | LocalProvider, Field(discriminator
 
 
 class ChainSettings(EndpointSettings):
-    """An endpoint with others behind it; a configuration names them by file, see
+    """An endpoint with fallbacks; a configuration names them by file, see
     `aeon.config.compose.compose`."""
 
     fallbacks: Unneeded[tuple[FallbackSettings, ...]] = ()
@@ -290,7 +291,7 @@ class OpenAIProvider(ChainSettings):
 
 
 class AutoProvider(ChainSettings):
-    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else simulated; the
+    """`provider=auto`: openai if OPENAI_API_KEY or OPENAI_BASE_URL is set, else simulated; has the
     keys of both."""
 
     kind: Taken[Literal["auto"]] = "auto"
@@ -306,8 +307,8 @@ ProviderSettings = Annotated[
 
 
 class PromptSettings(Value):
-    """`prompts`: a prompt set, a folder of sets of one's own, how many steps of the plan a step is
-    shown at most."""
+    """`prompts`: the prompt set, your folder of sets, and the most steps of the plan that a step is
+    shown."""
 
     set: Taken[str] = "default"
     dir: Path | None = None
@@ -315,8 +316,8 @@ class PromptSettings(Value):
 
 
 class SchemaSettings(Value):
-    """`schemas`: a folder of schema files that is looked in before the packaged one, and how often
-    an answer that does not match its schema is given back to be repaired (FR-050)."""
+    """`schemas`: your folder of schema files, searched before the packaged ones, and how often an
+    answer that violates its schema is sent back for repair (FR-050)."""
 
     dir: Path | None = None
     repair_attempts: Taken[int] = Field(default=2, ge=0, le=10)

@@ -1,5 +1,4 @@
-"""How much one rendering of a prompt template may work out: steps, seconds and characters, each
-with its cap."""
+"""Caps on the work of rendering one prompt template: steps, seconds and characters."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 MOST_CHARACTERS = 20_000_000
-"""Characters of a prompt, and of what a template may make on the way to one."""
+"""Most characters of a prompt, and of any text a template makes on the way to one."""
 MOST_STEPS = 1_000_000
-"""Turns of loops, items handed to filters, and calls in one rendering; a call counts as
+"""Most loop turns, items passed to filters, and calls in one rendering; a call counts as
 STEPS_OF_A_CALL."""
 STEPS_OF_A_CALL = 10
 MOST_SECONDS = 60.0
@@ -29,7 +28,7 @@ _CHARACTERS_OF_AN_ITEM = 3
 _MOST_OF_A_NUMBER = 100_000
 _SIZED = (dict, list, tuple, range)
 _SINGLE = frozenset({str, int, float, bool, type(None)})
-# They choose or arrange items; the other filters make a text of what they are given.
+# These choose or arrange items; other filters make text of their input.
 _OF_ITEMS = re.compile(
     r"attr|batch|count|d|default|dictsort|first|groupby|items|join|last|length|list|map|max|min"
     r"|reject|rejectattr|reverse|select|selectattr|slice|sort|sum|unique"
@@ -37,7 +36,7 @@ _OF_ITEMS = re.compile(
 
 
 class TooMuchWork(Exception):
-    """A rendering that would take too long, or make too long a text."""
+    """A rendering that would take too long or make a text that is too long."""
 
 
 class _StepCounter(threading.local):
@@ -49,14 +48,13 @@ _work = _StepCounter()
 
 
 def begin_rendering() -> None:
-    """Count the steps of this thread's rendering from here."""
+    """Start counting this thread's rendering steps."""
     _work.steps = 0
     _work.until = time.monotonic() + MOST_SECONDS
 
 
 def add_steps(steps: int) -> None:
-    """Count steps of this rendering. Raises TooMuchWork for more than MOST_STEPS, and after
-    MOST_SECONDS."""
+    """Count steps of this rendering. Raises TooMuchWork above MOST_STEPS, or after MOST_SECONDS."""
     total = _work.steps = _work.steps + steps
     if total > MOST_STEPS:
         raise TooMuchWork(f"its loops, calls and filters take more than {MOST_STEPS:,} steps")
@@ -71,28 +69,27 @@ def check_characters(size: int) -> None:
 
 
 def add_characters(size: int) -> None:
-    """Count the characters or items of what is made, which the template may keep. Raises
+    """Count the characters or items of a new value, which the template may keep. Raises
     TooMuchWork."""
     check_characters(size)
     add_steps(size // _MADE_OF_A_STEP)
 
 
 def check_shown(value: Any) -> Any:
-    """The value, of which a text is made. Raises TooMuchWork for a collection that would make too
-    long a one."""
+    """Return the value unchanged. Raises TooMuchWork for a collection whose text would be too long."""
     if type(value) not in _SINGLE and isinstance(value, Collection | Namespace):
         _measure(value)
     return value
 
 
 def _measure(value: Any) -> int:
-    """About the characters of a value as text. Raises TooMuchWork for too many."""
+    """Return about the number of characters of a value as text. Raises TooMuchWork for too many."""
     total = 0
     open_values = [value]
     while open_values:
         each = open_values.pop()
         kind = type(each)
-        # JSON's own types first: asking for an abstract one takes most of the time of a long plan.
+        # JSON's own types first: checks for abstract types take most of the time of a long plan.
         if kind is str:
             total += len(each)
         elif kind in _SINGLE:
@@ -108,22 +105,22 @@ def _measure(value: Any) -> int:
 
 
 def _list_shown(value: Any) -> Collection[Any]:
-    """What is shown within a value."""
+    """Return the values inside a value that its text shows."""
     if isinstance(value, Namespace):
-        raise TooMuchWork("a namespace is no text; render its members")
+        raise TooMuchWork("a namespace cannot be rendered as text; render its members")
     is_shown_whole = isinstance(value, str | bytes | range)
     return value if isinstance(value, Collection) and not is_shown_whole else ()
 
 
 def check_filled(text: str, values: Iterable[Any]) -> None:
-    """Raise TooMuchWork for a format that would make too long a text of values: each of its places
-    may take the longest."""
+    """Raise TooMuchWork if filling `values` into a format could make too long a text: each place
+    may take the longest value."""
     places = text.count("%") + text.count("{")
     add_characters(len(text) + places * max(map(_measure, values), default=0))
 
 
 def check_method(method: Any, arguments: tuple[Any, ...]) -> None:
-    """Raise TooMuchWork for a method of a text that would make too long a text."""
+    """Raise TooMuchWork for a string method that would make too long a text."""
     text = getattr(method, "__self__", None)
     if not isinstance(text, str):
         return
@@ -135,17 +132,17 @@ def check_method(method: Any, arguments: tuple[Any, ...]) -> None:
 
 
 class CountedWork(NodeTransformer):
-    """Changes a template's tree so that its loops and filters count their steps, and `~` checks
-    what it makes."""
+    """Changes a template's tree so that its loops and filters count their steps and `~` checks its
+    result."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
-        """A loop over what is counted."""
+        """Count the turns of a loop."""
         self.generic_visit(node)
         node.iter = _add_filter(node.iter, "_of_loop")
         return node
 
     def visit_Filter(self, node: nodes.Filter) -> nodes.Node:  # noqa: N802
-        """A filter of what is counted."""
+        """Count the input of a filter."""
         self.generic_visit(node)
         if node.node is not None and not isinstance(node.node, nodes.Const):
             is_of_items = _OF_ITEMS.fullmatch(node.name)
@@ -153,7 +150,7 @@ class CountedWork(NodeTransformer):
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
-        """Texts put together by `~`."""
+        """Check the text made by `~`."""
         self.generic_visit(node)
         return _add_filter(nodes.Tuple(node.nodes, "load", lineno=node.lineno), "_joined")
 
@@ -163,7 +160,7 @@ def _add_filter(node: Any, name: str) -> nodes.Filter:
 
 
 class _CountedItems:
-    """A long or endless sequence whose turns are watched."""
+    """A long or endless sequence whose items are counted as they are used."""
 
     def __init__(self, items: Any) -> None:
         self._items = items
@@ -179,7 +176,7 @@ class _CountedItems:
             yield item
 
 
-# With the context, no filter is worked out while a template is compiled.
+# With the context as an argument, filters are not evaluated at compile time.
 @pass_context
 def _of_loop(_: Context, items: Any) -> Any:
     size = len(items) if hasattr(items, "__len__") else None
@@ -191,7 +188,7 @@ def _of_loop(_: Context, items: Any) -> Any:
 @pass_context
 def _of_filter(_: Context, value: Any) -> Any:
     if isinstance(value, str):
-        # A filter makes a few times as much of a text at the most, and may be given that again.
+        # A filter makes text at most a few times as long as its input, and may be applied again.
         check_characters(len(value))
         add_steps(1 + len(value) // _CHARACTERS_OF_A_STEP)
     elif isinstance(value, _SIZED):
@@ -255,7 +252,7 @@ def _of_limited_number(work: Callable[..., Any]) -> Callable[..., Any]:
 
 def _check_number(number: int) -> None:
     if number > _MOST_OF_A_NUMBER:
-        raise TooMuchWork(f"a filter is given a number of more than {_MOST_OF_A_NUMBER:,}")
+        raise TooMuchWork(f"a filter's argument is a number of more than {_MOST_OF_A_NUMBER:,}")
 
 
 def _check_replaced(text: str, old: Any, new: Any) -> None:
@@ -276,5 +273,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "slice": _of_limited_number(do_slice),
     "tojson": _to_json,
 }
-"""Filters of Jinja that could make texts of any length, each with its cap, and those that
-`CountedWork` puts in."""
+"""Jinja filters that could make text of any length, each with its cap, and the filters that
+`CountedWork` adds."""

@@ -1,5 +1,5 @@
-"""What may be seen of a request while it is under way. It is for a person who looks on: no event
-tells it, nothing of it is stored, and no result depends on it."""
+"""What can be watched of a request while it is under way. It is for display only: it is in no
+event, is not stored, and affects no result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS_OF_A_PIECE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request waits for its turn at an endpoint, about so many seconds yet, or for what `text`
+    """A request that waits for its turn at an endpoint, about `seconds` more, or for what `text`
     says."""
 
     site: CallSite
@@ -30,7 +30,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next piece of an answer. The first of an attempt says so (`begins`): all before it is
+    """The next piece of an answer. `begins` marks the first of an attempt: all earlier pieces are
     void."""
 
     site: CallSite
@@ -41,24 +41,24 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Receives what happens during requests: `tell` is called in the thread of the request and must
-    return at once; `stream` asks for the text of answers as it comes, where a provider streams."""
+    """Receives what happens during requests. `tell` is called in the request's thread and must
+    return at once; `stream` requests the text of answers as it arrives, if a provider streams."""
 
     tell: Callable[[Waiting | Piece], None]
     stream: bool = False
 
     def see(self, seen: Waiting | Piece) -> None:
-        """Tell what is seen. What fails here must not cost a call that is paid for."""
+        """Pass `seen` to `tell`. Its failures are ignored: they must not cost a paid call."""
         with suppress(Exception):
             self.tell(seen)
 
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-"""Who looks on at the call that is being made."""
+"""The watcher of the current call."""
 
 
 class Watched:
-    """Makes requests while a watcher looks on."""
+    """Makes requests under a watcher."""
 
     def __init__(self, inner: LLMAdapter, watcher: Watcher) -> None:
         self._inner = inner
@@ -75,8 +75,8 @@ class Watched:
 
 
 def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
-    """What is to be called with each piece of an answer to a request that is now sent; None where
-    nobody looks on."""
+    """Return the function to call with each piece of a request's answer; None if nobody is
+    watching. Call it when the request is sent."""
     if (watcher := WATCHER.get()) is None or not watcher.stream:
         return None
     see = watcher.see
@@ -87,18 +87,18 @@ def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
 
 
 def tell_waiting(request: LLMRequest, seconds: float, text: str = "") -> None:
-    """Say that a request waits for its turn, or for what `text` says."""
+    """Report that a request waits for its turn, or for what `text` says."""
     if (watcher := WATCHER.get()) is not None:
         watcher.see(Waiting(request.site, request.call, seconds, text))
 
 
 def wants_stream() -> bool:
-    """Whether somebody looks on who asks for the text of answers as it comes."""
+    """Whether a watcher requests the text of answers as it arrives."""
     return (watcher := WATCHER.get()) is not None and watcher.stream
 
 
 def tell_slowly(request: LLMRequest, text: str, seconds: float) -> None:
-    """Take so long to answer, piece by piece where somebody looks on."""
+    """Answer over `seconds`, piece by piece if somebody is watching."""
     tell = piece_teller(request)
     pieces = max(1, int(seconds / _SECONDS_OF_A_PIECE)) if tell else 1
     for number in range(pieces):

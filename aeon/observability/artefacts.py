@@ -1,5 +1,5 @@
-"""A result as files: `result.json`, `history.json` and `answer.md`, each there whole or not at
-all."""
+"""A result as files: `result.json`, `history.json` and `answer.md`, each written completely or not
+at all."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ RESULT = "result.json"
 HISTORY = "history.json"
 ANSWER = "answer.md"
 BASELINE = "baseline"
-"""The folder of the direct call to a run's task, in the run's directory; with a number where there
-is one already."""
+"""The folder, in the run's directory, of the direct call for a run's task; with a number if it
+exists already."""
 _FILES_OF_A_RUN = 10
 
 
 def allow_files(runs: int) -> None:
-    """Have the files of so many runs open at once, as far as the system lets this process; most
-    allow few unless asked."""
+    """Raise the limit on open files (RLIMIT_NOFILE) so that `runs` runs fit, as far as the hard
+    limit allows."""
     count = _FILES_OF_A_RUN * runs + 256
     with suppress(ImportError, OSError, ValueError):
         import resource  # not on every system
@@ -54,9 +54,9 @@ def allow_files(runs: int) -> None:
 def create_directory(
     directory: Path, fill: Callable[[Path], None], *, private: bool = False
 ) -> None:
-    """Make a directory that has in it what `fill` puts there from the moment that it is there, its
-    owner's alone if it is `private`; one that is there already is filled as it is. Raises OSError,
-    and what `fill` raises."""
+    """Create a directory that already has its content when it appears; `fill` writes the content.
+    If `private`, only its owner can access it. An existing directory is filled in place. Raises
+    OSError, and what `fill` raises."""
     if directory.is_dir():
         fill(directory)
         return
@@ -71,8 +71,9 @@ def create_directory(
 
 
 def write(result: RunResult, directory: Path) -> None:
-    """Write a result into a directory that is there; each file is replaced whole, or left as it
-    was. Raises ArtefactError, which holds the result, for the first that cannot be written."""
+    """Write a result into an existing directory; each file is replaced completely or left
+    unchanged. Raises ArtefactError, which holds the result, for the first file that cannot be
+    written."""
     answer = (
         result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
     )
@@ -90,20 +91,18 @@ def write(result: RunResult, directory: Path) -> None:
 
 
 def write_json(value: JsonObject) -> bytes:
-    """The content of a JSON file for people to read."""
+    """Encode a value as a JSON file for people to read."""
     return encode_json(value, indent=2) + b"\n"
 
 
 def load(directory: Path | str) -> RunResult:
-    """The result of a finished run, of its directory, equal to the one that `write` was given.
+    """Load the result of a finished run from its directory, equal to the one passed to `write`.
     Raises ArtefactError."""
     path = Path(directory).expanduser() / RESULT
     if not path.exists():
         what = "holds no result" if path.parent.is_dir() else "there is no such folder"
-        cut_off = f"It is going on, or was cut off; then: `aeon resume={directory}`"
-        no_run = (
-            "A run's directory is wanted, such as outputs/DATE/TIME-ID; `aeon runs` lists them."
-        )
+        cut_off = f"The run is under way or was cut off; to resume it: `aeon resume={directory}`"
+        no_run = "Give a run's directory, such as outputs/DATE/TIME-ID; `aeon runs` lists them."
         hint = cut_off if path.with_name("run.json").exists() else no_run
         raise ArtefactError(f"{directory}: {what}", hint=hint)
     with _explain_errors(path, "a result"):
@@ -114,8 +113,7 @@ def load(directory: Path | str) -> RunResult:
 
 
 def read_history(path: Path | str) -> ExecutionHistory:
-    """The history of a run: of a `history.json`, or of the directory it is in. Raises
-    ArtefactError."""
+    """Read a run's history from a `history.json` or its directory. Raises ArtefactError."""
     path = Path(path)
     path = path / HISTORY if path.is_dir() else path
     with _explain_errors(path, "a history"):
@@ -140,8 +138,8 @@ def _explain_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def replace_file(path: Path, data: bytes, *hint: str) -> None:
-    """Put a whole file in the place of another: masked, written beside it, on disk, renamed. Raises
-    ArtefactError."""
+    """Replace a file as a whole: write a masked temporary file next to it, sync it to disk and
+    rename it. Raises ArtefactError."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with as_artefact_error(path, *hint):
         try:
@@ -156,7 +154,7 @@ def replace_file(path: Path, data: bytes, *hint: str) -> None:
 
 @contextmanager
 def as_artefact_error(path: Path, *hint: str) -> Iterator[None]:
-    """Whatever goes wrong with a file or folder as an ArtefactError."""
+    """Raise OSErrors of a file or folder as ArtefactError."""
     try:
         yield
     except OSError as error:

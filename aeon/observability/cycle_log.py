@@ -28,20 +28,20 @@ from aeon.observability.plan_delta import (
 from aeon.observability.settings import PlanStateForm
 
 _Event = TypeVar("_Event", bound=e.Event)
-_BATCH = "batch"  # what the plan of several cycles at once is written as
+_BATCH = "batch"  # the call of a line that only holds the plan of several concurrent cycles
 _ABANDONED = "Abandoned"
 _REPAIR = "repair"
 WHOLE_BELOW = 50
-"""With fewer steps than this a plan is written whole by default: `jq .plan_state` answers on every
+"""A plan with fewer steps is written in full by default, so that `jq .plan_state` works on every
 line."""
 
 
 class CycleError(Value):
-    """An error of a cycle: the request it struck (`repair`, or the cycle's own call), its class and
-    its message.
+    """An error of a cycle: the request that failed (`repair`, or the cycle's own call), its class
+    and its message.
 
-    `transient`: it was tried again. `StepError`: what the step itself was found to have, such as a
-    missing tool or one that failed (FR-055).
+    `transient`: the request was retried. `StepError`: an error of the step itself, such as a
+    missing or failing tool (FR-055).
     """
 
     call: str
@@ -51,8 +51,7 @@ class CycleError(Value):
 
 
 class SupervisorAction(Value):
-    """A repair: the errors of the answer it began with, what each of its attempts gave, and how it
-    ended."""
+    """A repair: the errors of the first answer, the answer of each attempt, and the outcome."""
 
     action: Literal["repair"] = "repair"
     call: str
@@ -62,12 +61,12 @@ class SupervisorAction(Value):
 
 
 class CycleRecord(Value):
-    """One line of `cycles.jsonl`: one LLM cycle, a tool step that needed none, or a batch .
+    """One line of `cycles.jsonl`: one LLM cycle, a tool step without one, or a batch.
 
-    `step_number` is the line's number in order of dispatch, `cycle` the TTL cycle, `sequence` that
-    of its events in `events.jsonl`; `docs/artefacts.md` says what each field means. A line whose
-    `call` is `batch` is no cycle: it holds the plan of the steps that are dispatched together, and
-    is written before any of them can end.
+    `step_number` is the line's number in order of dispatch, `cycle` the TTL cycle, `sequence` the
+    number of its events in `events.jsonl`; `docs/artefacts.md` explains each field. A line whose
+    `call` is `batch` is no cycle: it holds the plan of steps dispatched together, and is written
+    before any of them can end.
     """
 
     format: Literal["aeon.cycle/1"] = "aeon.cycle/1"
@@ -106,8 +105,8 @@ class _OpenCycle:
     events: list[e.Event] = field(default_factory=list)
 
     def record(self, run_id: str, end_time: str, *, abandoned: bool = False) -> CycleRecord:
-        """The cycle's line, as it stands now; with the error `Abandoned` where it is left
-        unfinished."""
+        """Return the cycle's line in its current state; with the error `Abandoned` if it was not
+        finished."""
         site = self.started.site
         call = self.started.call
         answers = self._select(e.CallAnswered)
@@ -194,14 +193,14 @@ def _find_last_text(answers: Sequence[e.CallAnswered]) -> str | None:
 
 
 def _make_errors(event: e.Event, call: str, lasting: Sequence[CycleError]) -> Iterator[CycleError]:
-    """The errors of an event of a cycle that `call` began; what is among the `lasting` is not
-    repeated."""
+    """Yield the errors of an event in a cycle that began with `call`, without repeating `lasting`
+    ones."""
     match event:
         case e.CallFailed():
             yield CycleError(call=event.call, type=event.error, message=event.message)
         case e.RetryScheduled():
             kind, _, text = event.error.partition(": ")
-            message = f"{text} (attempt {event.attempt}, tried again after {event.seconds:.3g} s)"
+            message = f"{text} (attempt {event.attempt}, retried after {event.seconds:.3g} s)"
             yield CycleError(call=event.call, type=kind, message=message.strip(), transient=True)
         case e.CycleFinished(error=str(kind)):
             if not any(kind in (error.type, error.message) for error in lasting):
@@ -214,11 +213,13 @@ def _make_errors(event: e.Event, call: str, lasting: Sequence[CycleError]) -> It
 
 
 class CycleLog(Journal):
-    """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039).
-    Once closed, the file has its lines in the order of `step_number`; so sorted they depend on the
-    run's answers alone. A plan that is not written whole (`form`) and that several cycles share
-    gets a line of its own before theirs, since any of them may end first: wherever the file ends,
-    every line can be rebuilt."""
+    """A subscriber that writes a line for each LLM cycle when it ends, however it ends (FR-039).
+
+    After `close`, the lines are in the order of `step_number`; in this order they depend only on
+    the run's answers. A plan that is not written in full (see `form`) and that several cycles share
+    gets its own line before theirs, since any of them may end first: wherever the file stops, every
+    line can be rebuilt.
+    """
 
     def __init__(
         self, path: Path, warn: Callable[[str], None], form: PlanStateForm = "auto"
@@ -245,7 +246,7 @@ class CycleLog(Journal):
             self._abandon_open_cycles(recorded.time)
         elif cycle := self._open.get(recorded.sequence) or self._open_again(recorded):
             cycle.events.append(event)
-            # A step may go on after its call.
+            # A step may continue after its call.
             if isinstance(event, e.StepFinished) or (
                 isinstance(event, e.CycleFinished) and event.site.step_id is None
             ):
@@ -253,7 +254,7 @@ class CycleLog(Journal):
                 self._write_cycle(cycle, recorded.time)
 
     def close(self) -> None:
-        """Close the file. Cycles that a run left open without ending are written as `Abandoned`."""
+        """Close the file. Cycles that the run left unfinished are written as `Abandoned`."""
         self._abandon_open_cycles("")
         super().close()
         if self._numbers != sorted(self._numbers):
@@ -263,11 +264,11 @@ class CycleLog(Journal):
         path = self._lines.path
         try:
             lines = path.read_bytes().splitlines(keepends=True)
-            if len(lines) == len(self._numbers):  # else some are of another run
+            if len(lines) == len(self._numbers):  # otherwise some lines belong to another run
                 ordered = sorted(zip(self._numbers, lines, strict=True), key=itemgetter(0))
                 replace_file(path, b"".join(line for _, line in ordered))
         except (OSError, ArtefactError) as error:
-            self._warn(f"{path}: its lines stay in the order they were written in: {error}")
+            self._warn(f"{path}: its lines stay in the order in which they were written: {error}")
 
     def _start(self, event: e.CycleStarted, time: str) -> None:
         plan = event.plan
@@ -278,7 +279,7 @@ class CycleLog(Journal):
         profile = event.call not in e.FREE_WORK and event.site.cycle == 0
         cycle = _OpenCycle(event, time, 0 if profile else self._next_number(), state, whole)
         if whole:
-            # Nothing builds on a line that is written only when its cycle ends.
+            # No other line can refer to a line that is written only when its cycle ends.
             self._carrier = None
             self._newest = None
         elif not self._open:
@@ -287,8 +288,8 @@ class CycleLog(Journal):
         self._open[event.site.sequence] = cycle
 
     def _start_round(self, event: e.CycleStarted, time: str) -> None:
-        """A further round of a step that uses tools: a line of its own, under the number of the
-        dispatch and with its plan, so that no number depends on which step is faster."""
+        """Start a further round of a step that uses tools: its own line, under the number and plan
+        of the dispatch, so that no number depends on which step is faster."""
         before = self._open.pop(event.site.sequence, None)
         if before is None:  # the run is over
             return
@@ -307,7 +308,7 @@ class CycleLog(Journal):
         return is_small or self._form == "full"
 
     def _open_again(self, recorded: e.Recorded) -> _OpenCycle | None:
-        """A line more of a dispatch that takes several calls, as judges that vote do."""
+        """Open one more line for a dispatch with several calls, such as voting judges."""
         last = self._ended
         if (
             last is None
@@ -327,9 +328,9 @@ class CycleLog(Journal):
         return self._dispatched
 
     def _write_shared_plan(self, event: e.CycleStarted, time: str) -> None:
-        """Write the plan of a cycle that is dispatched while others are running, unless the file
-        has it already. The first of these has not written its line yet: its plan and its number are
-        written now."""
+        """Write the plan of a cycle dispatched while others are running, unless the file has it
+        already. The first of these has not written its line yet, so its plan and number are written
+        too."""
         first = self._carrier
         self._carrier = None
         if first is not None and first.plan_state is not None:
@@ -359,8 +360,8 @@ class CycleLog(Journal):
 
 
 def with_whole_plans(lines: Iterable[JsonMapping]) -> Iterator[JsonObject]:
-    """The lines of the cycles of a `cycles.jsonl`, in the order of their numbers, each with its
-    whole plan. Raises LookupError for a line whose plan builds on one that is missing."""
+    """Yield the cycles' lines of a `cycles.jsonl` in the order of their numbers, each with its
+    complete plan. Raises LookupError if a line that a plan builds on is missing."""
     plans: dict[int, Plan | None] = {}
     for line in sorted(lines, key=itemgetter("step_number")):
         state = line["plan_state"]
@@ -383,15 +384,16 @@ def _describe_missing(field: str, number: int, base: int) -> str:
 
 
 def plan_at(lines: Iterable[JsonMapping], cycle: int) -> Plan | None:
-    """The whole plan that the LLM cycle of that number (`cycle`) was dispatched with; None if there
-    was no plan yet. `lines` are the objects of a `cycles.jsonl`, in any order
-    (`aeon.files.jsonl.read_lines`). Raises LookupError when there is no such cycle, or a line its
-    plan builds on is missing."""
+    """Return the complete plan with which the LLM cycle number `cycle` was dispatched; None if
+    there was no plan yet. `lines` are the objects of a `cycles.jsonl`, in any order
+    (`aeon.files.jsonl.read_lines`). Raises LookupError if there is no such cycle, or a line that
+    its plan builds on is missing."""
     return _rebuild(lines, "cycle", cycle)
 
 
 def plan_of(lines: Iterable[JsonMapping], sequence: int) -> Plan | None:
-    """The same for any line, tool steps too, by its `sequence`. Raises LookupError as `plan_at`."""
+    """Return the same for any line, tool steps too, by its `sequence`. Raises LookupError like
+    `plan_at`."""
     return _rebuild(lines, "sequence", sequence)
 
 

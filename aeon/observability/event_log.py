@@ -36,13 +36,13 @@ LEFT_OUT: dict[type[Event], frozenset[str]] = {
 
 
 def event_types() -> tuple[type[Event], ...]:
-    """Every kind of event there is, in the order `aeon.domain.events` defines them."""
+    """Return every kind of event, in the order in which `aeon.domain.events` defines them."""
     named = (value for value in vars(events).values() if isinstance(value, type))
     return tuple(kind for kind in named if issubclass(kind, Event) and kind is not Event)
 
 
 def event_name(kind: type[Event]) -> str:
-    """The name of an event in a line: `PassStarted` is `pass_started`."""
+    """Return the name of an event in a line: `PassStarted` becomes `pass_started`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -56,9 +56,9 @@ LINE_FIELDS = {
 
 
 def event_line(recorded: Recorded, run_id: str) -> JsonObject:
-    """An event of a run as the JSON object of its line. A step's `incoming_context`, which repeats
-    the outputs of other steps, is null, so that the lines of a run grow with the run and not with
-    its square."""
+    """Convert an event of a run to the JSON object of its line. A step's `incoming_context`, which
+    repeats other steps' outputs, becomes null, so that the file grows with the run and not with its
+    square."""
     event = recorded.event
     line: JsonObject = {
         "sequence": recorded.sequence,
@@ -89,8 +89,8 @@ def _drop_contexts(value: Any) -> None:
 
 
 class Journal:
-    """A file of lines that never fails a run: after the first error nothing more is written, and
-    `warn` is called. Raises ArtefactError when the file cannot be opened."""
+    """A file of lines that never fails a run: after the first error it writes nothing more and
+    calls `warn`. Raises ArtefactError if the file cannot be opened."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._lines = JsonLines(path)
@@ -98,7 +98,7 @@ class Journal:
         self._failed = False
 
     def write(self, line: JsonObject) -> None:
-        """Write a line, unless an earlier one could not be written."""
+        """Write a line, unless an earlier one failed."""
         try:
             if not self._failed:
                 self._lines.write(line)
@@ -107,13 +107,13 @@ class Journal:
             self._warn(f"{error.message}; this journal ends here, the run does not")
 
     def close(self) -> None:
-        """Close the file; lines that come later are dropped."""
+        """Close the file; later lines are dropped."""
         self._lines.close()
 
 
 class EventLog(Journal):
     """A subscriber that writes each event as it happens, without prompts, answers and repeated
-    plans. Sorted by (`sequence`, `part`) the lines of a run depend on its answers alone."""
+    plans. Sorted by (`sequence`, `part`), the lines of a run depend only on its answers."""
 
     _run_id = ""
 

@@ -1,4 +1,4 @@
-"""Accounts for the tokens, cost, seconds and repairs of a run, from its events."""
+"""Totals the tokens, cost, seconds and repairs of a run from its events."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _AFTER_EVALUATION = ("REFINE", "PROFILE")
 
 
 class Booked(NamedTuple):
-    """What a request used, without its prompt and its answer: all prompts of a run together grow
-    faster than the run."""
+    """The usage of a request, without its prompt and answer: together, a run's prompts grow faster
+    than the run."""
 
     call: str
     role: str
@@ -42,9 +42,9 @@ class Booked(NamedTuple):
 
 
 class Ledger:
-    """A subscriber that totals the usage of a run, in whatever order parallel calls end. `prices`
-    are a book, or prices by model; `seconds_by_phase` is the time by `clock`, which never goes
-    back, over all passes."""
+    """A subscriber that totals a run's usage, in whatever order concurrent calls end. `prices` are
+    a price book, or prices by model; `seconds_by_phase` is measured with `clock` (monotonic) over
+    all passes."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Ledger:
         self._unreported: set[str] = set()
 
     def __call__(self, recorded: Recorded) -> None:
-        """Book one event; events without usage are ignored."""
+        """Record one event; events without usage are ignored."""
         match recorded.event:
             case CallAnswered() as event:
                 self._book(event, event.request.parameters.model or "", free=event.synthetic)
@@ -105,8 +105,8 @@ class Ledger:
         )
 
     def usage(self) -> UsageReport:
-        """Tokens, requests and cost so far. A cost is None, never zero, where a model that used
-        tokens has no price, or its usage was not reported; the model of a request that failed
+        """Return tokens, requests and cost so far. A cost is None, never zero, if a model that used
+        tokens has no price or its usage was not reported; the model of a request that failed
         without an answer is `unknown`."""
         return UsageReport(
             total=_total(self._requests),
@@ -119,8 +119,8 @@ class Ledger:
         )
 
     def usage_up_to(self, pass_number: int) -> TokenUsage:
-        """Tokens, requests and cost up to the end of a pass's evaluation: what came after it in
-        that pass is for the next one."""
+        """Return tokens, requests and cost up to the end of a pass's evaluation; later requests of
+        that pass prepare the next one."""
         return _total(
             [
                 booked
@@ -137,29 +137,30 @@ class Ledger:
         return {name: _total(groups[name]) for name in sorted(groups)}
 
     def cost(self) -> float | None:
-        """The cost so far; None where that of one call is not known."""
+        """Return the cost so far; None if that of one call is unknown."""
         return _total(self._requests).cost
 
     def repairs(self) -> tuple[RepairRecord, ...]:
-        """Every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
+        """Return every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
         return tuple(sorted(self._repairs, key=attrgetter("cycle")))
 
     def seconds_by_call(self) -> dict[str, float]:
-        """Seconds spent waiting for answers, by call name; parallel calls each count in full."""
+        """Return the seconds spent waiting for answers, by call name; concurrent calls each count
+        in full."""
         seconds: Counter[str] = Counter()
         for booked in sorted(self._requests, key=attrgetter("call")):
             seconds[booked.call] += booked.seconds  # type: ignore[assignment]
         return dict(seconds)
 
     def models(self) -> dict[str, list[str]]:
-        """The models that answered, by role."""
+        """Return the models that answered, by role."""
         answered = sorted(
             {(booked.role, booked.model) for booked in self._requests if booked.is_answered}
         )
         return {role: [model for one, model in answered if one == role] for role, _ in answered}
 
     def endpoints(self) -> dict[str, int]:
-        """How many requests each endpoint of the provider answered."""
+        """Return how many requests each endpoint of the provider answered."""
         answers = [booked.endpoint for booked in self._requests if booked.is_answered]
         return dict(sorted(Counter(filter(None, answers)).items()))
 

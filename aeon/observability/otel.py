@@ -1,6 +1,6 @@
-"""Traces of a run, by the names that OpenTelemetry gives generative AI: spans for the run, its
-passes, its planning, evaluation and steps, calls and tools. docs/decisions/0030 says why they are
-made as the run goes on."""
+"""Traces of a run under OpenTelemetry's names for generative AI: spans for the run, its passes, its
+planning, evaluation and steps, its calls and tools. docs/decisions/0030 explains why they are made
+during the run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _call: ContextVar[TracedCall | None] = ContextVar("traced_call", default=None)
 
 
 def _harmless(method: _Method) -> _Method:
-    """One at a time; whatever goes wrong is a warning, the first time, and None."""
+    """Run the method under a lock; turn its first error into a warning, and every error into None."""
 
     @wraps(method)
     def guard(self: Tracing, *args: Any) -> Any:
@@ -60,8 +60,8 @@ def _harmless(method: _Method) -> _Method:
 
 @contextmanager
 def open_tracing(warn: Callable[[str], None]) -> Iterator[tuple[Tracing, ...]]:
-    """What traces a run; nothing under OTEL_SDK_DISABLED. Raises ConfigError for an exporter that
-    cannot be made."""
+    """Open what traces a run; nothing under OTEL_SDK_DISABLED. Raises ConfigError for an exporter
+    that cannot be created."""
     with open_telemetry(warn) as telemetry:
         tracing = Tracing(telemetry, warn) if telemetry else None
         failure: Error | None = ABANDONED
@@ -74,8 +74,8 @@ def open_tracing(warn: Callable[[str], None]) -> Iterator[tuple[Tracing, ...]]:
 
 
 class Tracing:
-    """A subscriber that opens and ends spans as the run goes on, and a tracer of its calls. It
-    hands them over to threads that send them, and is done at once."""
+    """A subscriber that starts and ends spans during the run, and a tracer of its calls. Other
+    threads send the spans, so that it returns at once."""
 
     def __init__(self, telemetry: Telemetry, warn: Callable[[str], None]) -> None:
         self.lock = threading.RLock()
@@ -85,14 +85,12 @@ class Tracing:
         self._has_warned = False
         self._run: WorkflowInvocation | None = None
         self._pass: LocalAgentInvocation | None = None
-        self._thinking: tuple[str, int] | None = None  # its phase, and when it began
+        self._thinking: tuple[str, int] | None = None  # its phase and start
         self._thought: Span | None = None
         self._steps: dict[str, Span] = {}
         self._tools: dict[tuple[int, int], tuple[ToolInvocation, Any]] = {}
         self._calls: set[TracedCall] = set()
-        self._latest: dict[
-            int, SpanContext
-        ] = {}  # of each dispatch, the call that a repair belongs to
+        self._latest: dict[int, SpanContext] = {}  # by dispatch: the call that a repair belongs to
 
     def warn_once(self, error: Exception) -> None:
         """Warn of the first error."""
@@ -102,18 +100,19 @@ class Tracing:
 
     @_harmless
     def __call__(self, recorded: e.Recorded) -> None:
-        """Take one event, in the thread in which it happens."""
+        """Process one event, in the thread in which it happens."""
         self._take(recorded.event)
 
     @singledispatchmethod
     def _take(self, event: e.Event) -> None:
-        """Other events change no span."""
+        """Ignore all other events: they change no span."""
 
     @_take.register
     def _(self, event: e.RunStarted) -> None:
         run = self._run = self._handler.workflow("aeon", conversation_id=event.run_id)
-        run.suspend()  # what else this thread does is no part of the run; what is, is told so
-        # The name that the conventions have for the workflow's since that version of util-genai.
+        # not everything in this thread belongs to the run; spans that do get it as their parent
+        run.suspend()
+        # The conventions' newer name for the workflow's name in that version of util-genai.
         run.attributes |= {
             "gen_ai.agent.name": "aeon",
             "aeon.run_id": event.run_id,
@@ -204,7 +203,7 @@ class Tracing:
         tool.attributes |= {"aeon.pass": event.site.pass_number, "aeon.step": event.step_id}
         if tool.should_capture_content:
             tool.arguments = event.arguments
-        # The thread that the tool is called in copies the context of this one.
+        # The thread that runs the tool copies this thread's context.
         self._tools[event.site.sequence, event.number] = tool, attach(tool.context)
 
     @_take.register
@@ -236,8 +235,8 @@ class Tracing:
 
     @_harmless
     def start_call(self, request: LLMRequest, provider: ProviderSettings) -> TracedCall | None:
-        """Open the span of a request, current in this thread; a repair is linked to what it
-        repairs."""
+        """Open the span of a request and make it current in this thread; a repair is linked to the
+        call it repairs."""
         site = request.site
         call = TracedCall(self._telemetry, request, provider, self._parent(site.step_id))
         if site.attempt and site.sequence in self._latest:
@@ -248,14 +247,14 @@ class Tracing:
 
     @_harmless
     def end_call(self, call: TracedCall, outcome: LLMResponse | BaseException) -> None:
-        """End the span of a request with what came of it."""
+        """End the span of a request with its outcome."""
         if call in self._calls:
             self._calls.remove(call)
             call.end(outcome)
 
     @_harmless
     def end(self, failure: Error | None) -> None:
-        """End what is open."""
+        """End all open spans."""
         for call in self._calls:
             call.abandon()
         for tool, _ in self._tools.values():
@@ -273,8 +272,8 @@ class Tracing:
         self._thought = self._pass = self._run = None
 
     def _parent(self, step_id: str | None = None) -> Context | None:
-        """Whose a new span is: the step's, the planning's or evaluation's, which have a span from
-        their first call on, the pass's, or the run's."""
+        """Return the parent of a new span: the step; or the planning or evaluation, whose span
+        starts with its first call; or the pass; or the run."""
         above = self._pass or self._run
         if step_id in self._steps and self._pass:
             return set_span_in_context(self._steps[step_id], self._pass.context)
@@ -296,7 +295,7 @@ class Tracing:
         return set_span_in_context(self._thought, self._pass.context)
 
     def trace_calls(self, llm: LLMAdapter, provider: ProviderSettings) -> LLMAdapter:
-        """The adapter, each of its requests and of their attempts with a span."""
+        """Return the adapter with a span for each of its requests and attempts."""
         return _TracedAdapter(llm, self, provider)
 
 
@@ -330,8 +329,8 @@ def _shorten(message: str) -> str:
 
 
 def _evaluations(assessment: ConvergenceAssessment) -> Iterator[JsonObject]:
-    """The verdict, each score and each criterion, labelled `pass` or `fail`; else why there is
-    none."""
+    """Yield the verdict, each score and each criterion, labelled `pass` or `fail`; without a
+    verdict, the reason."""
     if not assessment.evaluated:
         yield {"gen_ai.evaluation.name": "convergence", "error.type": assessment.reason_codes[0]}
         return

@@ -1,5 +1,5 @@
-"""What sends traces, metrics and events, as the standard `OTEL_*` variables say, and the spans of a
-call to a model."""
+"""Exports traces, metrics and events as the standard `OTEL_*` variables configure, and makes the
+spans of calls to a model."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _TOKENS = {
 
 
 class Telemetry:
-    """What spans, metrics and events are made with. Where nobody takes events (`has_events`), they
-    go with the span."""
+    """Creates spans, metrics and events. Without a receiver of events (`has_events`), they are
+    added to the span."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Telemetry:
         self.handler = TelemetryHandler(tracers, meters, loggers, None, name, version)
         self.tracer = tracers.get_tracer(name, version)
         self._logger = loggers.get_logger(name, version) if has_events else None
-        # Of the conventions since that version of util-genai, which has one histogram of tokens,
+        # From the newer conventions: that version of util-genai has one histogram of tokens,
         # without their parts.
         meter = meters.get_meter(name, version)
         prefix = "gen_ai.client.inference"
@@ -81,7 +81,7 @@ class Telemetry:
         }
 
     def emit(self, name: str, attributes: JsonObject, span: Span) -> None:
-        """Tell of an event of a span."""
+        """Emit an event of a span."""
         if self._logger is None:
             span.add_event(name, attributes)
         else:
@@ -92,7 +92,7 @@ class Telemetry:
             self._logger.emit(record)
 
     def measure(self, seconds: float, usage: Usage, attributes: JsonObject) -> None:
-        """Add what a call took and used."""
+        """Record a call's duration in `seconds` and its token usage."""
         self._duration.record(seconds, attributes)
         for field, counter in self._tokens.items():
             if count := getattr(usage, field):
@@ -100,8 +100,7 @@ class Telemetry:
 
 
 class TracedCall:
-    """A request to a model. The span of its attempt under way is current in the thread that makes
-    it."""
+    """A request to a model. The span of its current attempt is current in the thread that makes it."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class TracedCall:
 
     @property
     def span(self) -> Span:
-        """The span of the attempt under way."""
+        """The span of the current attempt."""
         return self._invocation.span
 
     def _open(self) -> None:
@@ -154,8 +153,8 @@ class TracedCall:
         CALL_HEADERS.set(headers)
 
     def retry(self, event: RetryScheduled) -> None:
-        """End the attempt under way, which has failed; begin the next, which waits first and is
-        linked to it."""
+        """End the failed attempt's span and start the next one's, which includes the wait and links
+        to it."""
         kind, _, message = event.error.partition(": ")
         before = self.span.get_span_context()
         self._fail(Error(message, kind), Usage())
@@ -167,7 +166,7 @@ class TracedCall:
         }
 
     def end(self, outcome: LLMResponse | BaseException) -> None:
-        """End it with what came of it."""
+        """End the request's span with its outcome."""
         if isinstance(outcome, BaseException):
             usage = outcome.usage if isinstance(outcome, AeonError) else Usage()
             self._fail(Error(str(outcome), type(outcome).__name__), usage)
@@ -189,7 +188,7 @@ class TracedCall:
         call.stop()
 
     def abandon(self) -> None:
-        """End its span from another thread, while it goes on."""
+        """End the span from another thread, while the request continues."""
         self.span.set_status(Status(StatusCode.ERROR, ABANDONED.message))
         self.span.set_attribute("error.type", ABANDONED.type)
         self.span.end()
@@ -223,7 +222,7 @@ def _server_of(provider: ProviderSettings) -> JsonObject:
 
 
 class _Problems(logging.Handler):
-    """What exporters complain of first, and whether they gave anything up."""
+    """The first complaint of the exporters, and whether they lost anything."""
 
     first = ""
     is_lost = False
@@ -235,9 +234,9 @@ class _Problems(logging.Handler):
 
 @contextmanager
 def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
-    """The providers that the program has set up, else some for this run alone, which have
-    FLUSH_SECONDS at its end to send what is left; None under OTEL_SDK_DISABLED. Raises ConfigError
-    for an exporter that cannot be made."""
+    """Return the providers that the program has set up, or else new ones for this run alone, which
+    have FLUSH_SECONDS at its end to send the rest; None under OTEL_SDK_DISABLED. Raises ConfigError
+    for an exporter that cannot be created."""
     theirs = trace.get_tracer_provider()
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         yield None
@@ -273,7 +272,7 @@ def _own_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry]:
     log = logging.getLogger("opentelemetry")
     problems = _Problems(logging.WARNING)
     log.addHandler(problems)
-    log.propagate = False  # also of threads that go on afterwards
+    log.propagate = False  # also for threads that outlive the run
     try:
         yield Telemetry(tracers, meters, loggers, has_events=bool(of_logs))
     finally:
@@ -281,14 +280,14 @@ def _own_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry]:
         log.addHandler(logging.NullHandler())
         log.removeHandler(problems)
         for exporter in () if is_sent else (*of_traces, *of_logs, *of_metrics):
-            exporter.shutdown()  # what it is still trying to send is given up
+            exporter.shutdown()  # gives up what it is still trying to send
         if problems.is_lost or not is_sent:
             why = problems.first or f"it did not answer for {FLUSH_SECONDS:g} seconds"
-            warn(f"observability.otel: the collector has not taken everything: {why}")
+            warn(f"observability.otel: the collector did not accept everything: {why}")
 
 
 def _shut_down(*ends: Callable[[], object]) -> bool:
-    """Let them send what is left; whether the time was enough."""
+    """Let the providers send the rest. Returns whether the time was enough."""
     threads = [threading.Thread(target=end, name="aeon-otel", daemon=True) for end in ends]
     until = time.monotonic() + FLUSH_SECONDS
     for thread in threads:
@@ -299,8 +298,8 @@ def _shut_down(*ends: Callable[[], object]) -> bool:
 
 
 def _make_exporters(signal: str) -> list[Any]:
-    """The exporters that `OTEL_<SIGNAL>_EXPORTER` names, made from their own variables; OTLP where
-    it names none."""
+    """Create the exporters that `OTEL_<SIGNAL>_EXPORTER` names from their own variables; OTLP if it
+    names none."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     made = []
     protocols = (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

@@ -1,7 +1,7 @@
-"""A plan as its difference from an earlier one, so that a file with a plan a line grows with the
-changes alone; and `history.json`, in which a plan is written once and then what changed of it.
+"""Plans as differences from earlier ones, so that a file with a plan per line grows only with the
+changes; and `history.json`, which has a plan once and then its changes.
 
-The step numbers (`step_index`, `total_steps`) follow from the order and stand in no difference.
+The step numbers (`step_index`, `total_steps`) follow from the order and are in no difference.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _HEADS = ("goal", "task", "questions", "subplans")
 
 
 class OrderChange(Value):
-    """A change of the steps' order: from position `start` (0-based) `removed` ids give way to
-    `inserted`."""
+    """A change of the steps' order: from position `start` (0-based), `inserted` replaces `removed`
+    ids."""
 
     start: int = Field(ge=0)
     removed: int = Field(ge=0)
@@ -31,16 +31,15 @@ class OrderChange(Value):
 
 
 class StepDifference(Value):
-    """The fields of one step that changed, with their new values; of a new step, those that are not
-    their defaults."""
+    """The changed fields of one step with their new values; for a new step, the fields that differ
+    from their defaults."""
 
     step_id: str
     fields: JsonObject
 
 
 class StepsDifference(Value):
-    """The steps of a plan as their difference from earlier ones; a step that is not named is as it
-    was there."""
+    """A plan's steps as their difference from earlier ones; steps that are not named are unchanged."""
 
     kind: Literal["delta"] = "delta"
     order: OrderChange | None = None
@@ -48,8 +47,8 @@ class StepsDifference(Value):
 
 
 class PlanChange(StepsDifference):
-    """A plan as its difference from an earlier one; what is null or not named is as it was
-    there."""
+    """A plan as its difference from an earlier one; fields that are null or not named are
+    unchanged."""
 
     goal: str | None = None
     task: str | None = None
@@ -58,14 +57,14 @@ class PlanChange(StepsDifference):
 
 
 class PlanDifference(PlanChange):
-    """A plan as its difference from the one of the line whose `step_number` is `base`, which stands
-    above it in the file; what is null or not named is as it was there."""
+    """A plan as its difference from the plan of an earlier line, whose `step_number` is `base`;
+    fields that are null or not named are unchanged."""
 
     base: int
 
 
 class PlanSnapshot(Value):
-    """A whole plan."""
+    """A complete plan."""
 
     kind: Literal["full"] = "full"
     plan: Plan
@@ -75,8 +74,8 @@ PlanState = PlanSnapshot | PlanDifference
 
 
 def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
-    """A plan as what it changes of the one of line `base`, by its number; whole when there is none
-    to build on."""
+    """Return a plan as its changes from the plan `base`, given with its line's number; complete if
+    there is no base."""
     if base is None:
         return PlanSnapshot(plan=plan)
     number, before = base
@@ -93,7 +92,7 @@ def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
 
 
 def plan_change(before: Plan, after: Plan) -> PlanChange:
-    """What turns `before` into `after`. Shared steps cost nothing."""
+    """Return the changes from `before` to `after`. Shared steps cost nothing."""
     change = steps_difference(before.steps, after.steps)
     return PlanChange(
         order=change.order,
@@ -114,7 +113,7 @@ def _find_changed_fields(old: PlanStep | None, step: PlanStep) -> JsonObject:
 
 
 def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> StepsDifference:
-    """What turns the steps `before` into those `after`. Shared steps cost nothing."""
+    """Return the changes from the steps `before` to the steps `after`. Shared steps cost nothing."""
     if before is after:
         return StepsDifference()
     known = {step.step_id: step for step in before}
@@ -131,14 +130,14 @@ def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> S
 
 
 def apply_change(plan: Plan, change: PlanChange) -> Plan:
-    """The plan that a difference makes of an earlier one."""
+    """Apply a difference to an earlier plan."""
     heads = {name: getattr(change, name) for name in _HEADS if getattr(change, name) is not None}
     return plan.model_copy(update={**heads, "steps": apply_steps(plan.steps, change)})
 
 
 def apply_steps(steps: tuple[PlanStep, ...], change: StepsDifference) -> tuple[PlanStep, ...]:
-    """The steps that a difference makes of earlier ones; those that it does not name are shared.
-    Raises pydantic's ValidationError or LookupError for a difference that is none."""
+    """Apply a difference to earlier steps; steps that it does not name are shared. Raises
+    pydantic's ValidationError or LookupError for an invalid difference."""
     known = {step.step_id: step for step in steps}
     for each in change.steps:
         old = known.get(each.step_id)
@@ -167,7 +166,7 @@ def _count_equal(one: list[str], other: list[str]) -> int:
 
 
 def history_document(history: ExecutionHistory) -> JsonObject:
-    """The JSON object that is written for a history. It grows with the changes of the plan."""
+    """Return the JSON object to write for a history. It grows with the changes of the plan."""
     document = history.model_dump(
         mode="json", exclude={"passes": {"__all__": {"plan_state", "steps"}}}
     )
@@ -190,9 +189,9 @@ def history_document(history: ExecutionHistory) -> JsonObject:
 
 
 def restore_document(document: JsonMapping) -> JsonObject:
-    """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as
-    values. Raises pydantic's ValidationError, LookupError or TypeError for a document that no
-    history was written to."""
+    """Return the fields of the `ExecutionHistory` that a document was written for, its plans and
+    steps as values. Raises pydantic's ValidationError, LookupError or TypeError for a document that
+    was not written for a history."""
     base: Plan | None = None
     passes = []
     for written in document["passes"]:

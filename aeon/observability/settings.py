@@ -1,4 +1,4 @@
-"""What configures the sinks of a run's events."""
+"""Settings of the sinks of a run's events."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aeon.domain.values import StartsCode, Value
 
 
 class SinkSettings(Value):
-    """A sink of one's own: `sink` is `package.module:object`, called with `options` as keyword
+    """A sink that you bring: `sink` is `package.module:object`, called with `options` as keyword
     arguments.
 
-    Written `NAME: package.module:object` where there are no options.
+    Without options it is written `NAME: package.module:object`.
     """
 
     sink: str
@@ -29,13 +29,13 @@ PlanStateForm = Literal["auto", "full", "delta"]
 
 
 class ObservabilitySettings(Value):
-    """`observability`: where a run's events go, beside its result.
+    """`observability`: where a run's events go, besides its result.
 
-    `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM
-    cycle with the plan, the raw answer and its repairs; `plan_state` says whether each of its lines
-    has the whole plan; `report` is `report.html`, the page of the run; `otel` sends traces and
-    metrics, as the `OTEL_*` variables say. `sinks` are one's own, by name. No result depends on
-    these four, so they are in no artefact and no hash.
+    `events` is `events.jsonl`, the events as they happened; `cycles` is `cycles.jsonl`, every LLM
+    cycle with its plan, raw answer and repairs; `plan_state` says whether each of its lines has the
+    complete plan; `report` is `report.html`, the page of the run; `otel` sends traces and metrics
+    as the `OTEL_*` variables configure; `sinks` are your own, by name. No result depends on
+    `plan_state`, `report`, `otel` and `sinks`, so they are in no artefact and no hash.
     """
 
     events: bool = True

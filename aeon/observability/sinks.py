@@ -1,5 +1,5 @@
-"""The one registry of what receives a run's events: the journals, traces and sinks of one's own.
-None of them ends or delays a run."""
+"""The only registry of receivers of a run's events: the journals, traces and your own sinks. None
+of them ends or delays a run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Warn = Callable[[str], None]
 
 
 class Opening(NamedTuple):
-    """What a sink is opened with: the settings, the run's directory if it has one, and the function
-    that reports problems."""
+    """The arguments for opening a sink: the settings, the run's directory if it has one, and the
+    function that reports problems."""
 
     settings: ObservabilitySettings
     directory: Path | None
@@ -40,18 +40,17 @@ Open = Callable[[Opening], AbstractContextManager[tuple[Subscriber, ...]]]
 
 @runtime_checkable
 class CallTracer(Protocol):
-    """A sink that also follows each call to the model, from its start to its end, in the thread
-    that makes it."""
+    """A sink that also follows each call to the model, from start to end, in the calling thread."""
 
     def trace_calls(self, llm: LLMAdapter, provider: ProviderSettings) -> LLMAdapter:
-        """The adapter, its calls followed. It must answer and raise as `llm` does, whatever happens
-        to the sink."""
+        """Return the adapter with its calls followed. It must answer and raise as `llm` does,
+        whatever happens to the sink."""
 
 
 class QueuedObserver:
-    """A subscriber that is called in a thread of its own, through a queue of at most `maxsize`
-    events, and never raises. `dropped` counts the events that found the queue full, `failed` the
-    calls that raised `error` or another."""
+    """A subscriber that is called in its own thread, through a queue of at most `maxsize` events,
+    and never raises. `dropped` counts the events that found the queue full, `failed` the calls that
+    raised; `error` is the first of their errors."""
 
     def __init__(self, subscriber: Subscriber, maxsize: int = 10_000) -> None:
         self.dropped = self.failed = 0
@@ -70,8 +69,7 @@ class QueuedObserver:
             self._waiting.put(recorded)
 
     def close(self, timeout: float = 2.0) -> None:
-        """Give the observer `timeout` seconds for the events that wait; those that are left count
-        as dropped."""
+        """Give the observer `timeout` seconds for the waiting events; the rest count as dropped."""
         self._waiting.put(None)
         self._thread.join(timeout)
         self.dropped += max(0, self._waiting.qsize() - 1)
@@ -89,9 +87,9 @@ class QueuedObserver:
 def open_sinks(
     settings: ObservabilitySettings, directory: Path | None, warn: Warn
 ) -> Iterator[tuple[Subscriber, ...]]:
-    """The sinks that the settings ask for, open until the block ends; journals only where there is
-    a directory. No sink fails or delays the run: problems are passed to `warn`. Raises ConfigError
-    and ArtefactError for one that cannot be opened."""
+    """Open the sinks that the settings name until the block ends; journals only if there is a
+    directory. No sink fails or delays the run: problems are passed to `warn`. Raises ConfigError
+    and ArtefactError for a sink that cannot be opened."""
     with ExitStack() as opened:
         sinks: list[Subscriber] = []
         for name, open_sink in SINKS.items():
@@ -148,7 +146,7 @@ def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[Que
     factory = load_object(key, settings.sink, "object", GROUP)
     sink = call_factory(named, factory, options=settings.options)
     if not callable(sink):
-        made = f"it made a {type(sink).__name__}, which cannot be called with an event"
+        made = f"it returned a {type(sink).__name__}, which cannot be called with an event"
         raise ConfigError(f"{named}: {made}")
     queue = QueuedObserver(sink)
     try:
@@ -174,5 +172,5 @@ SINKS: Mapping[str, Open] = {
     "otel": _open_otel,
     "sinks": _open_own,
 }
-"""Every kind of sink, by the field of `ObservabilitySettings` that turns it on. Events reach them
-in this order."""
+"""Every kind of sink, by the field of `ObservabilitySettings` that enables it. Events reach them in
+this order."""

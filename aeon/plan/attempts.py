@@ -20,7 +20,7 @@ _RUN_LIMIT = (
 
 
 class RefinementAttempts(Value):
-    """The number of refinements, by fragment and in all, and how often each contradiction was
+    """The number of refinements, per fragment and in total, and how often each contradiction was
     `left_alone`."""
 
     by_fragment: Mapping[str, int] = Field(default_factory=dict)
@@ -29,8 +29,7 @@ class RefinementAttempts(Value):
 
 
 class Admission(Value):
-    """The actions that may be tried, those that may not, and the fragments whose limit refused one
-    (FR-065)."""
+    """The admitted actions, the refused ones, and the fragments whose limit refused one (FR-065)."""
 
     admitted: tuple[RefinementAction, ...] = ()
     refused: tuple[RefusedAction, ...] = ()
@@ -39,20 +38,20 @@ class Admission(Value):
 
 
 def may_refine(attempts: RefinementAttempts, settings: RefinementSettings) -> bool:
-    """Whether the run may refine once more (FR-066)."""
+    """Whether the run may be refined once more (FR-066)."""
     return attempts.total < settings.max_attempts_total
 
 
 def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
-    """The counts after a refinement without a usable answer (FR-067)."""
+    """Return the counts after a refinement without a usable answer (FR-067)."""
     return attempts.model_copy(update={"total": attempts.total + 1})
 
 
 def admit(
     actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings
 ) -> Admission:
-    """Refuse actions beyond the limits (FR-065, FR-066); several on one fragment are one
-    attempt."""
+    """Refuse actions beyond the limits (FR-065, FR-066); several actions on one fragment count as
+    one attempt."""
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):
@@ -94,9 +93,9 @@ def leave_alone(
     settings: RefinementSettings,
     is_last: bool = False,
 ) -> tuple[RefinementAttempts, tuple[ValidationIssue, ...]]:
-    """The counts after a refinement, and the contradictions that have now been left alone too often
-    (FR-065). The count of one that is gone, or acted upon, starts again. `is_last`: the run cannot
-    go on, so that once is enough."""
+    """Return the counts after a refinement, and the contradictions left alone too often by now
+    (FR-065). A contradiction that is gone, or acted upon, is counted from zero again. `is_last`:
+    the run cannot continue, so once is enough."""
     alone = _find_left_alone(issues, actions)
     counts = {fragment: attempts.left_alone.get(fragment, 0) + 1 for fragment in alone}
     enough = 1 if is_last else settings.max_attempts_per_fragment

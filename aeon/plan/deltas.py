@@ -1,5 +1,5 @@
-"""Applies the refinement actions that can be applied, refuses the others (FR-009, FR-010, FR-069,
-FR-070, FR-083). Actions may refer to steps that later ones add; `ACTIONS` says what each may do."""
+"""Applies the valid refinement actions and refuses the others (FR-009, FR-010, FR-069, FR-070,
+FR-083). Actions may refer to steps that later ones add; `ACTIONS` says what each may do."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ _NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
 
 
 class DeltaResult(Value):
-    """A plan after a refinement, and what changed in plan order, steps that are gone last
-    (FR-073)."""
+    """A plan after a refinement, and its changes in plan order, removed steps last (FR-073)."""
 
     plan: Plan
     accepted: tuple[RefinementAction, ...] = ()
@@ -34,8 +33,8 @@ class DeltaResult(Value):
     changes: tuple[StepChange, ...] = ()
 
     def find_changed_steps(self, action: RefinementAction) -> frozenset[str]:
-        """The ids of the steps that an action is about: its target, its new step, the steps of its
-        subplan."""
+        """Return the ids of the steps that an action concerns: its target, its new step, the steps
+        of its subplan."""
         about = {action.fragment, *(step.step_id for step in action.new_steps)}
         if action.rule.decomposes:
             about |= {
@@ -53,10 +52,13 @@ def apply_actions(
     max_nesting_depth: int = 5,
     one_final_step: bool = False,
 ) -> DeltaResult:
-    """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069,
-    FR-070, FR-083); what makes the plan too long, empty or, with `one_final_step`, takes that step
-    away, is refused last first. `subplans` are by target. An unchanged plan is returned itself.
-    Raises PlanError when the plan has a cycle."""
+    """Apply the actions that can be applied together and refuse the others (FR-009, FR-010, FR-069,
+    FR-070, FR-083).
+
+    Actions that would empty the plan, make it too long or, with `one_final_step`, take that step
+    away are refused, the last ones first. `subplans` are by target. An unchanged plan is returned
+    itself. Raises PlanError if the plan has a cycle.
+    """
 
     def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:
         return Draft(plan, chosen, subplans, max_nesting_depth)
@@ -102,7 +104,7 @@ def _find_closing_action(
     accepted: Mapping[int, RefinementAction],
     make_draft: Callable[[Mapping[int, RefinementAction]], Draft],
 ) -> dict[int, str]:
-    """The first action that makes a cycle, applied after those before it."""
+    """Return the first action that closes a cycle when applied after the actions before it."""
     numbered = list(accepted.items())
 
     def cycle_after(count: int) -> tuple[str, ...]:
@@ -122,8 +124,8 @@ def _find_last_too_many(
     max_steps: int,
     one_final_step: bool,
 ) -> dict[int, str]:
-    """The last action of those that empty the plan, make it too long, or take its one final step
-    away."""
+    """Return the last action of those that empty the plan, make it too long, or take away its only
+    final step."""
     last_first = list(accepted)[::-1]
     if not draft.steps:
         emptying = next(number for number in last_first if accepted[number].rule.retires)
@@ -137,7 +139,8 @@ def _find_last_too_many(
 
 
 def _find_surplus(draft: Draft, accepted: Mapping[int, RefinementAction], excess: int) -> list[int]:
-    """The last `excess` actions that add a step, else the last that decomposes one."""
+    """Return the last `excess` actions that add a step, or else the last one that decomposes a
+    step."""
     if excess <= 0:
         return []
     growing = [number for number in accepted if _is_growing(accepted[number], draft)][::-1]
@@ -174,15 +177,15 @@ def _is_growing(action: RefinementAction, draft: Draft) -> bool:
 def _rebuild_plan(
     plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]
 ) -> Plan:
-    """The plan of a draft; the subplan of a step that is gone is that of the step its substeps were
-    handed to."""
+    """Build the plan of a draft. If a step with a subplan is gone, the subplan passes to the step
+    that took over its substeps."""
     if not actions:
         return plan
     steps = renumber_steps(sort_by_dependencies(draft.result()))
     if [id(step) for step in steps] == [id(step) for step in plan.steps]:
         return plan
     subplans = _collect_subplans(plan, draft, actions, made)
-    # An executed substep is of the subplan that it was made for, even when that step is gone.
+    # An executed substep keeps the subplan it was made for, even when the parent step is gone.
     parents = {step.step_id for step in steps} | {step.parent_step_id for step in steps}
     needed = tuple(each for parent, each in subplans.items() if parent in parents)
     return plan.model_copy(update={"steps": steps, "subplans": needed})
@@ -202,7 +205,7 @@ def _collect_subplans(
 
 
 def _changes(plan: Plan, new_plan: Plan, draft: Draft) -> Iterator[StepChange]:
-    """What changed; a new number alone is no change."""
+    """Yield the changes; a new number alone is no change."""
     drafted = by_id(draft.result())
     for step in new_plan.steps:
         before = draft.original.get(step.step_id)

@@ -1,4 +1,4 @@
-"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`."""
+"""A plan to which actions are applied one by one. Private to `aeon.plan.deltas`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def is_changeable(step: PlanStep) -> bool:
 
 
 def substep_id(parent_id: str, given: str) -> str:
-    """The id of a subplan's step in the plan: `parent.sub`, whether it was given with the prefix or
-    without."""
+    """Return the id of a subplan's step in the plan, `parent.sub`, whether or not `given` has the
+    prefix."""
     return given if given.startswith(f"{parent_id}.") else f"{parent_id}.{given}"
 
 
 def kind_of(action: RefinementAction) -> ActionType:
-    """The effective type of an action: a REPLACE under the same id is a MODIFY."""
+    """Return the effective type of an action: a REPLACE with the same id is a MODIFY."""
     new = action.new_step
     same_id = (
         action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
@@ -41,11 +41,11 @@ def kind_of(action: RefinementAction) -> ActionType:
 
 
 class Draft:
-    """The steps with every action worked in that cannot be objected to; `refused` says why the
-    others cannot.
+    """The steps with every valid action applied; `refused` has the reasons against the others.
 
-    `heirs` stand in for steps that are gone, `handed_over` says which step has their substeps.
-    `held` is what executed steps depend on, `declared` what actions say."""
+    `heirs` replace steps that are gone, `handed_over` says which step took over their substeps.
+    `held` are the dependencies of executed steps, `declared` those that actions name.
+    """
 
     def __init__(
         self,
@@ -76,7 +76,8 @@ class Draft:
         self._settle()
 
     def result(self) -> list[PlanStep]:
-        """The steps, neither sorted nor renumbered yet; unchanged ones are those of the plan."""
+        """Return the steps, neither sorted nor renumbered; unchanged ones are the plan's own
+        objects."""
         return [
             self.original[i] if step == self.original.get(i) else step
             for i, step in self.steps.items()
@@ -88,8 +89,8 @@ class Draft:
         return step_id
 
     def _object_to(self, action: RefinementAction) -> str | None:
-        """The reason to refuse an action, by ids and status alone; references to other steps are
-        not checked."""
+        """Return the reason to refuse an action, judging by ids and status alone; references to
+        other steps are not checked."""
         rule = ACTIONS[kind_of(action)]
         if rule.needs_target:
             reason = self._object_to_target(action)
@@ -124,7 +125,7 @@ class Draft:
         if target.standing not in rule.targets:
             return f"{named} is {target.standing}: {rule.refusal}"
         if rule.retires and target.status == "pending" and target.step_id in self.held:
-            return f"{named} is pending, and a step already executed depends on it: it has to stay"
+            return f"{named} is pending, and a step already executed depends on it: it must stay"
         return None
 
     def _object_to_subplan(self, parent_id: str) -> str | None:
@@ -155,7 +156,7 @@ class Draft:
         self._insert(number, _new_step(action), len(self.steps))
 
     def _modify(self, number: int, action: RefinementAction) -> None:
-        """Change what is planned; what was wrong with the old content is not wrong with the new."""
+        """Change the planned fields; errors of the old content are dropped."""
         target = self.steps[action.fragment]
         new = _new_step(action)
         self._change(
@@ -176,8 +177,7 @@ class Draft:
         self._change(target.step_id, status="invalid", errors=errors)
 
     def _settle(self) -> None:
-        """Let parents wait for their substeps, and pending dependents let go of what was taken
-        away."""
+        """Make parents depend on their substeps, and redirect pending dependents of removed steps."""
         for step in self.steps.values():
             parent = step.parent_step_id
             if parent in self.rewritten and parent in self.steps and step.status in _HELPFUL:
@@ -190,7 +190,7 @@ class Draft:
                 )
 
     def _replace(self, number: int, action: RefinementAction) -> None:
-        """Remove a pending target; an executed one becomes invalid."""
+        """Replace the target: a pending one is removed, an executed one becomes invalid."""
         target = self.steps[action.fragment]
         new = _new_step(action)
         place = list(self.steps).index(target.step_id) + 1
@@ -243,8 +243,8 @@ class Draft:
         parent: str | None = None,
         stands_for: PlanStep | None = None,
     ) -> None:
-        """Insert a new step. What stands for a person's step may use the tools that it might, and
-        is carried out under its condition; it, and each substep, is shown the same inputs."""
+        """Insert a new step. A step that replaces one from a plan file may use the same tools and
+        has the same condition; the step and its substeps see the same inputs."""
         own = stands_for or new
         model = stands_for or self.steps.get(parent or "", new)
         step = PlanStep(
@@ -282,7 +282,7 @@ class Draft:
                 self._change(step_id, parent_step_id=new_parent_id)
 
     def _follow_heirs(self, dependencies: Iterable[str], seen: set[str]) -> Iterator[str]:
-        """The dependencies, with what follows a step that is gone in its place."""
+        """Yield the dependencies, with each removed step replaced by its heirs."""
         for dependency in dependencies:
             if dependency not in self.heirs:
                 yield dependency
@@ -292,7 +292,7 @@ class Draft:
 
 
 def _new_step(action: RefinementAction) -> PlanStep:
-    return cast(PlanStep, action.new_step)  # there where the action needs it
+    return cast(PlanStep, action.new_step)  # present if the action needs it
 
 
 def _select_planned_fields(new: PlanStep) -> dict[str, object]:
@@ -300,7 +300,8 @@ def _select_planned_fields(new: PlanStep) -> dict[str, object]:
 
 
 def _select_changes(target: PlanStep, new: PlanStep) -> dict[str, object]:
-    """What a step is changed to; one that a plan file gives to a person stays that person's."""
+    """Return the fields to change; a step that a plan file assigns to a person stays with the
+    person."""
     fields = _select_planned_fields(new)
     if target.is_for_person:
         fields |= {"tool": None, "agent": "person", "arguments": None}
@@ -315,4 +316,4 @@ EFFECTS: Mapping[ActionType, Callable[[Draft, int, RefinementAction], None]] = {
     "SUBPLAN_CREATE": Draft._decompose,
     "STEP_MARK_INVALID": Draft._mark_invalid,
 }
-"""What each type of action, with its number, does to a draft."""
+"""What each type of action, given its number, does to a draft."""

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class RecursivePlanner:
-    """Makes and refines plans with the model; with an `answer_schema` a plan ends with one step."""
+    """Makes and refines plans with the model; with an `answer_schema`, a plan ends with one step."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RecursivePlanner:
 
     def __init_subclass__(cls) -> None:
         if "refine_plan" in vars(cls) and "refine" not in vars(cls):
-            cls.refine = None  # type: ignore[assignment,method-assign]  # what proposes is the `refine_plan` of one's own
+            cls.refine = None  # type: ignore[assignment,method-assign]  # a subclass's own `refine_plan` proposes the changes
 
     def generate_plan(self, task_description: str, context: JsonObject | None = None) -> Plan:
         """Make the initial plan of a task, in one model call (FR-086). Raises LLMError and
@@ -71,7 +71,8 @@ class RecursivePlanner:
         blocked_steps: list[str],
         executed_step_ids: list[str],
     ) -> list[RefinementAction]:
-        """The actions of `refine`, without its questions; the codes are those of an assessment."""
+        """Return the actions of `refine`, without its questions; the codes are those of an
+        assessment."""
         triggers = (
             *issue_triggers(validation_issues),
             *(Trigger(kind="blocked_step", about=step_id) for step_id in blocked_steps),
@@ -91,8 +92,10 @@ class RecursivePlanner:
         assessment: ConvergenceAssessment | None = None,
     ) -> Refinement:
         """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069).
-        An answer that leaves out an issue of the binding severity or more is repaired once. Raises
-        LLMError and ValidationError."""
+
+        An answer that ignores an issue of the binding severity or higher is repaired once. Raises
+        LLMError and ValidationError.
+        """
         variables = {
             **self._show_plan(current_plan, find_drafts(current_plan.steps, validation_issues)),
             "executed_step_ids": list(executed_step_ids),
@@ -160,8 +163,8 @@ class RecursivePlanner:
         parse: Callable[[JsonMapping], T],
         absent: Sequence[str] = (),
     ) -> T:
-        """One call; `absent`, as are tools where there are none, and subplans where they may not
-        nest."""
+        """Make one call; `absent` names are left out of its schema, as are tools if there are none
+        and subplans if nesting is not allowed."""
         tools = self._registry.names()
         decomposing = (
             ()
@@ -186,7 +189,7 @@ class RecursivePlanner:
 def _show_assessment(
     assessment: ConvergenceAssessment | None, triggers: Sequence[Trigger]
 ) -> JsonObject | None:
-    # Each fault that it found may be a reason of its own.
+    # Each fault that the assessment found may already be a reason of its own.
     if assessment is None or any(trigger.is_of_assessment for trigger in triggers):
         return None
     return assessment.model_dump(include={"reason_codes", "explanation"}, mode="json")

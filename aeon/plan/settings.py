@@ -1,4 +1,4 @@
-"""What configures refinement."""
+"""Settings of refinement."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from aeon.domain.values import Value
 
 class RefinementSettings(Value):
     """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083).
-    `reject_severity`: an issue of it at a changed step, or at a dependent, refuses the change.
-    `binding_severity`: an issue of it must be answered, by a change or by a reason (FR-086).
-    `accept`: with `not_worse` an answer that a blind comparison finds worse than the one before it
-    is set back. `review`: every change is reviewed before it is applied, or those alone that touch
-    an executed step."""
+
+    `reject_severity`: an issue of this severity at a changed step, or at a dependent, refuses the
+    change. `binding_severity`: an issue of this severity must be answered by a change or a reason
+    (FR-086). `accept`: with `not_worse`, an answer that a blind comparison finds worse than the
+    previous one is set back. `review`: every change is reviewed before it is applied, or only
+    changes of executed steps.
+    """
 
     when: Literal["triggered", "always"] = "triggered"
     max_attempts_per_fragment: int = Field(default=3, ge=1)

@@ -12,14 +12,13 @@ from aeon.domain.values import Value
 
 MAX_NESTING_DEPTH = 5
 MOST_TIMES_TOO_LARGE = 10
-"""Plans of more than this many times `execution.max_steps` are refused without a look at their
-steps."""
+"""Plans with more than this many times `execution.max_steps` steps are refused unread."""
 _CYCLES_SHOWN = 10
 _MAX_ID = 200
 
 
 class StructuralFinding(Value):
-    """One structural fault; `pointer` is a JSON pointer, `step_id` None when it is about the whole
+    """One structural fault; `pointer` is a JSON pointer, `step_id` is None for a fault of the whole
     plan."""
 
     pointer: str
@@ -35,7 +34,7 @@ def check_steps(
     tool_names: Collection[str] | None = None,
     max_nesting_depth: int = MAX_NESTING_DEPTH,
 ) -> tuple[StructuralFinding, ...]:
-    """Find all structural faults of the steps, in step order; tools are checked only when
+    """Find all structural faults of the steps, in step order; tools are checked only if
     `tool_names` is given."""
     if not steps:
         return (_whole("the plan has no steps: give at least one"),)
@@ -81,11 +80,12 @@ def _faults_of_nesting(
 
 
 def _faults_of(step: PlanStep, tool_names: Collection[str] | None) -> Iterator[tuple[str, str]]:
-    name = f"step '{step.step_id[:_MAX_ID]}'"  # else a long id in many messages costs the square of its length
+    # a long id repeated in many messages would cost the square of its length
+    name = f"step '{step.step_id[:_MAX_ID]}'"
     if not step.step_id.strip():
         yield "step_id", "a step has a blank step_id: give it one"
     elif not step.step_id.isprintable():
-        # Prompts name steps in their own sentences, outside of fences.
+        # Prompts name steps in their own sentences, outside fences.
         message = f"step {step.step_id[:_MAX_ID]!r} has line breaks or control characters in its id"
         yield "step_id", f"{message}: leave them out"
     if not step.description.strip():

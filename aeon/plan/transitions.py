@@ -12,7 +12,7 @@ from aeon.domain.plan import Plan, PlanStep
 
 
 def start_step(step: PlanStep, context: str) -> PlanStep:
-    """The step as running, with the context that its dependencies provide."""
+    """Return the step as running, with the context from its dependencies."""
     return step.model_copy(
         update={
             "status": "running",
@@ -24,7 +24,8 @@ def start_step(step: PlanStep, context: str) -> PlanStep:
 
 
 def finish_step(step: PlanStep, result: StepResult) -> PlanStep:
-    """The step as complete, or as invalid with its output when the worker was BLOCKED (FR-093)."""
+    """Return the step as complete, or as invalid with its output if the worker was BLOCKED
+    (FR-093)."""
     status = "invalid" if result.clarity_state == "BLOCKED" else "complete"
     fields = {
         name: getattr(result, name) for name in ("step_output", "clarity_state", "clarity_reason")
@@ -33,7 +34,7 @@ def finish_step(step: PlanStep, result: StepResult) -> PlanStep:
 
 
 def with_error(step: PlanStep, message: str) -> PlanStep:
-    """The step with a message among its errors, once."""
+    """Return the step with a message added to its errors, unless it is among them."""
     return (
         step
         if message in step.errors
@@ -42,7 +43,7 @@ def with_error(step: PlanStep, message: str) -> PlanStep:
 
 
 def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
-    """The plan with a message, by step id, among the errors of each of these steps."""
+    """Return the plan with a message added to the errors of each of these steps, by step id."""
     noted = [
         with_error(step, messages[step.step_id]) for step in plan.steps if step.step_id in messages
     ]
@@ -50,18 +51,19 @@ def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
 
 
 def fail_step(step: PlanStep, message: str) -> PlanStep:
-    """The step as failed, with the reason appended to its errors."""
+    """Return the step as failed, with the reason appended to its errors."""
     return step.model_copy(update={"status": "failed", "errors": (*step.errors, message)})
 
 
 def abandon_step(step: PlanStep) -> PlanStep:
-    """The step as pending and incomplete, because a budget or a stop ended it early (FR-064)."""
+    """Return the step as pending and incomplete, because a budget or a stop ended it early
+    (FR-064)."""
     return step.model_copy(update={"status": "pending", "incomplete": True})
 
 
 def cut_off(plan: Plan) -> Plan:
-    """The plan of a pass that a budget or a stop ended: steps that ran or could have run are marked
-    incomplete."""
+    """Return the plan of a pass ended by a budget or a stop: steps that ran or could have run are
+    marked incomplete."""
     running = (step for step in plan.steps if step.status == "running")
     return plan.with_steps(*(abandon_step(step) for step in (*running, *ready_steps(plan))))
 
@@ -74,9 +76,8 @@ _FOR_PERSON = {"status": "pending", "clarity_state": None, "incomplete": False} 
 
 
 def leave_to_person(plan: Plan, step_ids: Collection[str], *, asks: bool = False) -> Plan:
-    """The plan with these steps marked for a person; ids that it does not have are ignored
-    (FR-065). Where somebody `asks` a person, those that failed or are BLOCKED are to be done by
-    them."""
+    """Return the plan with these steps marked for a person; unknown ids are ignored (FR-065). With
+    `asks`, a person does those that failed or are BLOCKED."""
     left = [
         step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention
     ]
@@ -95,8 +96,8 @@ def _is_open(step: PlanStep) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A part of the context of a step. `unfinished` is a step left to a person, its output so far
-    and why, `skipped` one that was not carried out, and its condition."""
+    """A part of a step's context. `unfinished` is a step left to a person, with its output so far
+    and the reason; `skipped` one that was not executed, with its condition."""
 
     kind: Literal["output", "handoff", "error", "unfinished", "skipped"]
     step_id: str
@@ -107,7 +108,7 @@ class ContextPart:
 def everything_before(
     plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
 ) -> tuple[ContextPart, ...]:
-    """Results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002,
+    """Return results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002,
     FR-055)."""
     parts = []
     for other in plan.steps:
@@ -127,7 +128,7 @@ def everything_before(
 def collect_incoming_context(
     plan: Plan, step: PlanStep, results: Mapping[str, StepResult]
 ) -> tuple[ContextPart, ...]:
-    """Outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
+    """Return outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
     parts: list[ContextPart] = []
     for earlier in plan.steps:
         if earlier.step_id in step.dependencies:

@@ -1,5 +1,5 @@
-"""Reasons to refine a plan, collected from issues, steps and assessments. No meaning is judged
-here."""
+"""Reasons to refine a plan, collected from issues, steps and assessments, without judging their
+meaning."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ TriggerKind = Literal[
     "set_back",
 ]
 WHOLE = "the whole"
-"""The fragment of an issue that is about no single step."""
+"""The fragment of an issue that concerns no single step."""
 
 
 class Trigger(Value):
-    """One reason to refine: its kind, what it is about (a step, an issue or a criterion), and
-    details."""
+    """One reason to refine: its kind, its subject (a step, an issue or a criterion), and details."""
 
     kind: TriggerKind
     about: str
@@ -37,7 +36,7 @@ class Trigger(Value):
 
     @property
     def is_of_assessment(self) -> bool:
-        """Whether the reason is a fault that the assessment found, in its words."""
+        """Whether the reason is a fault that the assessment found, in its own words."""
         return self.kind in ("unmet_criterion", "blocking_issue", "low_score") and bool(self.detail)
 
     def __str__(self) -> str:
@@ -45,20 +44,19 @@ class Trigger(Value):
 
 
 def fragment_of(issue: ValidationIssue) -> str:
-    """The step that an issue is about, or `WHOLE`."""
+    """Return the step that an issue concerns, or `WHOLE`."""
     return issue.step_id or WHOLE
 
 
 def is_contradiction(issue: ValidationIssue) -> bool:
-    """Whether an issue is a CRITICAL contradiction, by the type and the severity that the model
-    gave it."""
+    """Whether the model gave an issue the type and severity of a CRITICAL contradiction."""
     return (issue.type, issue.severity) == ("consistency", "CRITICAL")
 
 
 def open_issues(
     issues: Sequence[ValidationIssue], closed: Collection[str] = ()
 ) -> tuple[ValidationIssue, ...]:
-    """The issues that refinement may still address; those left to a person are excluded."""
+    """Return the issues that refinement may still address; those left to a person are excluded."""
     return tuple(
         issue
         for issue in issues
@@ -73,8 +71,8 @@ def find_unanswered(
     declined: Sequence[DeclinedIssue] = (),
     binding: Severity = "HIGH",
 ) -> tuple[str, ...]:
-    """The ids of the issues of severity `binding` or more, and of the failed checks, that no action
-    answers, and that are not declined (FR-086)."""
+    """Return the ids of failed checks and of issues of severity `binding` or higher that no action
+    answers and that are not declined (FR-086)."""
     answered = {issue_id for action in actions for issue_id in action.answers} | {
         each.issue_id for each in declined
     }
@@ -89,8 +87,8 @@ def find_unanswered(
 def issue_triggers(
     issues: Sequence[ValidationIssue], closed: Collection[str] = ()
 ) -> tuple[Trigger, ...]:
-    """A trigger for each validation issue and failed check, except those at steps that are closed
-    to refinement."""
+    """Return a trigger for each validation issue and failed check, except at steps closed to
+    refinement."""
     return tuple(
         Trigger(
             kind=FAILED_CHECK if issue.type == FAILED_CHECK else "validation_issue",
@@ -103,8 +101,8 @@ def issue_triggers(
 def step_triggers(
     plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()
 ) -> tuple[Trigger, ...]:
-    """A trigger for each BLOCKED, failed or, once (`raised`), invalid step that was not replaced
-    (FR-093)."""
+    """Return a trigger for each BLOCKED or failed step and, once (`raised`), for each invalid step
+    that was not replaced (FR-093)."""
     found = []
     for step in plan.steps:
         if step.status not in ("failed", "invalid") or step.replaced_by is not None:
@@ -125,8 +123,8 @@ def _make_step_trigger(step: PlanStep) -> Trigger:
 
 
 def show_reasons(triggers: Sequence[Trigger]) -> list[JsonObject]:
-    """Reasons as prompts show them, without those that stand among the issues: of the review, and
-    of failed checks."""
+    """Return the reasons as prompts show them, without those listed among the issues: validation
+    issues and failed checks."""
     return [
         trigger.model_dump(exclude_defaults=True)
         for trigger in triggers
@@ -135,8 +133,8 @@ def show_reasons(triggers: Sequence[Trigger]) -> list[JsonObject]:
 
 
 def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:
-    """A trigger for each reason code of an assessment that did not converge, when only its codes
-    are known."""
+    """Return a trigger for each reason code of an assessment that did not converge, if only its
+    codes are known."""
     found = []
     for code in codes:
         other: TriggerKind = "blocking_issue" if is_own_code(code) else "unmet_criterion"
@@ -151,7 +149,7 @@ def pass_triggers(
     closed: Collection[str] = (),
     raised: Collection[str] = (),
 ) -> tuple[Trigger, ...]:
-    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person
+    """Return every trigger after a pass, except earlier ones (`raised`) and steps left to a person
     (`closed`, FR-065)."""
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:
@@ -159,7 +157,7 @@ def pass_triggers(
     found += _assessment_triggers(assessment)
     low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
     if low and not _has_work(plan, closed):
-        # The blocking issues are triggers of their own.
+        # Blocking issues are triggers of their own.
         blocking = assessment.blocking_issues
         harmless = (issue for issue in assessment.detected_issues if issue not in blocking)
         found.append(Trigger(kind="low_score", about=low, detail=" ".join(harmless)))

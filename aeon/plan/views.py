@@ -1,4 +1,4 @@
-"""Plans, steps and outputs as prompts show them: plain data without what a model need not see."""
+"""Plans, steps and outputs as prompts show them: plain data, without what a model does not need."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from aeon.domain.values import JsonMapping, JsonObject
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 
-# What a step is planned to do; without a refinement it does not change.
+# The fields of a step's definition, which only a refinement changes.
 _DEFINITION = (
     *("step_id", "description", "dependencies", "provides", "handoff_to_next"),
     *("tool", "tools", "arguments", "parent_step_id"),
 )
-# With what its worker said of it, that is what does not change once the step has been carried out.
+# With the worker's report, the fields that do not change once the step is executed.
 _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason", "tool_calls")
 
 
 def plan_view(plan: Plan, outputs: JsonMapping | None = None) -> JsonObject:
-    """A plan as prompts show it; `states` lack what stands beside these `outputs`."""
+    """Return a plan as prompts show it; `states` leave out what these `outputs` show."""
     steps = [step.view for step in plan.steps]
     above = outputs or {}
     users = _users_by_step(plan.steps) if above else {}
@@ -68,8 +68,8 @@ def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> JsonObject:
 
 
 def changes_view(delta: DeltaResult) -> list[JsonObject]:
-    """The changed steps, each as it was before, with the actions that are about it; what it is
-    after stands in the plan."""
+    """Return the changed steps as they were before, each with the actions that concern it; the plan
+    shows them afterwards."""
     actions = [
         {
             "action_type": action.action_type,
@@ -94,7 +94,7 @@ def changes_view(delta: DeltaResult) -> list[JsonObject]:
 
 
 def select_answered(delta: DeltaResult) -> list[JsonObject]:
-    """The issues that a refinement answers, each once."""
+    """Return the issues that a refinement answers, each once."""
     answered = {
         issue.issue_id: issue
         for action in delta.accepted
@@ -104,8 +104,8 @@ def select_answered(delta: DeltaResult) -> list[JsonObject]:
 
 
 def outline_view(plan: Plan, own: PlanStep, most: int) -> JsonObject:
-    """The prompt variables that show a worker the plan around its own step, at most `most` steps in
-    each."""
+    """Return the prompt variables that show a worker the plan around its own step, at most `most`
+    steps in each."""
     near = _nearest_steps(plan.steps, own, most)
     live_steps = [step for step in plan.steps if is_live(step)]
     is_same = len(live_steps) == len(plan.steps)
@@ -122,8 +122,8 @@ def outline_view(plan: Plan, own: PlanStep, most: int) -> JsonObject:
 
 
 def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[PlanStep]:
-    """At most `most` of the steps, in order: what `own` depends on and what depends on it, then
-    those next to it."""
+    """Return at most `most` steps, in order: `own`'s dependencies and dependents first, then its
+    neighbours."""
 
     def distance(step: PlanStep) -> tuple[bool, int]:
         is_linked = step.step_id in own.dependencies or own.step_id in step.dependencies
@@ -138,9 +138,12 @@ def outputs_view(
     handoffs: Mapping[str, str] = MappingProxyType({}),
     drafts: Collection[str] = (),
 ) -> list[JsonObject]:
-    """The outputs of steps, each with its hand-off and the state and users of its step; those of
-    `drafts` by name. Those that were carried out come first, by layer, so that earlier ones stay in
-    place; those that belong to no step come last."""
+    """Return the outputs of steps, each with its hand-off and its step's state and users; those of
+    `drafts` by name.
+
+    Executed steps come first, by layer, so that earlier ones keep their place; outputs without a
+    step come last.
+    """
     known = by_id(steps)
     layer: dict[str, int] = {}
     for step in steps:
@@ -164,8 +167,8 @@ def outputs_view(
 
 
 def find_drafts(steps: Sequence[PlanStep], issues: Sequence[ValidationIssue]) -> frozenset[str]:
-    """The steps of a finished plan whose output another step used, and that no issue of its review
-    is about. None while work is left, or where an issue is about no step."""
+    """Return the steps of a finished plan whose output another step used and that no issue of its
+    review concerns; none while work is left, or if an issue concerns no step."""
     is_finished = all(_is_carried_out(step) for step in steps if is_live(step))
     about = {issue.step_id for issue in issues}
     if not is_finished or None in about:
@@ -199,13 +202,13 @@ def _users_by_step(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
 
 
 def step_key(step_id: str, part: str) -> str:
-    """The key under which memory holds a part of a step's result: its output, its handoff."""
+    """Return the memory key of a part of a step's result: its output or its handoff."""
     return f"{STEPS}{step_id}/{part}"
 
 
 def answer_view(plan: Plan, outputs: JsonMapping) -> JsonObject:
-    """The present answer: its steps, whether their outputs are shown elsewhere, and the pending and
-    BLOCKED steps."""
+    """Return the current answer: its steps, whether their outputs are shown elsewhere, and the
+    pending and BLOCKED steps."""
     steps = [step.step_id for step in answer_steps(plan)]
     return {
         "text": answer_text(plan),

@@ -1,5 +1,5 @@
-"""Parses the model's answers about plans into values: `tool: null` becomes `agent: llm`, JSON text
-is parsed."""
+"""Parses the model's answers about plans into values: `tool: null` becomes `agent: llm`, and JSON
+text is parsed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from aeon.schema.validators import FieldError
 from aeon.supervisor.faithful import read_arguments
 
 MAX_ACTIONS = 300
-"""How many changes one refinement may propose: each is checked against all others."""
+"""Most changes in one refinement: each is checked against all others."""
 
 
 def parse_plan(answer: JsonMapping, task: str, *, max_steps: int, one_final_step: bool) -> Plan:
-    """Parse a plan and sort its steps. Raises InvalidAnswer, naming every structural fault (Sprint
-    1 FR-010)."""
-    # What else is wrong with a plan that is far too large would be too much to find.
+    """Parse a plan and sort its steps. Raises InvalidAnswer naming every structural fault (Sprint 1
+    FR-010)."""
+    # A plan that is far too large may have too many other faults to list.
     require_few(len(answer["steps"]), "/steps", "steps", MOST_TIMES_TOO_LARGE * max_steps)
     steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]
     _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
@@ -79,7 +79,7 @@ def parse_refinement(
 
 
 def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -> None:
-    """Raise InvalidAnswer when a refinement leaves out an issue that must be answered."""
+    """Raise InvalidAnswer if a refinement ignores an issue that must be answered."""
     errors = [
         FieldError(
             "/declined_issues",

@@ -1,8 +1,7 @@
-"""A cassette: the answers of a run in one portable file that a person can read, and a source of
-answers.
+"""A cassette: a run's answers in one portable, readable file, which can be replayed.
 
-The file is JSON Lines (`aeon.cassette/2`). The first line is the header: who answered and when, how
-the run was started. Each line after it is a request with its answer, in the order of the run.
+The file is JSON Lines (`aeon.cassette/2`). The first line is the header: who answered and when, and
+how the run was started. Each further line is a request with its answer, in the order of the run.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ UsageOrigin = Literal["reported", "estimated", "mixed", "none"]
 
 
 class Provenance(Value):
-    """Who answered, and when. `answered_by` is for a person; `usage` says whether token counts were
-    reported or estimated, `first` and `last` are times of answers (ISO 8601, UTC), `aeon` is the
+    """Who answered, and when. `answered_by` is for readers; `usage` says whether token counts were
+    reported or estimated; `first` and `last` are times of answers (ISO 8601, UTC); `aeon` is the
     version that wrote the file."""
 
     answered_by: str
@@ -45,8 +44,7 @@ class Provenance(Value):
 
 class Cassette(Value):
     """The contents of a file. `origin` is the run's `run.json`, which says how it was started;
-    empty when unknown. `files` are those that the models were given, in base64 by the SHA-256 of
-    each, where they are inside."""
+    empty if unknown. `files` are the included input files, as base64 by SHA-256."""
 
     format: Literal["aeon.cassette/2"] = FORMAT
     provenance: Provenance
@@ -56,7 +54,7 @@ class Cassette(Value):
 
 
 class CassetteSource:
-    """The answers of a cassette, in memory; `cassette` is the whole contents of the file."""
+    """The answers of a cassette, in memory; `cassette` is the complete contents of the file."""
 
     def __init__(self, cassette: Cassette) -> None:
         self.cassette = cassette
@@ -67,23 +65,23 @@ class CassetteSource:
             self._by_content.setdefault(entry.request.content, entry)
 
     def get(self, key: str) -> Entry | None:
-        """The answer to exactly this request from exactly this place."""
+        """Return the answer to exactly this request from exactly this place."""
         return self._by_key.get(key)
 
     def by_content(self, content: str) -> Entry | None:
-        """The first answer to this request from whatever place."""
+        """Return the first answer to this request from any place."""
         return self._by_content.get(content)
 
     def entries(self) -> Iterator[Entry]:
-        """Every answer, in the order of the run."""
+        """Return every answer, in the order of the run."""
         return iter(self.cassette.answers)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file is held open."""
 
 
 def read(path: Path) -> Cassette:
-    """The cassette in a file. Raises StoreFailed for a file that cannot be read or is none."""
+    """Read a cassette file. Raises StoreFailed for a file that cannot be read or is no cassette."""
     try:
         return decode(path.read_bytes())
     except OSError as error:
@@ -93,7 +91,7 @@ def read(path: Path) -> Cassette:
 
 
 def write(cassette: Cassette, path: Path) -> None:
-    """Write a file, whole or not at all, in the place of any that is there. Raises StoreFailed."""
+    """Write a file completely or not at all, replacing an existing one. Raises StoreFailed."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_bytes(encode(cassette))
@@ -103,8 +101,8 @@ def write(cassette: Cassette, path: Path) -> None:
 
 
 def encode(cassette: Cassette) -> bytes:
-    """The bytes of a file, which are read back and compared. Raises StoreFailed when it would not
-    come back as it was."""
+    """Encode a cassette as a file's bytes, and verify that they decode to the same cassette. Raises
+    StoreFailed if they do not."""
     provenance = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
     header = {"format": FORMAT, "provenance": provenance, "origin": cassette.origin}
     if cassette.files:
@@ -120,7 +118,7 @@ def encode(cassette: Cassette) -> bytes:
 
 
 def decode(data: bytes) -> Cassette:
-    """The cassette of a file's bytes. Raises StoreFailed with what is wrong."""
+    """Decode a cassette from a file's bytes. Raises StoreFailed with the problem."""
     if cassette_yaml.is_yaml(data):
         header, values = cassette_yaml.read_values(data)
     else:
@@ -159,7 +157,7 @@ def _decode(line: bytes, place: str) -> Any:
 
 
 def _encode_entry(entry: Entry) -> bytes:
-    """A line: what is short first, so that it can be looked through."""
+    """Encode a line with the short fields first, so that it is easy to skim."""
     request = entry.request
     line = {
         "path": request.path.model_dump(mode="json", exclude_defaults=True),
@@ -177,8 +175,8 @@ class _RecordedMessage(BaseModel):
 
 
 class _Checked(BaseModel):
-    """What the program relies on in a model's request and answer, since a cassette may hold
-    anything."""
+    """The parts of a model's request and answer that the program relies on, because a cassette may
+    contain anything."""
 
     model_config = ConfigDict(strict=True, protected_namespaces=())
     messages: list[_RecordedMessage]

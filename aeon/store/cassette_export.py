@@ -1,5 +1,4 @@
-"""Exporting a run's answers as a cassette: with their provenance, without secrets and paths of this
-machine."""
+"""Exports a run's answers as a cassette with their provenance, without secrets and local paths."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from aeon.files.secret_forms import secret_forms
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
 from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
-_LEAST_LENGTH = 6  # a shorter value may be ordinary text, and is not looked for
+_LEAST_LENGTH = 6  # shorter values may be ordinary text and are not searched for
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider", "seal"})
 _GIVEN = ("task", "inputs", "context")
 _SECRET_ENDINGS = (
@@ -43,8 +42,8 @@ _USAGE: Mapping[tuple[bool, ...], UsageOrigin] = {
 
 
 class Scrubber:
-    """Replaces the values of variables by `[value of NAME]`: as they are, in JSON, in JSON inside
-    that, in URLs, and in base64. `found` counts them by name."""
+    """Replaces the values of variables by `[value of NAME]`: verbatim, in JSON, in JSON within
+    JSON, in URLs, and in base64. `found` counts them by name."""
 
     def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
         values = {name: environ.get(name, "").strip() for name in sorted(names)}
@@ -61,7 +60,7 @@ class Scrubber:
         self.found: Counter[str] = Counter()
 
     def has_secret(self, text: str) -> bool:
-        """Whether one of the values is in a text."""
+        """Whether a text contains one of the values."""
         return any(form in text for form, _ in self._forms)
 
     def text(self, text: str) -> str:
@@ -73,17 +72,16 @@ class Scrubber:
         return text
 
     def prompt(self, text: str) -> str:
-        """Replace the secrets in a prompt, and name its fences as a replay will that is given what
-        replaces them."""
+        """Replace the secrets in a prompt, and rename its fences as a replay with the replacements
+        will name them."""
         return change_fenced(text, self.text) if self.has_secret(text) else text
 
     def value(self, value: object) -> Any:
-        """Replace the secrets in a JSON value, in keys of objects too."""
+        """Replace the secrets in a JSON value, including the keys of objects."""
         return _map_texts(value, self.text)
 
     def entry(self, entry: Entry) -> Entry:
-        """Replace the secrets in an answer and its request; what was found out about a server is
-        left out."""
+        """Replace the secrets in an answer and its request; findings about servers are left out."""
         path = entry.request.path
         path = path.model_copy(update={"step_id": path.step_id and self.text(path.step_id)})
         body = _map_texts(entry.request.body, self.prompt)
@@ -114,9 +112,9 @@ def make_cassette(
     replaced: Mapping[str, int] | None = None,
     files: Iterable[InputFile] = (),
 ) -> Cassette:
-    """The cassette of a run's answers. `origin` is its `run.json`, empty when unknown; `replaced`
-    counts the secrets that had been replaced before; `files` are put into it as they are. Raises
-    StoreFailed when nothing was answered."""
+    """Make a cassette from a run's answers. `origin` is its `run.json`, empty if unknown;
+    `replaced` counts the secrets replaced earlier; `files` are included unchanged. Raises
+    StoreFailed if there are no answers."""
     answers = tuple(scrubber.entry(entry) for entry in entries if entry.request.kind != "begun")
     started = scrubber.value(remove_places(origin, home))
     provenance = find_provenance(
@@ -135,11 +133,12 @@ def make_cassette(
 def find_provenance(
     entries: Iterable[Entry], answered_by: str | None = None, provider: str = ""
 ) -> Provenance:
-    """Who gave the answers and when, as far as they say. Raises StoreFailed when there are none."""
+    """Return who gave the answers and when, as far as they say. Raises StoreFailed if there are
+    none."""
     entries = list(entries)
     if not entries:
         raise StoreFailed(
-            "there is no answer in it", hint="Name the directory of a run that asked something."
+            "there is no answer in it", hint="Give the directory of a run that has answers."
         )
     of_models = [entry.answer for entry in entries if entry.request.kind == "model"]
     answers = list(filter(_is_answer, of_models))
@@ -169,8 +168,7 @@ def _name_nobody(failures: Sequence[JsonMapping]) -> str:
 
 
 def _is_answer(answer: JsonMapping) -> bool:
-    """Whether a model gave it; a failure of the provider is stored for a replay, and is no
-    answer."""
+    """Whether a model gave it; a provider's failure is stored for replays but is no answer."""
     return "text" in answer or bool(answer.get("model"))
 
 
@@ -180,8 +178,8 @@ def _name_models(models: Sequence[str], provider: str) -> str:
 
 
 def remove_places(origin: JsonMapping, home: Path) -> JsonObject:
-    """An origin without its parents and the provider's address, its paths seen from the working or
-    the home directory; the texts that the run was given stay as they were."""
+    """Return an origin without its parents and the provider's address, with paths relative to the
+    working or home directory; the texts given to the run are unchanged."""
     if not origin:
         return {}
     places = [(str(origin.get("working_directory") or ""), "."), (str(home), "~")]
@@ -198,7 +196,7 @@ def remove_places(origin: JsonMapping, home: Path) -> JsonObject:
 
 def _shorten(text: str, places: Iterable[tuple[str, str]]) -> str:
     for place, short in places:
-        # Only whole names: /home/ann is not the beginning of /home/anna.
+        # Only whole names: /home/ann is not a prefix of /home/anna.
         if text == place or text.endswith(f"={place}"):
             text = text.removesuffix(place) + short
         else:
@@ -207,14 +205,14 @@ def _shorten(text: str, places: Iterable[tuple[str, str]]) -> str:
 
 
 def secret_names(configuration: object, environ: Mapping[str, str]) -> frozenset[str]:
-    """The environment variables that hold secrets: those that keys `env` and `*_env` of a
-    configuration name, and those whose own name says so (`..._KEY`, `..._TOKEN`)."""
+    """Return the environment variables that hold secrets: those named by keys `env` and `*_env` of
+    a configuration, and those with telling names (`..._KEY`, `..._TOKEN`)."""
     named = filter(is_secret_name, environ)
     return frozenset(set(named) | set(_find_names(configuration)))
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the name of a variable says that it holds a secret."""
+    """Whether a variable's name says that it holds a secret."""
     return name.upper().endswith(_SECRET_ENDINGS)
 
 

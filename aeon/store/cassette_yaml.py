@@ -1,5 +1,4 @@
-"""Cassettes of the format before, `aeon.cassette/1`, which was YAML. They are read, and never
-written."""
+"""Cassettes of the earlier YAML format, `aeon.cassette/1`, which are read but never written."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from aeon.files.located_yaml import LocatedYaml, UnreadableFile
 
 FORMAT = "aeon.cassette/1"
 _HEAD = 1000
-# An answer in JSON stood there as its value, under the way its text was written.
+# That format had an answer in JSON as a value, under the name of its text form.
 _FORMS: Mapping[str, Callable[[Any], str]] = {
     "json": partial(json.dumps, ensure_ascii=False),
     "json_compact": partial(json.dumps, ensure_ascii=False, separators=(",", ":")),
@@ -24,12 +23,12 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
 
 
 def is_yaml(data: bytes) -> bool:
-    """Whether a file says that it is of that format."""
+    """Whether a file declares that format."""
     return f"\nformat: {FORMAT}\n".encode() in b"\n" + data[:_HEAD]
 
 
 def read_values(data: bytes) -> tuple[JsonObject, list[Any]]:
-    """The header of a file and the values of its answers, as today's lines have them. Raises
+    """Return a file's header and the values of its answers, in the form of today's lines. Raises
     StoreFailed."""
     try:
         header = LocatedYaml(Path("cassette"), data).value

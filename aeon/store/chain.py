@@ -1,5 +1,5 @@
-"""The answers of one structured call, the original's and its repairs': whether they came to
-something is only known when the call ends."""
+"""The answers of one structured call, including its repairs: only the end of the call shows whether
+they are usable."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _undo: ContextVar[list[Callable[[], None]] | None] = ContextVar("answers_of_call
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """The answers that are given to this thread in the block are of one structured call. When it
-    ends without a usable answer (AnswerError, ValidationError), all of them are taken back; when
-    the provider fails, they stay. A block within another is of the same call."""
+    """Treat the answers given to this thread in the block as one structured call. If it ends
+    without a usable answer (AnswerError, ValidationError), all of them are taken back; if the
+    provider fails, they stay. A nested block belongs to the same call."""
     undo: list[Callable[[], None]] = []
     token = _undo.set(undo)
     before = _notes.get()
@@ -36,14 +36,14 @@ def one_call() -> Iterator[None]:
 
 
 def when_unusable(take_back: Callable[[], None]) -> None:
-    """Call `take_back` if the call that is being made ends without a usable answer."""
+    """Call `take_back` if the current call ends without a usable answer."""
     undo = _undo.get()
     if undo is not None:
         undo.append(take_back)
 
 
 def notes_of_call(owner: object) -> list[Any]:
-    """What `owner` has noted during the structured call that is being made, to be added to; of no
-    use outside one."""
+    """Return the list of `owner`'s notes during the current structured call, to append to; outside
+    a call it is discarded."""
     notes = _notes.get()
     return [] if notes is None else notes.setdefault(owner, [])

@@ -1,5 +1,4 @@
-"""How a stored answer is found, for which requests it may be used again, and what is said when
-there is none."""
+"""Finds stored answers: for which requests they may be reused, and the error if there is none."""
 
 from __future__ import annotations
 
@@ -29,25 +28,24 @@ _NOUNS = {
 }
 
 ReuseScope = Literal["anywhere", "here", "replay"]
-"""Where an answer may be used again: for every equal request; at its own place, when the run is
-resumed or replayed; or only in a replay, since a call that failed or got no answer then may succeed
-now."""
+"""Where an answer may be reused: for every equal request; at its own place, when the run is resumed
+or replayed; or only in a replay, because a failed or unanswered call may succeed now."""
 ReusePolicy = Callable[[JsonObject], ReuseScope]
-"""Says the scope of an answer."""
+"""Returns the scope of an answer."""
 _turns: dict[tuple[str, str], tuple[threading.Lock, int]] = {}
 _turns_lock = threading.Lock()
 
 
 class ByKey:
-    """The answer to exactly this request from exactly this place; with `whole` failures and answers
-    that were not usable, too, as a replay gives them."""
+    """The answer to exactly this request from exactly this place; with `whole`, failures and
+    unusable answers too, as in a replay."""
 
     def __init__(self, source: AnswerSource, *, whole: bool = False) -> None:
         self._source = source
         self._whole = whole
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
-        """The stored answer; None when there is none. Raises StoreFailed."""
+        """Return the stored answer; None if there is none. Raises StoreFailed."""
         entry = self._source.get(request.key)
         if entry is None or self._whole:
             return entry
@@ -55,8 +53,8 @@ class ByKey:
 
 
 class Shared:
-    """A model's answer to an equal request: from the same place where there is one, else from any
-    place unless `same_place`. When the store cannot be read, `warn` is called, and nothing more is
+    """A model's answer to an equal request: from the same place if there is one, else from any
+    place unless `same_place`. If the store cannot be read, `warn` is called and nothing more is
     found."""
 
     def __init__(
@@ -75,8 +73,7 @@ class Shared:
 
     @contextmanager
     def alone(self, request: StoreRequest) -> Iterator[None]:
-        """While the block lasts, who asks the same of the store of this name in this process waits
-        for the answer."""
+        """Make equal requests to the store of this name in this process wait while the block runs."""
         key = self._name, request.key if self._same_place else request.content
         with _turns_lock:
             lock, users = _turns.get(key) or (threading.Lock(), 0)
@@ -91,7 +88,7 @@ class Shared:
                     _turns[key] = lock, users - 1
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
-        """The stored answer; None when there is none."""
+        """Return the stored answer; None if there is none."""
         if request.kind != "model" or self._failed:
             return None
         try:
@@ -100,9 +97,7 @@ class Shared:
                 entry = self._source.by_content(request.content)
         except StoreFailed as error:
             self._failed = True
-            self._warn(
-                f"{error.message}; nothing more is answered from this store, the run goes on"
-            )
+            self._warn(f"{error.message}; this store answers nothing more; the run continues")
             return None
         return entry if _is_for_all(entry, policy) else None
 
@@ -112,8 +107,8 @@ def _is_for_all(entry: Entry | None, policy: ReusePolicy) -> bool:
 
 
 class InOrder:
-    """The next unused answer to the same request, at the same place, or of the same call, in this
-    order. `differing` counts the requests that got the answer to another one."""
+    """The next unused answer to the same request, else at the same place, else of the same call.
+    `differing` counts the requests that got another request's answer."""
 
     def __init__(self, source: AnswerSource) -> None:
         self._lock = threading.Lock()
@@ -125,7 +120,7 @@ class InOrder:
                 self._recorded[name].append(entry)
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:  # noqa: ARG002
-        """The stored answer; None when no more are left."""
+        """Return the stored answer; None if no more are left."""
         with self._lock:
             candidates = (entry for name in _names_of(request) for entry in self._recorded[name])
             entry = next(
@@ -146,14 +141,14 @@ def _names_of(request: StoreRequest) -> tuple[object, ...]:
 
 
 def place_of(request: StoreRequest) -> tuple[object, ...]:
-    """Where a request comes from, without its content."""
+    """Return the place of a request, without its content."""
     path = request.path
     return request.kind, path.pass_number, path.phase, path.call, path.step_id, path.attempt
 
 
 def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
-    """The error for a request that a recording has no answer to, with a diff to the nearest one of
-    the same call."""
+    """Return the error for a request without a recorded answer, with a diff to the nearest request
+    of the same call."""
     nearest = _find_nearest(request, source)
     message, hint = _explain_miss(request, nearest)
     miss = StoreMiss(message, hint=hint)
@@ -193,8 +188,8 @@ def _explain_miss(request: StoreRequest, nearest: StoreRequest | None) -> tuple[
 
 
 def _name_differences(recorded: StoreRequest, request: StoreRequest) -> tuple[str, ...]:
-    """The parts of a request that are not as recorded: its messages by role, the other ones by
-    their keys."""
+    """Return the parts of a request that differ from the recording: messages by role, other parts
+    by key."""
     before = _split_messages(recorded.body)
     after = _split_messages(request.body)
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
@@ -207,8 +202,7 @@ def _split_messages(body: JsonMapping) -> JsonObject:
 
 
 def show_difference(recorded: StoreRequest, request: StoreRequest) -> str:
-    """A unified diff of two requests as lines of text, of bounded length, without control
-    characters."""
+    """Return a unified diff of two requests, of bounded length, without control characters."""
     before, after = (list(_to_lines(one.body)) for one in (recorded, request))
     difference = unified_diff(before, after, "recorded", "now", lineterm="", n=2)
     lines = [_printable(line)[:_LONGEST_LINE] for line in difference]
@@ -239,5 +233,5 @@ def _to_lines(request: JsonObject) -> Iterator[str]:
 
 
 def _printable(text: str) -> str:
-    """The text without a character that could steer a terminal, or that none can show."""
+    """Escape characters that could control a terminal or cannot be shown."""
     return "".join(ch if ch.isprintable() or ch == "\t" else f"\\u{ord(ch):04x}" for ch in text)

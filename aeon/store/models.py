@@ -1,5 +1,4 @@
-"""The values of the store: an answer, its request, and the place in the run that the request comes
-from."""
+"""The values of the store: an answer, its request, and the request's place in the run."""
 
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ Kind = Literal["model", "tool", "check", "person", "memory", "begun"]
 """Who answers; `begun` is no answer: it marks that a tool with effects was about to be called, or
 what a server calls the answer that it was about to make."""
 FOUND_OUT = "found_out"
-"""The key of a stored answer for the beliefs about endpoints: for a resumed run, not for a
+"""The key, in a stored answer, of the beliefs about endpoints: kept for a resumed run, not in a
 cassette."""
 
 
 class CallPath(Value):
-    """The place in a run that a request comes from. `call` is the call's name, or the tool's;
-    `attempt` 0 for the call itself and 1, 2 for its repairs; `occurrence` counts, from 0, equal
-    requests from the same place."""
+    """The place of a request in a run. `call` is the call's or the tool's name; `attempt` is 0 for
+    the call itself and 1, 2 for its repairs; `occurrence` numbers, from 0, equal requests from the
+    same place."""
 
     pass_number: int = Field(ge=0)
     phase: str
@@ -35,9 +34,9 @@ class CallPath(Value):
 
 
 class StoreRequest(Value):
-    """A logical request, before any server's dialect, as JSON values: of a model model, messages,
-    schema, strict, parameters, sample; of a tool name and arguments; of a
-    check its settings and what it looked at; of a person the question; of memory nothing."""
+    """A logical request, before any server's dialect, as JSON values: for a model its model,
+    messages, schema, strict, parameters and sample; for a tool its name and arguments; for a check
+    its settings and subject; for a person the question; for memory nothing."""
 
     kind: Kind
     path: CallPath
@@ -45,10 +44,10 @@ class StoreRequest(Value):
 
     @cached_property
     def content(self) -> str:
-        """SHA-256, hex, of the request, whatever its place."""
+        """SHA-256 (hex) of the request without its place."""
         if "schema" not in self.body:
             return digest([self.kind, self.body])
-        # The same text, its schema written once for many requests.
+        # Gives the same text, but writes a schema only once for many requests.
         before = canonical({name: value for name, value in self.body.items() if name < "schema"})
         after = canonical({name: value for name, value in self.body.items() if name > "schema"})
         members = (before[1:-1], f'"schema":{canonical_schema(self.body["schema"])}', after[1:-1])
@@ -56,13 +55,13 @@ class StoreRequest(Value):
 
     @cached_property
     def key(self) -> str:
-        """SHA-256, hex, of the request and its place."""
+        """SHA-256 (hex) of the request and its place."""
         return digest([self.content, self.path.model_dump(mode="json")])
 
 
 class Entry(Value):
-    """A stored answer. `answer` is the response as JSON values, `time` when it came (ISO 8601,
-    UTC). One that is not `usable` came to nothing, repairs included: it is for the record and for
+    """A stored answer. `answer` is the response as JSON values, `time` its arrival (ISO 8601, UTC).
+    An answer that is not `usable` failed despite repairs: it is kept for the record and for
     replays, and the request is made again."""
 
     request: StoreRequest
@@ -72,7 +71,7 @@ class Entry(Value):
 
 
 def canonical(value: object) -> str:
-    """JSON text that is the same for equal values."""
+    """Encode a value as JSON text that is the same for equal values."""
     return _CANONICAL.encode(value)
 
 
@@ -80,13 +79,13 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",
 
 
 def digest(value: object) -> str:
-    """SHA-256, hex, of a JSON value's canonical text."""
+    """Return the SHA-256 (hex) of a JSON value's canonical text."""
     return _sha256(canonical(value))
 
 
 @once_per_schema
 def canonical_schema(schema: JsonMapping) -> str:
-    """The canonical text of a schema."""
+    """Return the canonical text of a schema."""
     return canonical(schema)
 
 

@@ -1,5 +1,4 @@
-"""Which stores a run uses: the kinds of stores, where each store is, and which of them a mode
-opens."""
+"""Opens the stores that a run uses: their kinds, their places, and which of them a mode needs."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, StoreSettings
 GROUP = "aeon.stores"
 """The entry points by which a package registers kinds of stores."""
 Place: TypeAlias = Path | str
-"""Where a store is; text is a URL."""
-_RUN_FILE = "run.json"  # what makes a directory a run's (`aeon.config.origin`)
+"""The place of a store; text is a URL."""
+_RUN_FILE = "run.json"  # marks a directory as a run's (`aeon.config.origin`)
 _log = logging.getLogger("aeon")
 
 
 def open_store(
     place: Place, *, backend: OwnObject = SQLITE, read_only: bool = False
 ) -> AnswerStore:
-    """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an
-    unknown kind and one that is no store."""
+    """Open a store of the kind that `store.backend` names. Raises StoreFailed; raises ConfigError
+    for an unknown kind, or one that is no store."""
     if is_packaged(backend):
         from aeon.store.sqlite_store import SqliteStore
 
@@ -44,28 +43,30 @@ def open_store(
     )
     if isinstance(store, AnswerStore):
         return store
-    raise ConfigError(f"{named}: it made a {type(store).__name__}, which lacks a method of a store")
+    raise ConfigError(
+        f"{named}: it returned a {type(store).__name__}, which lacks a method of a store"
+    )
 
 
 def is_packaged(backend: OwnObject) -> bool:
-    """Whether a kind of store comes with Aeon: opening one starts no code of anybody else's."""
+    """Whether a kind of store comes with Aeon, so that opening one runs no foreign code."""
     return backend.factory == SQLITE.factory
 
 
 def describe_place(place: Place) -> str:
-    """A place as it is shown: an absolute path, or a URL."""
+    """Return a place for display: an absolute path, or a URL."""
     return place if isinstance(place, str) else str(place.expanduser().absolute())
 
 
 def store_in(directory: Path, backend: OwnObject = SQLITE) -> Path:
-    """The path of the store in a run's directory, or of the one that the jobs of a multirun
-    share."""
+    """Return the path of the store in a run's directory, or of the one shared by the jobs of a
+    multirun."""
     return directory / ("store.sqlite" if is_packaged(backend) else "store")
 
 
 def locate_shared_store(settings: StoreSettings) -> Place:
-    """The place of the store that runs share with `store.mode=cache`: in the working directory
-    unless given."""
+    """Return the place of the store shared by runs with `store.mode=cache`; by default in the
+    working directory."""
     default = store_in(Path(".aeon"), settings.backend)
     return _locate_store(settings.path or default, settings.backend)
 
@@ -87,7 +88,7 @@ def _require_file(place: Place) -> Path:
 
 
 def open_source(place: Place, backend: OwnObject = SQLITE) -> AnswerSource:
-    """The answers in a run's directory, a store, or a cassette (`*.aeon`), to be read. Raises
+    """Open the answers in a run's directory, a store or a cassette (`*.aeon`) for reading. Raises
     StoreFailed."""
     if isinstance(place, Path) and place.suffix == CASSETTE_SUFFIX and place.expanduser().is_file():
         from aeon.store.cassette import CassetteSource, read
@@ -97,8 +98,8 @@ def open_source(place: Place, backend: OwnObject = SQLITE) -> AnswerSource:
 
 
 def create_store(directory: Path, settings: StoreSettings) -> None:
-    """Make the store of a run that is a file in its directory, so that it appears with it. Raises
-    StoreFailed."""
+    """Create a run's store, if it is a file in the run's directory, so that both appear together.
+    Raises StoreFailed."""
     if settings.mode in ("record", "cache") and is_packaged(settings.own_backend):
         from aeon.store.sqlite_store import create_file
 
@@ -106,8 +107,8 @@ def create_store(directory: Path, settings: StoreSettings) -> None:
 
 
 def check_store(settings: StoreSettings) -> None:
-    """Raise ConfigError for what cannot be replayed or shared; a shared store that is missing is
-    made."""
+    """Raise ConfigError for a store that cannot be replayed or shared; a missing shared store is
+    created."""
     try:
         if settings.mode == "replay":
             _open_recording(settings).close()
@@ -125,18 +126,18 @@ def _refuse_recorded_run(place: Place, backend: OwnObject) -> None:
     if (place.parent / _RUN_FILE).is_file():
         raise StoreFailed(
             f"{place.parent} is a recorded run, not a store for others",
-            hint=f"Go on with it (resume={place.parent}), replay it, or share a copy of its store.",
+            hint=f"Resume it (resume={place.parent}), replay it, or share a copy of its store.",
         )
 
 
 def check_own_store(settings: StoreSettings) -> None:
-    """Raise ConfigError when a run that has a directory would record elsewhere, where a resume does
-    not look."""
+    """Raise ConfigError if a run with a directory would record elsewhere, where a resume does not
+    look."""
     if settings.mode == "record" and settings.path is not None:
         raise ConfigError(
             f"store.mode=record store.path={settings.path}: a run records its answers in "
             "its own directory",
-            hint=f"Leave store.path away. store=cache store.path={settings.path} shares "
+            hint=f"Leave out store.path. store=cache store.path={settings.path} shares "
             "answers with other runs.",
         )
 
@@ -144,7 +145,7 @@ def check_own_store(settings: StoreSettings) -> None:
 def _open_recording(settings: StoreSettings) -> AnswerSource:
     if settings.path is None:
         hint = "Give store.path=... with a run's directory, a store or a cassette."
-        raise StoreFailed("store.mode=replay does not say what is to be replayed", hint=hint)
+        raise StoreFailed("store.mode=replay does not say what to replay", hint=hint)
     return open_source(settings.path, settings.backend)
 
 
@@ -158,10 +159,12 @@ def open_session(
     keep: Keep | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> Session:
-    """The session of a run whose artefacts go to `directory`, if they go anywhere. `parents` answer
-    first, and the caller closes them; of those whose run `ended_well` what came to nothing stays
-    so, unless it is to be asked again. The jobs of the folder `of_multirun` share a store. Raises
-    StoreFailed."""
+    """Open the session of a run whose artefacts go to `directory`, if any.
+
+    `parents` answer first; the caller closes them. Unusable answers of parents in `ended_well` stay
+    unless they are to be requested again. The jobs in the folder `of_multirun` share a store.
+    Raises StoreFailed.
+    """
     as_it_was = ended_well if settings.retry_unusable == "needed" else ()
     lookups: list[Lookup] = [ByKey(parent, whole=parent in as_it_was) for parent in parents]
     if settings.mode == "off":
@@ -194,8 +197,7 @@ def _open_own(settings: StoreSettings, directory: Path | None) -> AnswerStore | 
 def _open_shared(
     settings: StoreSettings, of_multirun: Path | None, warn: Callable[[str], None]
 ) -> tuple[AnswerStore | None, list[Lookup]]:
-    """The store that this run shares with others, if there is one, and how answers are found in
-    it."""
+    """Return the store that this run shares with others, if any, and the lookups in it."""
     place: Place
     if settings.mode == "cache":
         place = locate_shared_store(settings)
@@ -212,8 +214,7 @@ def _open_shared(
             raise
         warn(f"{error.message}; this job's answers are not shared with the other jobs")
         return None, []
-    # A job is what it would be on its own: of another job's answers it takes those of the same
-    # place.
+    # A job must equal a run on its own: it uses other jobs' answers only from the same place.
     same_place = settings.mode == "record"
     name = describe_place(place)
     return shared, [Shared(shared, warn, same_place=same_place, name=name)]

@@ -1,5 +1,5 @@
-"""A run's use of the store: an answered request is not made again, and a new answer is stored
-before it is used."""
+"""A run's use of the store: an answered request is not repeated, and a new answer is stored before
+it is used."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from aeon.store.notes import RequestNotes, take_notes
 Answer = JsonObject
 Ask = Callable[[FollowUpQuestion], str | None]
 DoStep = Callable[[PlanStep], str | None]
-"""Has a person do a step, and returns its output; None when nobody did it."""
+"""Has a person do a step and returns its output; None if nobody did it."""
 Keep = Callable[[Entry, StoreFailed | None], None]
 _log = logging.getLogger("aeon")
 _USAGE = TypeAdapter(Usage)
 _STOPPED = (
-    "the run stops, since what it asks now would have to be paid for again "
-    "(store.on_error=go_on goes on)"
+    "the run stops, because further answers would have to be paid for again "
+    "(store.on_error=go_on continues)"
 )
 
 
 def read_stored_usage(answer: Answer) -> Usage:
-    """The usage that a stored answer reports. Raises StoreFailed for counts that are not whole
+    """Return the usage in a stored answer. Raises StoreFailed for counts that are not whole
     numbers."""
     try:
         return _USAGE.validate_python(answer.get("usage") or {})
@@ -50,11 +50,12 @@ def read_stored_usage(answer: Answer) -> Usage:
 class Session:
     """Looks up and stores the answers of one run; thread-safe.
 
-    Answers go to the run's `own` store, and to a `shared` one those of models that may be used
-    anywhere. Where its own store cannot be written, the run ends, unless it `goes_on`: then, and
-    when the shared one cannot, the first failure is given to `warn`. With a `recording` no new
-    request is made. `keep` is given each answer before it is used, again if it comes to nothing,
-    and, instead of `warn`, why `own` could not store it; it may raise to end the run.
+    Answers go to the run's `own` store; model answers that may be used anywhere also go to a
+    `shared` one. If its own store cannot be written, the run ends, unless it `goes_on`: then, and
+    if the shared one cannot be written, the first failure is passed to `warn`. With a `recording`,
+    no new request is made. `keep` gets each answer before it is used, again if it turns out
+    unusable, and, instead of `warn`, the reason why `own` could not store it; it may raise to end
+    the run.
     """
 
     def __init__(
@@ -80,17 +81,17 @@ class Session:
         self._lock = threading.Lock()
         self._requests: Counter[str] = Counter()
         self.saved: Counter[str] = Counter()
-        """The requests that a store answered, by their kind; and the usage of the models among
+        """The number of requests answered by a store, by kind; and the usage of the models among
         them, by name."""
         self.saved_usage: dict[str, Usage] = {}
         self.unusable_steps: set[str] = set()
-        """The steps of which a model's answer came to nothing, repairs included."""
+        """The steps with a model answer that was unusable despite repairs."""
         self.unusable_calls: set[str] = set()
-        """The names of the calls whose answer came to nothing, repairs included."""
+        """The names of the calls whose answer was unusable despite repairs."""
 
     @property
     def differing(self) -> int:
-        """How many requests of a replay by order were not those that had been recorded
+        """The number of requests in a replay by order that differ from the recorded ones
         (`store.match=order`)."""
         return sum(lookup.differing for lookup in self._lookups if isinstance(lookup, InOrder))
 
@@ -101,10 +102,10 @@ class Session:
         *,
         policy: ReusePolicy = lambda _: "anywhere",
     ) -> Answer:
-        """The stored answer to a request, or the one that `ask` gives, stored before this returns.
-        Equal requests from one place are numbered here; `policy` says where an answer may be used
-        again. Raises StoreMiss in a replay, StoreFailed when a parent or a recording cannot be
-        read, and what `ask` raises."""
+        """Return the stored answer to a request, or the new answer of `ask`, which is stored first.
+        Equal requests from one place are numbered here; `policy` says where an answer may be
+        reused. Raises StoreMiss in a replay, StoreFailed if a parent or recording cannot be read,
+        and what `ask` raises."""
         when_unusable(lambda: self._note_unusable(request.path))
         if not (self._lookups or self._own or self._shared):
             return ask()
@@ -128,8 +129,8 @@ class Session:
             return answer
 
     def begin(self, request: StoreRequest, note: JsonObject | None = None) -> None:
-        """Mark that what a request is about is about to happen, with a note on it, so that a later
-        run knows if this one is cut off."""
+        """Mark, with a note, that the action of a request is about to happen, so that a later run
+        knows if this one is cut off."""
         self._mark(request, note or {}, usable=True)
 
     def take_back(self, request: StoreRequest, note: JsonObject) -> None:
@@ -137,8 +138,8 @@ class Session:
         self._mark(request, note, usable=False)
 
     def find_begun(self, request: StoreRequest) -> JsonObject | None:
-        """The note on a request that a run had begun which this one goes on with; None where none
-        had."""
+        """Return the note on a request that an earlier run had begun, which this one continues;
+        None if none had."""
         for lookup in self._lookups:
             entry = lookup.find(request, lambda _: "here") if isinstance(lookup, ByKey) else None
             if entry is not None and entry.usable:
@@ -208,7 +209,7 @@ class Session:
     def _warn_once(self, store: AnswerStore | None, error: StoreFailed) -> None:
         if store is not None and store not in self._failed:
             self._failed.append(store)
-            self._warn(f"{error.message}; answers may be paid for again, the run goes on")
+            self._warn(f"{error.message}; answers may have to be paid for again; the run continues")
 
 
 class _NotStored(Exception):
@@ -216,9 +217,9 @@ class _NotStored(Exception):
 
 
 def store_memory(read: Callable[[], JsonMapping] | None, session: Session) -> JsonObject:
-    """The contents of memory at the beginning of a run, stored in its session, and given again from
-    there; without `read` the memory begins with the run, and nothing is stored. Raises
-    StoreFailed."""
+    """Read the content of memory at the start of a run and store it in its session, or return the
+    stored content. Without `read`, memory starts empty and nothing is stored. Raises StoreFailed.
+    """
 
     def ask() -> Answer:
         if read is None:
@@ -235,12 +236,12 @@ def store_memory(read: Callable[[], JsonMapping] | None, session: Session) -> Js
 
 
 def store_answers_of(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: False) -> Ask:
-    """`ask` with its answers stored in a run's session and given again from there; None is stored,
-    too, unless `stop` says that the run is asked to stop while the question is open. Raises
+    """Wrap `ask` so that its answers are stored in a run's session and returned from there. None is
+    stored too, unless `stop` says that the run should stop while the question is open. Raises
     StoreMiss and StoreFailed."""
 
     def ask_once(question: FollowUpQuestion) -> str | None:
-        # A run puts no question twice: the question alone identifies the request.
+        # A run asks no question twice: the question alone identifies the request.
         path = CallPath(pass_number=0, phase="REFINE", call="question")
         body = question.model_dump(mode="json", exclude={"answer"})
         request = StoreRequest(kind="person", path=path, body=body)
@@ -252,8 +253,8 @@ def store_answers_of(ask: Ask, session: Session, stop: Callable[[], bool] = lamb
 def store_steps_of(
     do_step: DoStep, session: Session, stop: Callable[[], bool] = lambda: False
 ) -> DoStep:
-    """`do_step` with its outputs stored in a run's session and given again from there, as
-    `store_answers_of` does with answers."""
+    """Wrap `do_step` so that its outputs are stored in a run's session and returned from there,
+    like `store_answers_of`."""
 
     def do_once(step: PlanStep) -> str | None:
         site = current_site()

@@ -22,12 +22,12 @@ from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.texts import condense, json_text, restore
 
 APPLICATION_ID = 0x41454F4E
-"""`AEON`, in the file's header: the file is a store."""
+"""`AEON`, in the file's header: marks the file as a store."""
 SCHEMA_VERSION = 3
-"""2: a long text is stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in
-the same tables. 3: an answer says whether it is usable; in older files all are."""
+"""2: long texts are stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in
+the same tables. 3: answers say whether they are usable; in older files all are."""
 BUSY_SECONDS = 10.0
-"""How long to wait for a file that another process has locked."""
+"""Seconds to wait for a file that another process has locked."""
 
 _PLACE = ("pass_number", "phase", "call", "step_id", "attempt", "occurrence")
 _COLUMNS = f"key, content, kind, {', '.join(_PLACE)}, request, places, answer, time"
@@ -53,7 +53,7 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 _ADD_USABLE = "ALTER TABLE answers ADD COLUMN usable INTEGER NOT NULL DEFAULT 1;"
-# An empty transaction, so that a file that stays locked is found out about before it is needed.
+# An empty transaction, to detect a locked file before it is needed.
 _SET_UP = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE; COMMIT;"
 _WHOSE = """
 SELECT (SELECT count(*) FROM sqlite_master), application_id, user_version
@@ -62,15 +62,15 @@ FROM pragma_application_id, pragma_user_version
 
 
 class SqliteStore:
-    """An `AnswerStore` in a file; thread-safe, and safe between processes. Opening and every method
-    raise StoreFailed. `read_only` changes nothing, and needs no right to write into the folder."""
+    """An `AnswerStore` in a file; safe between threads and processes. Opening and every method
+    raise StoreFailed. `read_only` changes nothing and needs no write permission in the folder."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._reading = threading.Lock()
         self._writing = threading.Lock()
         self._stored_texts: set[str] = set()
-        # Requests that follow each other share most of their texts.
+        # Consecutive requests share most of their texts.
         self._text = lru_cache(4096)(self._read_text)
         self._closed = False
         self._usable: str | None = None
@@ -83,22 +83,23 @@ class SqliteStore:
             self._writer = None
             if not read_only:
                 make_private(path)
-                # Readers and the one writer do not wait for each other; NORMAL: an answer survives
-                # the process, not always a power cut, and no call waits for the disk.
+                # Readers and the single writer do not wait for each other. NORMAL: an answer
+                # survives the process, but not always a power cut, and no call waits for the disk.
                 self._writer = _open(path, "rwc", _SET_UP)
             self._reader = self._open_reader() if read_only else None
 
     def get(self, key: str) -> Entry | None:
-        """The answer to exactly this request from exactly this place (`StoreRequest.key`)."""
+        """Return the answer to exactly this request from exactly this place (`StoreRequest.key`)."""
         return self._find("key = ?", key)
 
     def by_content(self, content: str) -> Entry | None:
-        """The first usable answer to this request from whatever place, else the first
+        """Return the first usable answer to this request from any place, else the first
         (`StoreRequest.content`)."""
         return self._find("content = ? ORDER BY {usable} DESC, id LIMIT 1", content)
 
     def entries(self) -> Iterator[Entry]:
-        """Every answer there is when the first is taken, by pass and then as they came."""
+        """Yield every answer that exists when the first is taken, by pass and then in order of
+        arrival."""
         with _explain_errors(self.path, "read"), self._reading:
             ids = [
                 row[0]
@@ -110,16 +111,14 @@ class SqliteStore:
                 yield entry
 
     def put(self, entry: Entry) -> None:
-        """Store an answer, handed to the operating system when this returns; the first under a key
-        stays, unless it is not usable. After `close` nothing is stored."""
+        """Store an answer; it is handed to the operating system before this returns. The first
+        under a key stays, unless it is not usable. After `close`, nothing is stored."""
         with _explain_errors(self.path, "written"), self._writing:
             if self._writer is None:
                 raise sqlite3.OperationalError("it is open for reading")
             if self._closed:
                 return
-            if (
-                not self.path.exists()
-            ):  # what is written to a file that was removed is lost without an error
+            if not self.path.exists():  # writes to a removed file are lost without an error
                 raise FileNotFoundError(ENOENT, "it is gone")
             self._insert(self._writer, entry)
 
@@ -132,9 +131,8 @@ class SqliteStore:
                     connection.close()
 
     def _open_reader(self) -> sqlite3.Connection:
-        # A connection of its own, so that reading does not wait for one who writes. Where there is
-        # no journal nobody writes, and none must be made: the folder may be one that cannot be
-        # written.
+        # A separate connection, so that reading does not wait for a writer. Without a journal
+        # nobody writes, and none may be created: the folder may not be writable.
         journal = self.path.with_name(f"{self.path.name}-wal")
         return _open(self.path, "ro" if journal.exists() else "ro&immutable=1")
 
@@ -186,7 +184,7 @@ class SqliteStore:
             request = StoreRequest(
                 kind=kind, path=path, body=restore(load_json(body), load_json(places), self._text)
             )
-            # The digests as stored: to compute them again would take longer than to read the
+            # The stored digests: computing them again would take longer than reading the answer.
             # answer.
             request.__dict__.update(key=key, content=content)
             return Entry(
@@ -211,18 +209,18 @@ def _empty_store() -> bytes:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         made.executescript(_SCHEMA)
         content = made.serialize()
-    # A database in memory has no journal; these bytes of its header say that one in a file has WAL.
+    # A database in memory has no journal; these header bytes say that a file uses WAL.
     return content[:18] + b"\2\2" + content[20:]
 
 
 def create_file(path: Path) -> None:
-    """Make the file of an empty store, unless it is there. Raises StoreFailed."""
+    """Create the file of an empty store, unless it exists. Raises StoreFailed."""
     with _explain_errors(path, "opened"), suppress(FileExistsError), _open_new(path) as file:
         try:
             file.write(_empty_store())
             file.flush()
         except BaseException:
-            path.unlink()  # a part of it would be taken for a damaged store
+            path.unlink()  # a partial file would look like a damaged store
             raise
 
 
@@ -231,8 +229,8 @@ def _open_new(path: Path) -> BinaryIO:
 
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """Make the tables, or add to those of an older version what they lack; another process may have
-    done it by now."""
+    """Create the tables, or add what an older version's tables lack; another process may do the
+    same at this moment."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         tables, _, version = connection.execute(_WHOSE).fetchone()
@@ -264,7 +262,7 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if "no such table" in reason:
             hint = (
-                "Nothing was ever stored in it, or it is another program's: name a "
+                "Nothing was ever stored in it, or it belongs to another program: give a "
                 "run's directory or a store."
             )
             raise StoreFailed(
@@ -275,9 +273,9 @@ def _explain_errors(path: Path, action: str) -> Iterator[None]:
             raise StoreFailed(problem, hint=shortage.hint) from error
         hint = (
             "Make the file and its folder writable, make room on the disk, or wait for "
-            "another program that keeps it "
+            "another program that has it "
             f"locked; if it is damaged or something else, move {path} away. store=off "
-            "keeps no answers."
+            "stores no answers."
         )
         raise StoreFailed(f"the store {path} cannot be {action}: {reason}", hint=hint) from error
 
@@ -289,7 +287,7 @@ def _is_busy(error: BaseException) -> bool:
     )
 
 
-# SQLite's own waiting does not cover processes that make a new file at the same time.
+# SQLite's own waiting does not cover processes that create a new file at the same time.
 @retry(
     retry=retry_if_exception(_is_busy),
     stop=lambda state: (state.seconds_since_start or 0) >= BUSY_SECONDS,
@@ -297,14 +295,14 @@ def _is_busy(error: BaseException) -> bool:
     reraise=True,
 )
 def _open(path: Path, mode: str, set_up: str = "") -> sqlite3.Connection:
-    """Connect to a file; with `set_up`, to write, and the tables are made where they are missing.
-    Refuses another program's file, and one of a newer Aeon."""
+    """Connect to a file; with `set_up`, for writing, and missing tables are created. Refuses
+    another program's file, and one of a newer Aeon."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
     )
     try:
-        # The tables first: whoever makes them in this moment says with them whose they are.
+        # Tables first: a process that creates them at this moment also sets the application id.
         tables, application, version = connection.execute(_WHOSE).fetchone()
         if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
             raise StoreFailed(

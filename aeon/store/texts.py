@@ -1,9 +1,9 @@
-"""The long texts of requests, each part of them stored once however many requests hold it.
+"""The long texts of requests; each part is stored once, however many requests contain it.
 
-A long text is cut into chunks where its content says so, and is stored as the list of their names;
-a long list is stored as a list of lists. Prompts that grow share all chunks but those that changed,
-so that each adds little. A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the
-names of the rows that follow each other.
+A long text is cut into chunks at places that its content determines, and is stored as the list of
+their names; a long list is stored as a list of lists. Growing prompts share all unchanged chunks,
+so each adds little. A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the names
+of consecutive rows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from aeon.schema.json_schema import once_per_schema
 from aeon.store.models import canonical
 
 MAX_REQUEST_CHARACTERS = 50_000_000
-"""The most that the texts of one stored request come to, with the names of their parts."""
+"""Most characters of one stored request's texts, including the names of their parts."""
 SHORTEST = 256
-"""Characters: a shorter text costs less where it is than the name of a row."""
+"""Characters: storing a shorter text in place costs less than the name of a row."""
 _MOST_OF_A_CHARACTER = 6  # \u0000
 _MEAN_CHUNK = 1024
 _LONGEST_CHUNK = 8192
@@ -37,19 +37,19 @@ Places = list[tuple[list[str | int], str]]
 
 
 def condense(request: JsonObject) -> tuple[JsonObject, Places, Rows]:
-    """The request with null where a long text was, the paths of those places with the names of
-    their rows, the rows."""
+    """Return the request with null for each long text, the paths of those places with the names of
+    their rows, and the rows."""
     places: Places = []
     rows: Rows = {}
     short = {name: _take_texts(value, [name], places, rows) for name, value in request.items()}
     return short, places, rows
 
 
-# A function inside `condense` that calls itself would hold the rows until the next full garbage
+# A recursive function inside `condense` would keep the rows alive until the next full garbage
 # collection.
 def _take_texts(value: object, path: list[str | int], places: Places, rows: Rows) -> Any:
-    """The value with null where a long text was; its place goes into `places`, its rows into
-    `rows`."""
+    """Return the value with null for each long text; adds their places to `places` and their rows
+    to `rows`."""
     is_long = isinstance(value, str) and _MOST_OF_A_CHARACTER * len(value) + 2 >= SHORTEST
     if is_long or (isinstance(value, dict) and len(path) == 1):
         text = _schema_text(value) if path == ["schema"] else json_text(value)
@@ -70,9 +70,9 @@ def _take_texts(value: object, path: list[str | int], places: Places, rows: Rows
 
 
 def restore(request: JsonObject, places: Places, row: Callable[[str], str]) -> JsonObject:
-    """The whole request again; `row` gives a row by its name. Changes `request`. Raises ValueError
-    for texts that come to more than a request may have: rows that hold each other twice double with
-    each."""
+    """Restore the complete request; `row` returns a row by name. Changes `request`. Raises
+    ValueError for texts longer than a request may have: rows that contain each other twice double
+    each time."""
     left = MAX_REQUEST_CHARACTERS
 
     def read(name: str) -> str:
@@ -81,7 +81,7 @@ def restore(request: JsonObject, places: Places, row: Callable[[str], str]) -> J
         left -= len(text) + _NAME_LENGTH
         if left < 0:
             most = f"{MAX_REQUEST_CHARACTERS:,} characters"
-            raise ValueError(f"a request comes to more than the {most} that one may have")
+            raise ValueError(f"a request is longer than the allowed {most}")
         return (
             "".join(map(read, text[1:].split(" ")))
             if text.startswith("*")
@@ -97,10 +97,9 @@ def restore(request: JsonObject, places: Places, row: Callable[[str], str]) -> J
 
 
 def cut_text(text: str) -> tuple[str, Rows]:
-    """The rows of a text, which are not to be changed, and the name of the one that stands for the
-    whole text."""
-    # The system prompts and schemas that come again are short; a long prompt comes once and would
-    # stay in memory.
+    """Return the name of the row for the whole text, and all its rows, which must not be changed."""
+    # Repeated system prompts and schemas are short; a long prompt occurs once and would stay in
+    # memory.
     return _cut_again(text) if len(text) <= _LONGEST_REMEMBERED else _cut(text)
 
 
@@ -129,7 +128,7 @@ def _chunks(text: str) -> Iterator[str]:
         chunk.append(line)
         length = len(line)
         size += length
-        # A line decides by its own content whether it is the last of a chunk.
+        # A line's own content decides whether it ends a chunk.
         if size >= _LONGEST_CHUNK or crc32(line.encode()) % _MEAN_CHUNK < length:
             yield "".join(chunk)
             chunk = []
@@ -151,8 +150,8 @@ _cut_again = lru_cache(maxsize=64)(_cut)
 
 
 def json_text(value: object) -> str:
-    """Canonical JSON that UTF-8 can hold: half a surrogate pair, which a model may write, as its
-    escape."""
+    """Encode a value as canonical JSON that UTF-8 can hold: half a surrogate pair, which a model
+    may write, becomes its escape."""
     text = canonical(value)
     try:
         text.encode()

@@ -30,7 +30,7 @@ class _WithoutTitles(GenerateJsonSchema):
 
 
 class ToolOptions(TypedDict, total=False):
-    """What a function's signature and docstring do not say; as in `Tool`."""
+    """Tool fields that a function's signature and docstring do not provide; as in `Tool`."""
 
     name: str
     description: str
@@ -48,8 +48,8 @@ def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]
 def tool(
     function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a Tool of a function, sync or async, by its type hints and docstring: `@tool` or
-    `@tool(name=...)`. Raises ConfigError for what lacks them, or has no JSON Schema."""
+    """Make a Tool from a function, sync or async, using its type hints and docstring: `@tool` or
+    `@tool(name=...)`. Raises ConfigError for a function that lacks them, or has no JSON Schema."""
 
     def make(function: Callable[..., Any]) -> Tool:
         name = options.get("name") or str(getattr(function, "__name__", type(function).__name__))
@@ -109,6 +109,6 @@ def _invocation(
         try:
             return result.dump_python(value, mode="json", warnings=False)
         except PydanticSerializationError:
-            return value  # no JSON: the caller checks and reports that
+            return value  # not JSON: the caller checks and reports that
 
     return invoke

@@ -1,5 +1,5 @@
-"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the
-result checked."""
+"""Calls a tool by its name: checks arguments, asks for approval, bounds time and output, checks the
+result."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from aeon.tools.settings import Approval, ToolSettings
 _SHOWN_VIOLATIONS = 5
 
 Outcome = dict[str, Any]
-"""The fields of a ToolResult that the call itself decides."""
+"""The fields of a ToolResult that the call itself determines."""
 
 
 class ToolInvoker:
-    """Calls the tools of a registry as the settings say, `approve` asked one call at a time;
+    """Calls a registry's tools as the settings say; `approve` is called for one call at a time;
     thread-safe."""
 
     def __init__(
@@ -50,16 +50,16 @@ class ToolInvoker:
         self._asking = threading.Lock()
 
     def check_arguments(self, name: str, arguments: object) -> list[FieldError]:
-        """The violations of the tool's input schema, each with its JSON pointer; empty without
-        any."""
+        """Return the violations of the tool's input schema with JSON pointers; empty if there are
+        none."""
         entry = self._registry.entry(name)
         if entry is None:
             return [FieldError("", self._registry.describe_missing(name))]
         return read_arguments(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
-        """The policy of the first pattern of `tools.approval` that matches the name, else that of
-        the tool."""
+        """Return the policy of the first pattern in `tools.approval` that matches the name, else
+        the tool's own."""
         tool = self._registry.get(name)
         own: Approval = tool.approval if tool else "always"
         return next(
@@ -72,15 +72,14 @@ class ToolInvoker:
         )
 
     def may_have_effects(self, name: str) -> bool:
-        """Whether a call of a tool must be neither repeated unnoticed nor made beside others: it
-        changes something, or a person is asked about that one alone."""
+        """Whether a call must be neither repeated silently nor made concurrently with others,
+        because it changes something or needs its own approval."""
         tool = self._registry.get(name)
         return tool is not None and (tool.side_effects or self.approval(name) == "ask")
 
     def invoke(self, name: str, arguments: object) -> ToolResult:
-        """Call a tool within its time limit; `error` and `error_kind` say what went wrong.
-        Nothing is raised but what asking for approval raises to end the run: PersonAwaited,
-        ArtefactError."""
+        """Call a tool within its time limit; `error` and `error_kind` describe failures. Raises
+        only errors of the approval that end the run: PersonAwaited, ArtefactError."""
         started = time.monotonic()
         entry = self._registry.entry(name)
         own_limit = entry.tool.max_output_characters if entry else None
@@ -107,10 +106,10 @@ class ToolInvoker:
         )
 
     def _begin(self, tool: Tool, given: Mapping[str, Any]) -> None:
-        """Called when nothing stands in the way of a call any more, just before it."""
+        """Do nothing; a subclass records here that a call is about to start."""
 
     def _was_begun(self, tool: Tool, given: Mapping[str, Any]) -> bool:  # noqa: ARG002
-        """Whether this very call was under way in an earlier run that was cut off."""
+        """Return whether this very call was under way in an earlier run that was cut off."""
         return False
 
     def _find_refusal(self, tool: Tool, given: Mapping[str, Any]) -> str | None:
@@ -133,7 +132,7 @@ class ToolInvoker:
                 )
         except (PersonAwaited, ArtefactError):
             raise
-        except Exception as error:  # asking may fail in any way, and then nobody approved
+        except Exception as error:  # asking may fail in any way; then nobody approved
             return f"the person could not be asked: {_describe_error(error)}"
         return None if is_approved else "the person refused it"
 
@@ -141,8 +140,8 @@ class ToolInvoker:
 def read_arguments(
     entry: RegisteredTool | None, arguments: object
 ) -> tuple[dict[str, Any], list[FieldError]]:
-    """The arguments as JSON has them, empty where it does not, and their violations of the input
-    schema."""
+    """Return the arguments as JSON values, empty if they are not JSON, and their violations of the
+    input schema."""
     if not isinstance(arguments, Mapping):
         return {}, [FieldError("", f"arguments are an object, not {type(arguments).__name__}")]
     try:
@@ -178,7 +177,7 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Ou
             value = entry.tool.invoke(arguments)
         is_returned = True
         output, text = _copy_json(value)
-    except BaseException as error:  # a tool that calls sys.exit() has failed; the program goes on
+    except BaseException as error:  # a tool that calls sys.exit() has failed; the program continues
         problem = _describe_error(error)
         if is_returned:
             return _failure("not_json", f"what it returned is not JSON: {problem}")
@@ -205,7 +204,8 @@ def _failure(kind: ToolErrorKind, message: str) -> Outcome:
 
 
 def cut_text(text: str, limit: int) -> tuple[str, int]:
-    """At most `limit` characters of a text, then how many were cut, if any; and that number."""
+    """Cut a text to `limit` characters followed by a note about the rest, and return the number of
+    characters cut."""
     cut = len(text) - limit
     return (
         (f"{text[:limit]}... [{cut} of {len(text)} characters cut]", cut) if cut > 0 else (text, 0)
@@ -216,7 +216,7 @@ def _describe_error(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = str(error).encode("utf-8", "backslashreplace").decode()
-    except BaseException:  # an exception's own __str__ is the tool's code too
+    except BaseException:  # an exception's __str__ is the tool's code too
         text = ""
     return f"{name}: {text}" if text else name
 

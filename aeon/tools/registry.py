@@ -1,5 +1,4 @@
-"""The tools a plan may name, and what is put to a person before one is called that needs
-approval."""
+"""The tools that a plan may name, and the questions to a person before a call that needs approval."""
 
 from __future__ import annotations
 
@@ -22,10 +21,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A capability. `invoke` is given checked arguments and returns a JSON value; in any thread.
-    `side_effects`: a call changes something outside; `pure`: equal arguments give an equal result.
-    `approval` holds where no pattern of `tools.approval` matches. `again` is called instead for a
-    stored result: for effects on the run itself."""
+    """A capability. `invoke` gets checked arguments and returns a JSON value; it runs in any
+    thread. `side_effects`: a call changes something outside; `pure`: equal arguments return equal
+    results. `approval` applies if no pattern of `tools.approval` matches. `again` is called instead
+    for a stored result, to repeat effects on the run itself."""
 
     name: str
     description: str
@@ -41,7 +40,7 @@ class Tool:
     again: Callable[[Mapping[str, Any]], Any] | None = field(default=None, repr=False)
 
     def describe(self) -> dict[str, Any]:
-        """The tool as prompts show it to a model."""
+        """Describe the tool for prompts."""
         described = {
             "name": self.name,
             "description": self.description,
@@ -57,7 +56,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTool:
-    """A tool with the validators of its arguments and of its result."""
+    """A tool with the validators of its arguments and result."""
 
     tool: Tool
     input: SchemaValidator
@@ -65,8 +64,8 @@ class RegisteredTool:
 
 
 class ToolRegistry:
-    """Tools by name, in order of registration, with those of a `parent` as they are at the moment;
-    thread-safe. `hide` takes what nobody is to see out of what a tool gave, a JSON value."""
+    """Tools by name, in order of registration, together with the current ones of a `parent`;
+    thread-safe. `hide` removes secrets from a tool's result, a JSON value."""
 
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent
@@ -80,68 +79,66 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: Tool) -> None:
-        """Add a tool. Raises ConfigError for a bad or taken name, a malformed schema, and a wrong
-        example."""
+        """Add a tool. Raises ConfigError for an invalid or taken name, a malformed schema, and a
+        wrong example."""
         entry = _check_tool(tool)
         if self.get(tool.name) is not None or self._tools.setdefault(tool.name, entry) is not entry:
             raise ConfigError(f"a tool named {tool.name!r} is registered already")
 
     def unregister(self, name: str) -> None:
-        """Take a tool out; one that is not registered is no error."""
+        """Remove a tool; one that is not registered is ignored."""
         if self._tools.pop(name, None) is None and self._parent is not None:
             self._parent.unregister(name)
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name; None when it is not registered."""
+        """Return the tool of that name; None if it is not registered."""
         entry = self.entry(name)
         return entry.tool if entry else None
 
     def entry(self, name: str) -> RegisteredTool | None:
-        """The tool of that name with its validators; None when it is not registered."""
+        """Return the tool of that name with its validators; None if it is not registered."""
         own = self._tools.get(name)
         return own if own or self._parent is None else self._parent.entry(name)
 
     def explain_missing_with(self, why: Callable[[str], str | None]) -> None:
-        """Add a function that says why a configured tool of a name is not there; None when it does
-        not know."""
+        """Add a function that returns why a configured tool is missing, or None if it does not
+        know."""
         self._explainers.append(why)
 
     def unavailable(self, name: str) -> str | None:
-        """Why a tool that is configured is not there, as a clause; None for one that is, or that is
-        not configured."""
+        """Return, as a clause, why a configured tool is missing; None for a tool that is registered
+        or not configured."""
         if self.get(name) is not None:
             return None
         own = next(filter(None, (why(name) for why in self._explainers)), None)
         return own if own or self._parent is None else self._parent.unavailable(name)
 
     def describe_missing(self, name: str) -> str:
-        """The message for a tool that is not registered."""
+        """Return the message for a tool that is not registered."""
         reason = self.unavailable(name)
         return f"Tool '{name}': {reason}" if reason else f"Tool '{name}' not found in registry"
 
     def list(self) -> tuple[Tool, ...]:
-        """All tools, in order of registration, a parent's first."""
+        """Return all tools, in order of registration, a parent's first."""
         own = tuple(self._tools.values())
         return (self._parent.list() if self._parent else ()) + tuple(entry.tool for entry in own)
 
     def names(self) -> tuple[str, ...]:
-        """All names, in order of registration."""
+        """Return all names, in order of registration."""
         return tuple(tool.name for tool in self.list())
 
     def describe(self) -> Sequence[dict[str, Any]]:
-        """All tools as prompts show them to a model."""
+        """Describe all tools for prompts."""
         return [tool.describe() for tool in self.list()]
 
     def on_close(self, close: Callable[[], None]) -> None:
-        """Add a function to be called by `close`, such as one that ends a session that tools
-        use."""
+        """Add a function that `close` calls, such as one that ends a session of the tools."""
         self._closers.append(close)
 
     def close(self) -> None:
-        """Close what the tools hold open, the newest first; a parent is left alone. May be called
-        twice."""
+        """Close what the tools hold open, newest first; a parent stays open. May be called twice."""
         while self._closers:
-            with contextlib.suppress(Exception):  # a failing one must not keep the others open
+            with contextlib.suppress(Exception):  # one failure must not keep the others open
                 self._closers.pop()()
 
 
@@ -177,14 +174,14 @@ def _check_limits(tool: Tool, named: str) -> None:
 
 
 asking_step: ContextVar[PlanStep | None] = ContextVar("asking_step", default=None)
-"""The step that the tool call being made in this context is for; None when there is none."""
+"""The step for which the tool call in this context is made; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that waits for a person: the tool, a copy of its arguments, and the step that asks for
+    """A call that waits for approval: the tool, a copy of its arguments, and the step that requests
     it, if any. `repeated`: it was under way when an earlier run was cut off, and may have been
-    carried out."""
+    executed."""
 
     tool: Tool
     arguments: Mapping[str, Any]
@@ -192,8 +189,7 @@ class ApprovalRequest:
     repeated: bool = False
 
     def describe(self) -> list[str]:
-        """What a person should know before they approve: a line for each thing, its arguments
-        last."""
+        """Return what a person should know before approving, one line each, the arguments last."""
         lines = [f"Tool {self.tool.name}: {_join_lines(self.tool.description)}"]
         if self.step is not None:
             parent = self.step.parent_step_id
@@ -214,7 +210,7 @@ class ApprovalRequest:
 
 
 def _join_lines(text: str) -> str:
-    """A text on one line, so that it cannot be taken for another line."""
+    """Put a text on one line, so that none of it looks like a line of its own."""
     return " ".join(text.split())
 
 
@@ -223,8 +219,8 @@ Approve = Callable[[ApprovalRequest], bool]
 
 @contextlib.contextmanager
 def on_behalf_of(step: PlanStep) -> Iterator[None]:
-    """Tool calls in this block are made for a step, whatever stands between its worker and the
-    tool."""
+    """Mark the tool calls in this block as made for a step, whatever lies between its worker and
+    the tool."""
     token = asking_step.set(step)
     try:
         yield

@@ -31,8 +31,8 @@ _URL: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
 
 class McpServer(Value):
-    """`tools.mcp.servers.NAME`: a `command` spoken to over stdio, or the `url` of a streamable HTTP
-    endpoint. Secrets are named by environment variable and never held here: `env` (a command's
+    """`tools.mcp.servers.NAME`: a `command` that speaks stdio, or the `url` of a streamable HTTP
+    endpoint. Secrets are named by environment variable and never stored here: `env` (a command's
     variables, passed on by name), `headers_env` (header -> the variable with its whole value),
     `bearer_env` (the variable with a bearer token)."""
 
@@ -73,7 +73,9 @@ class McpServer(Value):
             raise ValueError("give either command (a server over stdio) or url (streamable HTTP)")
         for name in ("args", "cwd", "env") if self.url else ("headers_env", "bearer_env"):
             if getattr(self, name):
-                raise ValueError(f"{name} does not go with {'url' if self.url else 'command'}")
+                raise ValueError(
+                    f"{name} cannot be combined with {'url' if self.url else 'command'}"
+                )
         return self
 
 
@@ -85,9 +87,9 @@ class McpSettings(Value):
 
 class BuiltinSettings(Value):
     """`tools.builtin`: the tools that come with Aeon; `only` these, None for all. `read_file` and
-    `list_files` see the folder `root`, `http_get` the `allowed_hosts`, as `example.com` or
-    `example.com:8080`. Sizes are in bytes. Files that hold keys as a rule (`.env`, `id_rsa`,
-    `*.pem`) are read only if `allowed_secret_files` has their name."""
+    `list_files` see the folder `root`; `http_get` may fetch from `allowed_hosts`, such as
+    `example.com` or `example.com:8080`. Sizes are in bytes. Files that usually hold keys (`.env`,
+    `id_rsa`, `*.pem`) are read only if `allowed_secret_files` names them."""
 
     only: Taken[tuple[str, ...] | None] = None
     root: Path | None = None
@@ -99,11 +101,11 @@ class BuiltinSettings(Value):
 
 
 class ToolSettings(Value):
-    """`tools`: which tools steps may use. `functions` are tools of one's own, by name:
-    `package.module:object`. `approval` says for patterns of names whether a tool is called; the
-    first that matches decides (docs/tools.md). `timeout_seconds` is how long a call may take,
-    `max_output_characters` the longest output; a tool may differ. `missing` says what happens to a
-    step whose tool is not there: the model does it, or it fails."""
+    """`tools`: the tools that steps may use. `functions` are your own tools by name:
+    `package.module:object`. `approval` says for name patterns whether a tool is called; the first
+    match decides (docs/tools.md). `timeout_seconds` limits a call, `max_output_characters` its
+    output; a tool may set its own limits. `missing` says what happens to a step whose tool is
+    missing: the model does it, or it fails."""
 
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None

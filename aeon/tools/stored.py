@@ -1,5 +1,4 @@
-"""The store around tools: a call made for a run is not made again when the run is resumed or
-replayed."""
+"""Stores tool results: a call made for a run is not repeated when the run is resumed or replayed."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from aeon.tools.settings import ToolSettings
 
 class StoredInvoker(ToolInvoker):
     """A ToolInvoker that stores each result in a run's session, unless the tool is `pure`. `stop`:
-    nobody approved because the run is to stop. `invoke` raises StoreMiss, StoreFailed and
+    True if nobody approved because the run is to stop. `invoke` raises StoreMiss, StoreFailed and
     StopRequested."""
 
     def __init__(
@@ -37,8 +36,8 @@ class StoredInvoker(ToolInvoker):
         self._stop = stop
 
     def invoke(self, name: str, arguments: object) -> ToolResult:
-        """Call a tool, or give the result of an earlier call. What JSON does not have is refused,
-        and not stored."""
+        """Call a tool, or return the result of an earlier call. Arguments that are not JSON are
+        refused and not stored."""
         tool = self._registry.get(name)
         given, problems = read_arguments(None, arguments)
         if problems or (tool is not None and tool.pure):

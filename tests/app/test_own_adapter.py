@@ -70,7 +70,7 @@ def test_an_object_that_is_no_adapter_is_refused(wrong: Any) -> None:
 
 
 def test_an_object_and_a_configured_class_are_one_too_many() -> None:
-    with pytest.raises(ConfigError, match="the configuration names one too"):
+    with pytest.raises(ConfigError, match="the configuration also names one"):
         Aeon.from_config(["provider=custom", f"provider.adapter={NAME}"], adapter=ScriptedModel())
     with Aeon.from_config(["provider=custom", "provider.model=named"], adapter=Closing()) as aeon:
         assert aeon.settings.provider.model == "named"

@@ -234,7 +234,7 @@ def test_an_interface_that_is_down_for_a_while_costs_no_row_and_each_try_is_show
     server.trouble[INTERFACE] = [Failure(503)] * 6
     assert main(command(server, tmp_path, 3)) == 0
     assert {row["ended"] for row in rows(tmp_path / "out.jsonl")} == {"converged"}
-    assert "the next try: " in capfd.readouterr().err
+    assert "retrying: " in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def test_making_a_plan_and_the_doctor_say_what_was_found_out(aeon: RunAeon) -> N
         planned = aeon("plan", "task=do it", *keys)
         forget_servers()
         examined = aeon("doctor", *keys)
-    told = "the schema in the prompt from now on; provider.structured_output=prompt spares the try"
+    told = "the schema in the prompt from now on; provider.structured_output=prompt skips the trial"
     assert planned.status == 0, planned.err
     assert f"{told}\n" in planned.err
     assert f"{told}\n" in examined.out

@@ -194,8 +194,8 @@ def test_what_was_found_out_is_in_every_result_and_said_in_the_first_run(serve: 
     results = [run(server, warn=said[number].append) for number in (0, 1)]
     expected = (
         "openai, model scripted: does not take json_schema: json_object and the schema in the prompt from now on; "
-        "provider.structured_output=json_object spares the try",
-        "openai, model scripted: takes no reasoning_effort: it is left out from now on; reasoning=none spares the try",
+        "provider.structured_output=json_object skips the trial",
+        "openai, model scripted: takes no reasoning_effort: it is left out from now on; reasoning=none skips the trial",
     )
     assert [result.provider.findings for result in results] == [expected, expected]
     assert said == [list(expected), []]

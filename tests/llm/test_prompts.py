@@ -250,7 +250,8 @@ def test_check_dry_renders(make_set: MakeSet) -> None:
 def test_check_names_a_file_that_no_call_would_use(make_set: MakeSet) -> None:
     folder = make_set(plans__user="never used")
     with pytest.raises(
-        PromptError, match=r"plans\.user\.j2: this is of no call; there are: task_profile, plan,"
+        PromptError,
+        match=r"plans\.user\.j2: this belongs to no call; there are: task_profile, plan,",
     ):
         PromptLibrary(folder, "mine").check({})
 
@@ -275,9 +276,9 @@ def test_templates_are_sandboxed(make_set: MakeSet, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{{ "a" * 5000000000 }}', "what is repeated has more than 20,000,000 characters"),
-        ("{{ 5000000000 * [1] }}", "what is repeated has more than 20,000,000 characters"),
-        ("{{ 9 ** 9 ** 9 }}", "a power is of numbers up to 1,000"),
+        ('{{ "a" * 5000000000 }}', "a repeated text or list has more than 20,000,000 characters"),
+        ("{{ 5000000000 * [1] }}", "a repeated text or list has more than 20,000,000 characters"),
+        ("{{ 9 ** 9 ** 9 }}", "numbers in a power are at most 1,000"),
         ('{{ "%9999999999d" % 1 }}', "at most three digits"),
         ('{{ "%*d" | format(9999999999, 1) }}', "at most three digits"),
         ('{{ "{:>9999999999}".format(1) }}', "at most three digits"),

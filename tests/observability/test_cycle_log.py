@@ -96,7 +96,7 @@ def test_an_error_that_was_tried_again_has_its_class_and_its_message_apart(tmp_p
         {
             "call": "plan",
             "type": "ServerFailed",
-            "message": "http://x/v1 answered 503: busy (attempt 2, tried again after 1.5 s)",
+            "message": "http://x/v1 answered 503: busy (attempt 2, retried after 1.5 s)",
             "transient": True,
         }
     ]

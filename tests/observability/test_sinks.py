@@ -164,7 +164,7 @@ def test_no_kind_of_sink_fails_a_run_by_failing(
         ("plug_in:Missing", "cannot be imported"),
         ("plug_in", "write package.module:object"),
         ("plug_in:Webhook", "cannot be made: TypeError"),
-        ("plug_in:nothing", "made a int, which cannot be called with an event"),
+        ("plug_in:nothing", "returned a int, which cannot be called with an event"),
     ],
 )
 def test_a_sink_that_cannot_be_made_is_refused(reference: str, why: str) -> None:

@@ -248,7 +248,9 @@ def test_a_store_that_fails_while_a_run_goes_on_ends_it_unless_it_is_to_go_on(
         assert said == []
     else:
         assert result.converged
-        assert said == ["the disk is full; answers may be paid for again, the run goes on"]
+        assert said == [
+            "the disk is full; answers may have to be paid for again; the run continues"
+        ]
     source = open_source(tmp_path / "a")
     assert len(list(source.entries())) == 3
     source.close()

@@ -304,10 +304,10 @@ def test_a_replay_asks_nothing_and_changes_nothing(tmp_path: Path, opened: Opene
 
 
 def test_a_replay_needs_something_to_replay(tmp_path: Path, opened: Opened) -> None:
-    with pytest.raises(StoreFailed, match="does not say what is to be replayed"):
+    with pytest.raises(StoreFailed, match="does not say what to replay"):
         opened("replay")
     for path, said in (
-        (None, "does not say what is to be replayed"),
+        (None, "does not say what to replay"),
         (tmp_path, r"holds no store\.sqlite"),
         (tmp_path / "gone.aeon", r"holds no gone\.aeon"),
     ):
@@ -458,7 +458,7 @@ def test_an_answer_that_cannot_be_kept_is_used_if_that_is_wanted_and_that_is_sai
         assert session.answer(asked(str(number)), Model("paid for"))["text"] == "paid for"
     monkeypatch.setattr(Failing, "broken", False)
     session.answer(asked("after"), Model())
-    assert said == ["the disk is full; answers may be paid for again, the run goes on"]
+    assert said == ["the disk is full; answers may have to be paid for again; the run continues"]
     assert texts(tmp_path) == ["an answer", "an answer"]
 
 
@@ -490,7 +490,7 @@ def test_a_shared_store_that_cannot_be_read_is_left_alone_and_that_is_said_once(
     assert [session.answer(asked(str(n)), Model("paid for"))["text"] for n in range(3)] == [
         "paid for"
     ] * 3
-    assert said[0].startswith("the disk is gone; nothing more is answered from this store")
+    assert said[0].startswith("the disk is gone; this store answers nothing more")
     assert len(said) == 2
 
 

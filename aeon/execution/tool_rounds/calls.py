@@ -1,4 +1,4 @@
-"""The calls of tools that a model asks for while it carries a step out: each is made once."""
+"""The tool calls that a model requests during a step: each is made once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from aeon.schema.equality import canonical
 from aeon.tools.invoke import cut_text
 
 MOST_CALLS = 32
-"""Calls that are made in one round; what a model asks for beyond them is refused."""
+"""Most calls made in one round; the model's further calls are refused."""
 MOST_REPEATS = 2
-"""A call is answered in so many rounds; in the next one that asks for it, it ends the rounds."""
+"""Rounds in which an equal call is answered; the next round with it ends the rounds."""
 _LONGEST_SHOWN = 2_000
 
 
 class NewCall(NamedTuple):
-    """A call that is to be made: its number among those of its round, from 1."""
+    """A call to make: its number within its round, from 1."""
 
     number: int
     tool: str
@@ -34,14 +34,14 @@ MakeCalls = Callable[[Sequence[NewCall]], Sequence[ToolResult]]
 
 
 class MadeCall(NamedTuple):
-    """What came of a call that a model asked for."""
+    """The result of a call that a model requested."""
 
     call: ToolCall
     result: ToolResult
     repeated: bool = False
 
     def record(self) -> ToolCallRecord:
-        """The call as the history has it."""
+        """Return the call as stored in the history."""
         return ToolCallRecord(
             tool=cut_text(self.call.tool, _LONGEST_SHOWN)[0],
             arguments=cut_text(self.call.arguments, _LONGEST_SHOWN)[0],
@@ -53,15 +53,15 @@ class MadeCall(NamedTuple):
 
 @dataclass
 class _KnownCall:
-    """The result of a call, and in how many rounds it was asked for."""
+    """The result of a call, and in how many rounds it was requested."""
 
     result: ToolResult
     rounds: int = 0
 
 
 class _AskedCall(NamedTuple):
-    """A call as it was asked for: equal calls have an equal `key`. `new` is None for one that
-    cannot be made, for what `problem` says."""
+    """A requested call: equal calls have an equal `key`. `new` is None for a call that cannot be
+    made, for the reason in `problem`."""
 
     call: ToolCall
     key: Hashable
@@ -71,15 +71,15 @@ class _AskedCall(NamedTuple):
 
 @dataclass
 class CallMaker:
-    """Makes the calls of one step. A call with equal arguments is answered from the first of them;
-    no tool but those `offered` is called. `make` calls tools."""
+    """Makes the calls of one step. A call with equal arguments gets the result of the first one;
+    only `offered` tools are called. `make` calls the tools."""
 
     offered: tuple[str, ...]
     make: MakeCalls
     _known: dict[Hashable, _KnownCall] = field(default_factory=dict)
 
     def make_round(self, calls: Sequence[ToolCall]) -> list[MadeCall]:
-        """The calls of a round with their results, in their order. Raises what `make` raises."""
+        """Return the calls of a round with their results, in order. Raises what `make` raises."""
         asked = [self._read(call, number) for number, call in enumerate(calls[:MOST_CALLS], 1)]
         first: dict[Hashable, _AskedCall] = {}
         for one in asked:
@@ -95,7 +95,7 @@ class CallMaker:
         return [*made, *map(_refuse, calls[MOST_CALLS:])]
 
     def is_stuck(self) -> bool:
-        """Whether a call was asked for in more rounds than it is answered in."""
+        """Whether a call was requested in more rounds than it is answered in."""
         return any(answered.rounds > MOST_REPEATS for answered in self._known.values())
 
     def _make_new(self, first: Sequence[_AskedCall]) -> None:

@@ -1,5 +1,5 @@
-"""One request to a server whose abilities are found out: it is made in another way after each
-refusal that says how."""
+"""Makes one request to a server whose abilities are not known yet: each informative refusal changes
+how it is written."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class AttemptResult:
 
     @property
     def usage(self) -> Usage:
-        """What the attempt has used."""
+        """The usage of the attempt."""
         ended = self.response or self.failure
         return Usage() if ended is None else ended.usage
 
     def add_usage_of(self, other: AttemptResult) -> AttemptResult:
-        """The result with what another attempt at the same request has used too."""
+        """Return the result with the usage of another attempt at the same request added."""
         usage = self.usage + other.usage
         ends = (self.response, self.failure, other.response, other.failure)
         is_reported = all(end.usage_reported for end in ends if end is not None)
@@ -50,20 +50,19 @@ class AttemptResult:
 
     @property
     def is_answer(self) -> bool:
-        """Whether the server took the request, be its answer of use or not."""
+        """Whether the server accepted the request, even if its answer is unusable."""
         is_of_no_use = self.refusal is None and isinstance(self.failure, AnswerError)
         return self.response is not None or is_of_no_use
 
     @property
     def is_refused(self) -> bool:
-        """Whether the server refused how the request was written, and no outage can be the
-        cause."""
+        """Whether the server refused the form of the request, and an outage cannot be the cause."""
         refusal = self.refusal
         return refusal is not None and refusal.is_about_request and not refusal.is_doubtful
 
     @property
     def may_be_form(self) -> bool:
-        """Whether it may be an outage, or a server that dies on the form of the schema."""
+        """Whether the cause may be an outage, or a server that crashes on the form of the schema."""
         if self.refusal is not None:
             return self.refusal.is_doubtful and self.refusal.is_about_request
         failure = self.failure
@@ -75,8 +74,8 @@ Attempt = Callable[[Dialect], AttemptResult]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The last trial of a request and its outcome. `reported` is the outcome that says most about
-    the cause."""
+    """The last trial of a request and its outcome. `reported` is the outcome that explains the
+    cause best."""
 
     trial: Trial
     outcome: AttemptResult
@@ -84,17 +83,17 @@ class _Asked:
 
 
 def ask(wire: Wire, server: Server, attempt: Attempt) -> tuple[AttemptResult, Dialect]:
-    """Make a request as it is known to work, or in another way for each refusal; most often one
-    attempt.
+    """Make a request in the dialect known to work, and change the dialect after each refusal;
+    usually one attempt.
 
-    Returns the answer, or the failure that says most about the cause, and its dialect. A refusal is
-    believed of the server when another way works. Where a form is configured, only parameters are
-    found out.
+    Returns the answer, or the failure that explains the cause best, and its dialect. A refusal is
+    remembered for the server only if another dialect works. If a form is configured, only
+    parameters are tried out.
     """
     for name, message in wire.changed.items():
         if name not in server.beliefs.findings:
             server.believe(name, message)
-    # The requests of a batch go out together: one that went ahead would cost a round of hours.
+    # A batch sends its requests together: holding them for a first one would cost a round of hours.
     goes_ahead = wire.finds_form and not wire.settings.batch
     with server.first_goes_ahead() if goes_ahead else nullcontext():
         opening = _opening(wire, server)
@@ -139,7 +138,7 @@ def _ask_from(opening: Dialect, wire: Wire, server: Server, attempt: Attempt) ->
         )
         downgrade = find_named_downgrade(refused)
         if downgrade is not None:
-            # What was refused so far had a name: the next refusal is about something else.
+            # The refusals so far named a cause: the next one is about something else.
             first = None
         else:
             first = first or outcome

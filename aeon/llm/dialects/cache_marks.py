@@ -1,5 +1,4 @@
-"""Which places of a prompt are marked for the provider's cache, and how a marked prompt is
-written."""
+"""Where a prompt is marked for the provider's cache, and how a marked prompt is written."""
 
 from __future__ import annotations
 
@@ -14,10 +13,10 @@ from typing import Any
 from aeon.llm.settings import CacheMarks
 
 MOST_MARKS = 4
-"""Marks that one request may have, at OpenAI and at Anthropic."""
+"""Most marks in one request, at OpenAI and at Anthropic."""
 LEAST_BYTES = 3 * 1024
-"""Neither caches less than 1,024 tokens, each of which is 3 bytes at least in most texts. A mark
-that stands too early costs nothing."""
+"""Neither provider caches fewer than 1,024 tokens, which is at least 3 bytes each in most texts. A
+mark that comes too early costs nothing."""
 _MOST_REMEMBERED = 10_000
 _FIELDS: Mapping[CacheMarks, Mapping[str, Any]] = {
     "openai": {"prompt_cache_breakpoint": {"mode": "explicit"}},
@@ -27,8 +26,8 @@ _FIELDS: Mapping[CacheMarks, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _PrefixEnd:
-    """A place in a prompt: the index of its message, the characters of it that stand before, and a
-    digest of all that does."""
+    """A place in a prompt: the index of its message, the number of characters of that message
+    before it, and a digest of everything before it."""
 
     message: int
     end: int
@@ -36,8 +35,7 @@ class _PrefixEnd:
 
 
 class MarkedPrefixes:
-    """The beginnings of prompts that requests to one server have marked, the latest ones;
-    thread-safe."""
+    """The prompt prefixes most recently marked in requests to one server; thread-safe."""
 
     def __init__(self) -> None:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
@@ -46,12 +44,13 @@ class MarkedPrefixes:
     def mark(
         self, messages: Sequence[Mapping[str, Any]], part_ends: Sequence[Sequence[int]], kind: str
     ) -> dict[int, list[int]]:
-        """Choose where to mark a prompt, whose messages have these ends of parts, and remember it.
-        `kind` names what the provider puts before the prompt, as the schema of the answer.
+        """Choose where to mark a prompt and remember the marks. `part_ends` are the ends of parts
+        in each message; `kind` names what the provider puts before the prompt, such as the answer's
+        schema.
 
-        Marked is the longest beginning that was marked before, so that it is read, and the last
-        ends of parts, so that a later prompt can read those. Returns the places in each message, by
-        its index.
+        Marks the longest prefix that was marked before, so that it is read from the cache, and the
+        last ends of parts, so that a later prompt can read those. Returns the places by message
+        index.
         """
         places = list(_find_places(messages, part_ends, kind))
         with self._lock:
@@ -73,7 +72,8 @@ class MarkedPrefixes:
 def _find_places(
     messages: Sequence[Mapping[str, Any]], part_ends: Sequence[Sequence[int]], kind: str
 ) -> Iterator[_PrefixEnd]:
-    """The ends of parts behind which enough stands to be cached, the system message's included."""
+    """Yield the ends of parts that follow enough text to be cached, including the system message's
+    end."""
     digest = hashlib.blake2b(kind.encode(), digest_size=16)
     size = 0
     for index, (message, ends) in enumerate(zip(messages, part_ends, strict=True)):
@@ -91,8 +91,8 @@ def _find_places(
 
 
 def write_content(text: str, ends: Sequence[int], marks: CacheMarks) -> list[dict[str, Any]]:
-    """A message's text as content parts, each but the last with a mark at its end."""
-    # A part of white space alone is refused.
+    """Write a message's text as content parts, each marked at its end except the last."""
+    # Servers refuse a part of only white space.
     has_rest = bool(text[ends[-1] :].strip())
     borders = (0, *ends) if has_rest else (0, *ends[:-1], len(text))
     parts: list[dict[str, Any]] = [

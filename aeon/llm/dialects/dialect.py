@@ -1,4 +1,4 @@
-"""How one request is put on the wire: where its schema stands, and what its parameters are called.
+"""How one request is written for a server: where its schema goes and how its parameters are named.
 Pure."""
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ CACHE_OPTIONS = "prompt_cache_options"
 class Dialect:
     """How requests to a server are written.
 
-    `schema_in_prompt`: the prompt has the schema too; `without`: parameters that are not taken;
-    `renamed`: the limit of tokens goes by its other name; `schema_beside`: json_object has the
-    schema beside it.
+    `schema_in_prompt`: the prompt contains the schema too; `without`: parameters that the server
+    does not accept; `renamed`: the token limit uses its other name; `schema_beside`: json_object
+    comes with the schema.
     """
 
     form: Form = "json_schema"
@@ -54,24 +54,24 @@ class Dialect:
     stream: bool = False
 
     def in_form(self, form: Form) -> Dialect:
-        """With the schema sent in another way; the prompt has it wherever the parameter does not
-        hold to it."""
+        """Return the dialect with the schema sent in another form. The prompt includes the schema
+        unless the parameter enforces it."""
         return replace(self, form=form, schema_in_prompt=form != "json_schema")
 
     @property
     def sends_schema_beside(self) -> bool:
-        """Whether the schema really stands beside json_object."""
+        """Whether json_object is sent with the schema."""
         return (
             self.schema_beside and self.form == "json_object" and SCHEMA_BESIDE not in self.without
         )
 
 
 class Wire:
-    """A request for an endpoint: what does not depend on the dialect, worked out once.
+    """A request for an endpoint, with everything that does not depend on the dialect computed once.
 
-    `digest` identifies its schema. `changed` is what was fitted to the model, in words, by
-    parameter. `stream` asks for a stream where the settings leave it open. `marked_roles` are
-    the roles of messages that have marks for the cache in the body that was written last.
+    `digest` identifies its schema. `changed` describes, by parameter, what was adapted to the
+    model. `stream` requests a stream if the settings leave that open. `marked_roles` are the roles
+    of the messages with cache marks in the last body written.
     """
 
     def __init__(
@@ -91,30 +91,30 @@ class Wire:
 
     @property
     def finds_form(self) -> bool:
-        """Whether it is found out how the server takes the schema; else that is configured."""
+        """Whether the form of the schema is found by trial instead of configured."""
         return self.settings.structured_output == "auto"
 
     def marks(self, dialect: Dialect) -> CacheMarks | None:
-        """How the request marks what is to be cached; None where it does not."""
+        """Return how the request marks prompts for the cache; None if it does not."""
         return None if CACHE_MARKS in dialect.without else self._marks
 
     def functions(self, dialect: Dialect) -> FunctionCalling | None:
-        """The form with function calling, where the request goes out in it."""
+        """Return the form with function calling, if the request uses it in this dialect."""
         return None if FUNCTIONS in dialect.without else self._functions
 
     def token_parameter(self, dialect: Dialect) -> str:
-        """The name of the limit of tokens."""
+        """Return the name of the token limit."""
         is_short = (self.settings.max_tokens_parameter == "max_tokens") != dialect.renamed
         return "max_tokens" if is_short else "max_completion_tokens"
 
     def limit(self, dialect: Dialect) -> int | None:
-        """The most tokens of an answer, as sent; None where no limit is sent."""
+        """Return the token limit of an answer as sent; None if none is sent."""
         is_sent = self.token_parameter(dialect) not in dialect.without
         return self._given.max_tokens if is_sent else None
 
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
-        """The generation parameters by the names they are sent under; those that are not set are
-        left out."""
+        """Return the generation parameters by the names they are sent under, without those that are
+        not set."""
         given = self._given
         named: dict[str, Any] = {
             "temperature": given.temperature,
@@ -133,7 +133,7 @@ class Wire:
         }
 
     def asks_for_stream(self, dialect: Dialect) -> bool:
-        """Whether the answer is asked for as a stream, `extra_body` aside."""
+        """Whether the request asks for a stream, ignoring `extra_body`."""
         if self.settings.background or "stream" in dialect.without:
             return False
         is_wanted = self._stream or dialect.stream
@@ -145,15 +145,15 @@ class Wire:
         prefixes: MarkedPrefixes | None = None,
         kept: Sequence[Mapping[str, Any]] = (),
     ) -> bytes:
-        """The request's body; `prefixes` are those that the server was sent with marks, `kept` the
-        items of earlier answers to the same call. Raises UnicodeEncodeError for a text that is no
-        Unicode."""
+        """Write the request's body. `prefixes` are the marked prefixes sent to this server; `kept`
+        are the items of earlier answers in the same call. Raises UnicodeEncodeError for text that
+        is not valid Unicode."""
         functions = self.functions(dialect)
         request = self.request if functions is None else use_functions(self.request, functions)
         messages: Sequence[Message] = request.messages
         if dialect.schema_in_prompt:
-            # The system message is the same for many requests: there the schema stays in providers'
-            # prefix caches.
+            # The system message is the same for many requests, so there the schema stays in
+            # providers' prefix caches.
             messages = with_system_text(messages, schema_in_words(request))
         body: dict[str, Any] = {
             "model": self.model,
@@ -177,8 +177,8 @@ class Wire:
             return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
     def identify(self, dialect: Dialect) -> bytes:
-        """The body without what depends on the run and on earlier requests: its marks for the
-        cache. Raises UnicodeEncodeError as `body` does."""
+        """Write the body without cache marks, which depend on the run and on earlier requests.
+        Raises UnicodeEncodeError like `body`."""
         return self.body(replace(dialect, without=dialect.without | {CACHE_MARKS}))
 
     def _to_responses(
@@ -188,7 +188,7 @@ class Wire:
         body = to_responses(chat, kept if keeps_items else ())
         if keeps_items and may_reason(self._rule):
             ask_for_reasoning(body)
-        # Nothing is left with the server but what it makes by itself, until that is asked for.
+        # The server stores only what it creates by itself, unless background mode is on.
         body["store"] = self.settings.background
         if self.settings.background:
             body["background"] = True
@@ -221,7 +221,7 @@ class Wire:
         dialect: Dialect,
         prefixes: MarkedPrefixes,
     ) -> None:
-        """Mark in the written messages what the provider is to cache."""
+        """Add cache marks to the written messages."""
         functions = self.functions(dialect)
         marks = self.marks(dialect)
         self.marked_roles = frozenset()
@@ -231,7 +231,7 @@ class Wire:
         if functions is not None:
             turns = written[len(messages) :]
             part_ends += find_ends_of_turns(turns, is_over=functions.conversation.is_over)
-        # The schema of the answer, and the tools, are a part of what a provider caches.
+        # A provider caches the answer's schema and the tools as part of the prompt.
         schema = _schema_digests(request.schema)[request.strict]
         kind = f"{dialect.form} {schema} {functions is not None}"
         kind += "".join(file.sha256 for message in messages for file in message.files)
@@ -242,8 +242,8 @@ class Wire:
 
 
 def _is_asked_once(request: LLMRequest) -> bool:
-    """Whether a run makes such a call once, so that nobody would read what is written to a cache for
-    it. Of the direct calls the first may be the only one."""
+    """Whether a run makes this call only once, so that nothing would read the cache that it writes.
+    The first direct call may be the only one."""
     return request.call in _ASKED_ONCE or (request.call == "direct" and request.sample == 0)
 
 
@@ -259,14 +259,14 @@ def _schema_digests(schema: Mapping[str, Any]) -> dict[bool, str]:
 
 
 def schema_in_words(request: LLMRequest) -> str:
-    """What shows the model its answer's schema in the prompt."""
+    """Return the text that shows the model its answer's schema in the prompt."""
     return request.schema_prompt or load_packaged_prompts().schema_prompt(
         request.call, request.schema, request.messages
     )
 
 
 def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The messages with a text at the end of the system message."""
+    """Return the messages with a text appended to the system message."""
     if not messages or messages[0].role != "system":
         return (Message("system", text), *messages)
     return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])

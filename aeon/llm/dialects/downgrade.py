@@ -1,4 +1,4 @@
-"""What a refusal teaches: the downgrade of a request that it calls for. Pure."""
+"""Finds the downgrade of a request that a refusal calls for. Pure."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from aeon.llm.dialects.responses import REASONING_ITEMS, is_about_reasoning_item
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One way to write a request. `suspects` are parameters left out of it that no refusal
-    named."""
+    """One way to write a request. `suspects` are parameters left out although no refusal named
+    them."""
 
     dialect: Dialect
     suspects: frozenset[str] = frozenset()
 
     def without(self, name: str) -> Trial:
-        """The same without a parameter that the server named."""
+        """Return the trial without a parameter that the server named."""
         return replace(self, dialect=replace(self.dialect, without=self.dialect.without | {name}))
 
     def without_suspects(self, *names: str) -> Trial:
-        """The same without parameters that no refusal named."""
+        """Return the trial without parameters that no refusal named."""
         without = self.dialect.without.union(names)
         return Trial(replace(self.dialect, without=without), self.suspects.union(names))
 
     def conclude(self, opening: Dialect) -> Dialect:
-        """What an answer to this trial proves: where another form has helped, nothing about the
-        suspects."""
+        """Return the dialect that an answer to this trial proves. If a change of form helped, the
+        suspects stay unproven and are put back."""
         if self.dialect.form == opening.form:
             return self.dialect
         return replace(self.dialect, without=self.dialect.without - self.suspects)
@@ -45,9 +45,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class RefusedTrial:
-    """A trial that a server refused. `was_accepted`: it has answered a request with this schema
-    before, in the form that was sent first; `takes_marks`: one with marks for its cache in messages of
-    the same roles."""
+    """A trial that a server refused. `was_accepted`: the server has answered a request with this
+    schema in the form sent first; `takes_marks`: it has answered one with cache marks in messages
+    of the same roles."""
 
     trial: Trial
     refusal: Refusal
@@ -65,14 +65,14 @@ Downgrade = Callable[[RefusedTrial], Trial | None]
 
 
 def find_named_downgrade(refused: RefusedTrial) -> Trial | None:
-    """The trial without what the server names as refused; None if it names nothing that can be left
-    out."""
+    """Return the trial without what the server names as refused; None if it names nothing that can
+    be left out."""
     return _first(_NAMED, refused)
 
 
 def find_guessed_downgrade(refused: RefusedTrial) -> Trial | None:
-    """The trial that may help where the server names nothing; None if none may, or if it may be an
-    outage."""
+    """Return a trial that may help when the server names nothing; None if there is none, or if the
+    refusal may be an outage."""
     return None if refused.refusal.is_doubtful else _first(_GUESSED, refused)
 
 
@@ -99,7 +99,7 @@ def _rename_or_leave_out(refused: RefusedTrial) -> Trial | None:
     name = refused.refusal.find_refused(refused.wire.parameters(dialect))
     if name is None:
         return None
-    # A limit of tokens is a promise to the person: it is renamed before it is left out.
+    # A token limit is a promise to the user: rename it before leaving it out.
     is_limit = name == refused.wire.token_parameter(dialect)
     if is_limit and not dialect.renamed and refused.wire.settings.api == "chat":
         return replace(refused.trial, dialect=replace(dialect, renamed=True))
@@ -115,8 +115,7 @@ def _leave_out_reasoning_items(refused: RefusedTrial) -> Trial | None:
 
 
 def _leave_out_schema_beside(refused: RefusedTrial) -> Trial | None:
-    # OpenAI itself knows no schema there, so that a server which refuses it need not have a name
-    # for it.
+    # OpenAI itself accepts no schema there, so a server that refuses it may have no name for it.
     if not refused.dialect.sends_schema_beside or refused.refusal.is_doubtful:
         return None
     return refused.trial.without(SCHEMA_BESIDE)
@@ -130,7 +129,8 @@ def _leave_out_named_functions(refused: RefusedTrial) -> Trial | None:
 
 
 def _leave_out_functions(refused: RefusedTrial) -> Trial | None:
-    # The newest of what a request may have: what is refused without a word is most likely this.
+    # Tools are the newest part of a request, so a refusal without a reason is most likely about
+    # them.
     has_functions = refused.wire.functions(refused.dialect) is not None
     if not has_functions or refused.was_accepted or refused.refusal.is_about_format:
         return None
@@ -138,7 +138,7 @@ def _leave_out_functions(refused: RefusedTrial) -> Trial | None:
 
 
 def _leave_out_marks(refused: RefusedTrial) -> Trial | None:
-    # A server may refuse messages in parts, and know no word for marks.
+    # A server may refuse messages in parts without knowing a word for marks.
     marks = refused.wire.marks(refused.dialect)
     is_marked = marks is not None and (bool(refused.wire.marked_roles) or marks == "openai")
     if not is_marked or refused.takes_marks or refused.refusal.is_about_format:
@@ -163,7 +163,7 @@ def _send_next_form(refused: RefusedTrial) -> Trial | None:
         return replace(refused.trial, dialect=dialect.in_form(lower_forms[0]))
     if refusal.named or refused.was_accepted:
         return None
-    # Of a server that says nothing useful, two more requests are enough: after the suspects the
+    # Two more requests are enough for a server that gives no reason: without the suspects, then the
     # prompt alone.
     form = lower_forms[-1] if refused.trial.suspects else lower_forms[0]
     return replace(refused.trial, dialect=dialect.in_form(form))
@@ -182,4 +182,4 @@ _GUESSED: tuple[Downgrade, ...] = (
     _leave_out_suspects,
     _send_next_form,
 )
-"""The downgrades in the order in which they are looked for; the first that applies is tried."""
+"""The downgrades in order of preference; the first that applies is tried."""

@@ -1,4 +1,4 @@
-"""Files as parts of a message: of a chat request, and of one to the Responses API. Pure."""
+"""Writes files as message parts, for chat requests and for the Responses API. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from aeon.domain.request import InputFile
 def write_files(
     files: Sequence[InputFile], content: str | list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The content of a chat message with its files, each behind a line that names it. They stand
-    before the text, so that requests about the same files begin alike."""
+    """Return a chat message's content with its files, each after a line that names it. Files come
+    before the text, so that requests about the same files share a prefix."""
     parts: list[dict[str, Any]] = []
     for file in files:
         parts.append({"type": "text", "text": f"Input {file.name} {file.text}:"})
@@ -31,7 +31,7 @@ def _write_file(file: InputFile) -> dict[str, Any]:
 
 
 def to_input_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a chat message as one of the Responses API."""
+    """Convert a chat message part to one of the Responses API."""
     if part["type"] == "image_url":
         return {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
     if part["type"] == "file":

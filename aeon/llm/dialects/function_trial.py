@@ -1,4 +1,5 @@
-"""Whether a server that takes tools beside the schema of an answer lets its model call them."""
+"""Tests whether a server that accepts tools together with an answer schema lets its model call
+them."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from aeon.llm.dialects.server import Server
 from aeon.llm.extract import ExtractError, read_bare
 
 _IGNORES = (
-    "takes tools, and makes no calls where the answer has a schema: calls are asked for in the "
-    "answer from now on; provider.function_calling=never spares the try"
+    "accepts tools but makes no calls when the answer has a schema: calls are requested in the "
+    "answer from now on; provider.function_calling=never skips the trial"
 )
 
 
@@ -25,10 +26,13 @@ def prove_functions(
     server: Server,
     attempt: Callable[[Dialect], AttemptResult],
 ) -> tuple[AttemptResult, Dialect]:
-    """Find out whether a server that has taken tools beside the answer's schema can call them:
-    some hold the model to the schema from its first word. Where the first answers call nothing, the
-    request is made once more with the calls asked for in the answer; if it calls then, it is asked
-    so from then on. The usage of both is added up."""
+    """Find out whether a server that accepted tools together with an answer schema can call them:
+    some servers constrain the model to the schema from its first word.
+
+    If the first answers call nothing, the request is repeated with the calls requested inside the
+    answer; if that answer calls tools, this form is used for later requests too. The usage of both
+    attempts is added up.
+    """
     form = wire.functions(dialect)
     if form is None or outcome.response is None or wire.settings.batch:
         return outcome, dialect

@@ -1,5 +1,5 @@
-"""Function calling: a request that offers tools as servers with function calling take it, and the
-calls in their messages as the round that any other server answers with. Pure."""
+"""Function calling: writes a request's tools for servers that support it, and reads the calls in
+their messages as the tool round that other servers answer with. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from aeon.schema.json_schema import strip_header
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
 _GIVEN_BACK = ("content", "reasoning_content", "reasoning_details")
-"""What servers give beside calls and want to be given back with them."""
+"""Fields that servers return with calls and expect back with them."""
 _GIVEN_BACK_WITH_A_CALL = ("extra_content",)
 FUNCTIONS = "tools"
 """The parameter that offers the tools."""
 
 
 def use_functions(request: LLMRequest, form: FunctionCalling) -> LLMRequest:
-    """The request as it goes out in the form with function calling, its rounds aside."""
+    """Return the request as sent with function calling, without its rounds."""
     return replace(
         request,
         messages=form.opening,
@@ -33,7 +33,7 @@ def use_functions(request: LLMRequest, form: FunctionCalling) -> LLMRequest:
 
 
 def write_tools(form: FunctionCalling | None) -> dict[str, Any]:
-    """The parameters that offer the tools, if any; in the last round none may be called."""
+    """Write the parameters that offer the tools, if any; in the last round, no calls are allowed."""
     if form is None:
         return {}
     tools = form.conversation.tools
@@ -63,7 +63,7 @@ def _describe(tool: Mapping[str, Any]) -> str:
 
 
 def _name_functions(tools: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names that servers allow, which have no dots: each tool's own, or one like it."""
+    """Return names that servers allow (no dots): each tool's own name or a similar one."""
     names: list[str] = []
     for tool in tools:
         name = _UNUSUAL.sub("_", str(tool["name"]))
@@ -74,7 +74,7 @@ def _name_functions(tools: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def write_turns(form: FunctionCalling) -> Iterator[dict[str, Any]]:
-    """The messages of the rounds so far."""
+    """Yield the messages of the rounds so far."""
     tools = form.conversation.tools
     written = {
         str(tool["name"]): name for tool, name in zip(tools, _name_functions(tools), strict=True)
@@ -94,8 +94,8 @@ def write_turns(form: FunctionCalling) -> Iterator[dict[str, Any]]:
 def find_ends_of_turns(
     messages: Sequence[Mapping[str, Any]], *, is_over: bool
 ) -> Iterator[tuple[int, ...]]:
-    """Where, in the messages of rounds, a part ends that begins the next round's prompt too: behind
-    the results of each round. After the last round there is no next one."""
+    """Yield, for each message, where a part ends that the next round's prompt starts with too:
+    after the results of each round. `is_over` means that no round follows the last one."""
     for number, message in enumerate(messages, 1):
         is_last = number == len(messages)
         closes = is_last or messages[number]["role"] != "tool"
@@ -108,7 +108,7 @@ def _write_calls(
 ) -> Iterator[dict[str, Any]]:
     for call, call_id in zip(turn.calls, ids, strict=True):
         name = written.get(call.tool, _UNUSUAL.sub("_", call.tool)[:64])
-        # Servers read them, and refuse what is no JSON.
+        # Servers parse the arguments and refuse invalid JSON.
         arguments = call.arguments if _is_json_object(call.arguments) else "{}"
         function = {"name": name, "arguments": arguments}
         extra = _select(call.extra, _GIVEN_BACK_WITH_A_CALL)
@@ -116,9 +116,9 @@ def _write_calls(
 
 
 def read_calls(message: Mapping[str, Any], request: LLMRequest) -> str:
-    """The calls of a message as the text of a round; empty where the request offers no tools, or
-    the message has no calls. Some servers give an answer as a call that is named after the
-    request."""
+    """Return the calls of a message as the text of a round; empty if the request offers no tools or
+    the message has no calls. A call named after the request is ignored: some servers wrap their
+    answer in one."""
     form = request.functions
     named = [call for call in _list_calls(message) if call["function"].get("name") != request.call]
     if form is None or not named:
@@ -150,7 +150,7 @@ def _select(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def are_whole(round_text: str) -> bool:
-    """Whether the arguments of all calls of a round are whole."""
+    """Whether the arguments of all calls in a round are complete JSON."""
     return all(_is_json_object(call["arguments"]) for call in json.loads(round_text)["tool_calls"])
 
 

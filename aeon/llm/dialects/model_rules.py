@@ -1,4 +1,4 @@
-"""What a preset says of models: parameters fitted to one before a request is sent. Pure."""
+"""Applies a preset's rules about models: fits parameters to one before a request is sent. Pure."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _EFFORTS: tuple[str, ...] = get_args(Effort)
 
 
 def find_rule(rules: Sequence[ModelRule], model: str) -> ModelRule | None:
-    """The first rule for a model; None where there is none."""
+    """Return the first rule for a model; None if there is none."""
     name = model.rpartition("/")[2].lower()
     return next((rule for rule in rules if rule.match.match(name)), None)
 
 
 def fit_parameters(rule: ModelRule | None, given: Parameters) -> tuple[Parameters, dict[str, str]]:
-    """Fit parameters to the rule for a model. Returns them with what a person should know, by
+    """Fit parameters to the rule for a model. Returns them and the messages for the user, by
     parameter.
 
-    An effort for a model that takes none is left out silently: reasoning modes set one for every
+    An effort for a model that accepts none is left out silently: reasoning modes set one for every
     model.
     """
     if rule is None:
@@ -43,10 +43,10 @@ def fit_parameters(rule: ModelRule | None, given: Parameters) -> tuple[Parameter
 
 
 def find_cache_marks(settings: EndpointSettings, rule: ModelRule | None) -> CacheMarks | None:
-    """How requests for a model mark what is to be cached; None where they do not.
+    """Return how requests for a model mark prompts for the cache; None if they do not.
 
-    With `prompt_cache` auto the preset's rule for it says so. Those of `openai` are of OpenAI's own
-    models: at another address they say nothing.
+    With `prompt_cache` auto, the preset's rule for the model decides. The rules of `openai`
+    describe OpenAI's own models and do not apply at another address.
     """
     if settings.prompt_cache == "off":
         return None
@@ -58,18 +58,18 @@ def find_cache_marks(settings: EndpointSettings, rule: ModelRule | None) -> Cach
 
 
 def _is_openai(address: str | None) -> bool:
-    """Whether an address is OpenAI's own, or of one of its regions."""
+    """Whether an address belongs to OpenAI or one of its regions."""
     host = urlsplit(address or OPENAI).hostname or ""
     return f".{host}".endswith(".api.openai.com")
 
 
 def may_reason(rule: ModelRule | None) -> bool:
-    """Whether a model may reason: no rule says that it takes no effort."""
+    """Whether a model may reason, which is true unless a rule says that it accepts no effort."""
     return rule is None or rule.efforts != ()
 
 
 def _fit_effort(effort: str | None, rule: ModelRule) -> str | None:
-    """The nearest effort that the model takes, the higher of two; None if it takes none."""
+    """Return the nearest effort that the model accepts, the higher of two; None if it accepts none."""
     if effort is None or rule.efforts is None:
         return effort
     asked = _EFFORTS.index(effort) if effort in _EFFORTS else 0

@@ -1,4 +1,4 @@
-"""Reads servers' error bodies: what an error means, and what it refuses. Pure."""
+"""Reads servers' error bodies: the kind of error, and what the server refuses. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Meaning = Literal["credit", "filter", "context", "key", "model"]
-"""The credit is used up, the prompt filtered or too long for the model, the key refused, the model
-unknown."""
+"""The credit is used up, the prompt filtered or too long for the model, the key refused, or the
+model unknown."""
 
-# What an error means is told by its code, type or status, or by words in its message; the first row
-# that matches counts. An error in no row means what its HTTP status says.
+# Rows match an error's code, type or status, or words in its message; the first match counts. An
+# error that matches no row means what its HTTP status says.
 _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
     (
         "credit",
@@ -70,9 +70,9 @@ _NOT_TAKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error that a server answered; its status is the one in the body where the real one is 200.
-    `named` are the parameters that it points at, `meaning` is by the table; `is_page`: it was an
-    HTML page."""
+    """An error from a server. `status_code` is the one in the body if the HTTP status is 200.
+    `named` are the parameters it points at, `meaning` comes from the table above; `is_page`: it was
+    an HTML page."""
 
     status_code: int
     message: str
@@ -85,24 +85,24 @@ class Refusal:
 
     @property
     def is_about_format(self) -> bool:
-        """Whether the server names the answer's format as what it refuses."""
+        """Whether the server names the answer's format as refused."""
         return any(name.startswith("response_format") for name in self.named) or bool(
             _FORMAT.search(self.message)
         )
 
     @property
     def is_about_tools(self) -> bool:
-        """Whether the server speaks of tools or functions."""
+        """Whether the server mentions tools or functions."""
         return bool(_TOOLS.search(f"{' '.join(self.named)} {self.message[:500]}"))
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it may just as well be an outage."""
+        """Whether the cause may as well be an outage."""
         return self.status_code == 500 and not self.is_about_format
 
     @property
     def is_about_request(self) -> bool:
-        """Whether another way of saying the same may help: never for a wrong key, a limit, or a
+        """Whether writing the request differently may help: never for a wrong key, a limit or a
         plain outage."""
         if self.meaning is not None or self.is_page or self.status_code in (401, 402, 429):
             return False
@@ -110,12 +110,11 @@ class Refusal:
         return self.status_code in usual or (self.status_code >= 400 and self.is_about_format)
 
     def find_refused(self, parameters: Collection[str]) -> str | None:
-        """The one of these parameters that the server names as refused; None if it names none of
-        them.
+        """Return the first of `parameters` that the server names as refused; None if it names none.
 
-        Words about thinking or reasoning name the effort. Of an error about a value only the effort
-        counts: reasoning modes set one for every model, whereas another value is a person's own to
-        correct.
+        Words about thinking or reasoning name the effort. For an error about a value, only the
+        effort counts: reasoning modes set it for every model, whereas other values are the user's
+        to correct.
         """
         found = [name for name in parameters if name in self.named]
         found += filter(self._quotes, parameters)
@@ -128,14 +127,14 @@ class Refusal:
 
     @property
     def cache_fields(self) -> frozenset[str]:
-        """The fields about caching that the server names."""
+        """The cache fields that the server names."""
         return frozenset(_CACHE_FIELD.findall(" ".join((self.message, *self.named))))
 
     def _quotes(self, name: str) -> bool:
         return bool(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
 
     def find_suspects(self, parameters: Collection[str]) -> frozenset[str]:
-        """Those of these parameters that nothing depends on, where the server says nothing of what
+        """Return those of `parameters` that can safely be left out, if the server does not say what
         it refuses."""
         is_vague = self.status_code in (200, 400, 422)
         is_vague |= self.status_code == 404 and "parameter" in self.message.lower()
@@ -145,8 +144,8 @@ class Refusal:
 
 
 def read_refusal(status_code: int, body: object) -> Refusal:
-    """Read an error body; it may be anything: the error, an object with one, a list of it, a text,
-    or nothing."""
+    """Read an error body, which may be anything: the error, an object or a list containing it, a
+    text, or nothing."""
     error = _find_error_object(body)
     if status_code == 200 and re.fullmatch(r"[45]\d\d", str(error.get("code"))):
         status_code = int(error["code"])
@@ -179,7 +178,7 @@ def _find_message(error: Mapping[str, Any]) -> str:
 
 
 def _find_named(error: Mapping[str, Any]) -> frozenset[str]:
-    """The parameter of OpenAI's `param`, and those of a validation error: [{"loc": ["body",
+    """Return OpenAI's `param` and the parameters of a validation error: [{"loc": ["body",
     "temperature"], ...}]."""
     named = [error.get("param")]
     details = error.get("detail")
@@ -191,7 +190,7 @@ def _find_named(error: Mapping[str, Any]) -> frozenset[str]:
 
 
 def find_error(raw: bytes) -> Refusal | None:
-    """The error in the body of a response with status 200; None where there is none."""
+    """Return the error in the body of a response with status 200; None if there is none."""
     try:
         body = json.loads(raw)
         failed = body if body.get("error") else (body.get("choices") or [{}])[0]
@@ -201,7 +200,7 @@ def find_error(raw: bytes) -> Refusal | None:
 
 
 def _find_meaning(status: int, codes: Collection[str], message: str) -> Meaning | None:
-    beginning = message[:500]  # behind it some servers repeat the request
+    beginning = message[:500]  # some servers repeat the request after it
     for meaning, known, words in _ROWS:
         words_count = status in (200, 400, 403, 404, 413, 422, 500) or (
             status == 429 and meaning == "credit"

@@ -1,5 +1,5 @@
-"""A chat request as one to the Responses API, and the names in its refusals as those of chat.
-Pure."""
+"""Converts a chat request to one for the Responses API, and the names in its refusals back to chat
+names. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aeon.llm.dialects.file_parts import to_input_part
 from aeon.llm.dialects.refusal import Refusal
 
 REASONING_ITEMS = "reasoning_items"
-"""What is left out for a server that returns no encrypted reasoning, or does not take it back."""
+"""Left out for a server that does not return encrypted reasoning or does not accept it back."""
 _ENCRYPTED = "reasoning.encrypted_content"
 _LIMITS = ("max_completion_tokens", "max_tokens")
 _LEFT_OUT = (
@@ -26,13 +26,13 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("response_format",),
     "text.format": ("response_format",),
 }
-"""What the Responses API calls a parameter, and what chat does."""
+"""Responses API parameter names and the chat names for them."""
 _OF_REASONING_ITEMS = re.compile(r"(?i)encrypted.content|'include'|\brs_\w+")
 
 
 def to_responses(body: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A chat request's body as one to the Responses API; `kept` are the items of the answers that
-    the request goes on from, before its last message."""
+    """Convert a chat request's body for the Responses API. `kept` are the items of earlier answers
+    that the request continues; they go before its last message."""
     *first, last = [item for message in body["messages"] for item in _to_items(message)]
     others = {name: value for name, value in body.items() if name not in _LEFT_OUT}
     return {
@@ -56,7 +56,7 @@ def _write_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
     if limits := [body[name] for name in _LIMITS if name in body]:
         made["max_output_tokens"] = limits[0]
     if tools := body.get("tools"):
-        # What has no `strict` here is strict, unlike in chat.
+        # Here, unlike in chat, a function without `strict` is strict.
         made["tools"] = [
             {"type": "function", "strict": False, **each["function"]} for each in tools
         ]
@@ -64,7 +64,7 @@ def _write_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ask_for_reasoning(body: dict[str, Any]) -> None:
-    """Ask for reasoning in a form that a later request can hold."""
+    """Request reasoning in a form that a later request can include."""
     body["include"] = [_ENCRYPTED]
 
 
@@ -79,7 +79,7 @@ def _to_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "output": content,
         }
         return
-    # The reasoning that led to calls goes back with them.
+    # The reasoning that led to calls is sent back with them.
     yield from message.get("reasoning_details") or ()
     if content:
         yield {"role": message["role"], "content": content}
@@ -88,7 +88,7 @@ def _to_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def to_chat_names(refusal: Refusal) -> Refusal:
-    """A refusal that names parameters as chat does."""
+    """Return a refusal that names parameters as chat does."""
     named = set(refusal.named)
     for name, chat_names in _NAMES.items():
         is_quoted = f"'{name}'" in refusal.message or f'"{name}"' in refusal.message
@@ -98,6 +98,6 @@ def to_chat_names(refusal: Refusal) -> Refusal:
 
 
 def is_about_reasoning_items(refusal: Refusal) -> bool:
-    """Whether a server refuses to return encrypted reasoning, or to take it back."""
+    """Whether a server refuses to return encrypted reasoning or to accept it back."""
     is_said = bool(_OF_REASONING_ITEMS.search(refusal.message))
     return is_said or any(name.startswith("include") for name in refusal.named)

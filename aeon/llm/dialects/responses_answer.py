@@ -1,4 +1,4 @@
-"""A response of the Responses API, whole or streamed, as the chat completion that says the same."""
+"""Converts a Responses API response, whole or streamed, to the equivalent chat completion."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _CODES = {
     "bio_policy": "content_filter",
     "misalignment_policy_violation": "content_filter",
 }
-"""What errors of a response are, as the status or the code that says the same."""
+"""Response error codes and the equivalent status or code in chat."""
 
 
 def to_completion(body: bytes) -> bytes:
-    """The body of a chat completion, or of an error, for that of a response; any other body as it
-    is."""
+    """Convert a response's body to that of a chat completion or an error; return any other body
+    unchanged."""
     response = _read_response(body)
     if response is None:
         return body
@@ -46,11 +46,11 @@ def _make_completion(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_reasoning_items(body: bytes) -> list[dict[str, Any]]:
-    """The reasoning of a response with the answer that follows it, to be sent back with a request
-    that goes on from there; empty where there is no reasoning that another request can hold."""
+    """Return a response's reasoning and the answer that follows it, to send back with a request
+    that continues from there; empty if there is no reasoning that another request can include."""
     response = _read_response(body)
     if response is None or _list_items(response, "function_call"):
-        return []  # Calls of tools are given back with the rounds of their step.
+        return []  # Calls of tools are sent back with the rounds of their step.
     thoughts = _list_items(response, "reasoning")
     can_be_sent_back = _can_be_sent_back(thoughts, response)
     return _list_items(response, "reasoning", "message") if can_be_sent_back else []
@@ -61,10 +61,9 @@ def _list_items(response: Mapping[str, Any], *kinds: str) -> list[dict[str, Any]
 
 
 def assemble_response(events: Iterable[Any], tell: Callable[[str], None]) -> bytes:
-    """The response at the end of a stream; `tell` is given its text, piece by piece.
+    """Return the response at the end of a stream; `tell` is called with each piece of its text.
 
-    A stream that ends before its answer does, or has an event that cannot be read, makes half a
-    document.
+    A stream that ends early or has an unreadable event results in an incomplete document.
     """
     try:
         for event in events:
@@ -124,14 +123,15 @@ def _select_call(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _can_be_sent_back(thoughts: Sequence[Mapping[str, Any]], response: Mapping[str, Any]) -> bool:
-    """Whether another request can hold this reasoning: the server has kept it, or it is encrypted
-    and whole."""
+    """Whether another request can include this reasoning: the server stores it, or it is encrypted
+    and complete."""
     is_whole = all(each.get("encrypted_content") for each in thoughts)
     return bool(thoughts) and (is_whole or bool(response.get("background")))
 
 
 def _select_parts(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of the message that is the answer: a model may say before it what it is doing."""
+    """Return the parts of the final answer; a model may describe what it is doing in messages
+    before it."""
     messages = _list_items(response, "message")
     final = [item for item in messages if item.get("phase") == "final_answer"]
     contents = [item.get("content") for item in final or messages]

@@ -22,18 +22,18 @@ _FORMS_IN_WORDS = {
 }
 _OTHER_NAME = "has the other name for the limit of tokens (provider.max_tokens_parameter)"
 _SPARED = {
-    "reasoning_effort": "; reasoning=none spares the try",
-    CACHE_MARKS: "; provider.prompt_cache=off spares the try",
-    FUNCTIONS: " and calls are asked for in the answer; provider.function_calling=never spares the "
-    "try",
+    "reasoning_effort": "; reasoning=none skips the trial",
+    CACHE_MARKS: "; provider.prompt_cache=off skips the trial",
+    FUNCTIONS: " and calls are requested in the answer; provider.function_calling=never skips the "
+    "trial",
 }
 _DOUBTS = 2
-"""So many failures in a row that may be outages, and the schema is tried in the prompt alone."""
+"""After this many possible outages in a row, the schema is tried in the prompt alone."""
 
 
 class Beliefs(Value):
-    """What another process need not find out again: the dialect, the form of single schemas by
-    their digest, and what a person should know, by subject."""
+    """What another process can reuse: the dialect, the form of single schemas by digest, and
+    messages for the user, by subject."""
 
     dialect: Dialect = Dialect()
     form_of: dict[str, Form] = Field(default_factory=dict)
@@ -43,9 +43,9 @@ class Beliefs(Value):
 class Server:
     """One model at one address; thread-safe.
 
-    `accepted` are the schemas, by their digest, that were answered as they first went out;
-    `prefixes` what was marked for its cache, `marked_roles` the roles of messages that were answered
-    with marks, `calls_functions` whether an answer has called a function.
+    `accepted` are the digests of schemas that were answered in the form sent first; `prefixes` the
+    prompt prefixes marked for its cache; `marked_roles` the roles of messages answered with marks;
+    `calls_functions` whether an answer has called a function.
     """
 
     def __init__(self, endpoint: str, model: str) -> None:
@@ -65,7 +65,7 @@ class Server:
         self._answers_without_calls = 0
 
     def dialect(self, digest: str) -> Dialect:
-        """The believed dialect for a request with the schema of this digest."""
+        """Return the believed dialect for requests with the schema of this digest."""
         form = self.beliefs.form_of.get(digest)
         return self.beliefs.dialect.in_form(form) if form else self.beliefs.dialect
 
@@ -80,13 +80,13 @@ class Server:
             self._first_is_done.set()
 
     def doubts_form(self, digest: str) -> bool:
-        """Whether requests with the schema of this digest have failed so often that its form may be
-        the cause."""
+        """Whether requests with this schema have failed often enough that its form may be the
+        cause."""
         return self._doubts.get(digest, 0) >= _DOUBTS
 
     def note_failure(self, digest: str, *, may_be_form: bool) -> None:
-        """Count, for a schema that was never answered, the failures in a row that may come of its
-        form."""
+        """Count consecutive failures that the form may have caused, for a schema that was never
+        answered."""
         if digest in self.accepted:
             return
         is_counted = may_be_form and not self.doubts_form(digest)
@@ -95,8 +95,8 @@ class Server:
     def note_answer(
         self, digest: str, opening: Dialect, answered: Dialect, *, finds_form: bool
     ) -> None:
-        """Believe the refusals before an answer: it was given in another dialect than the opening
-        one."""
+        """Remember what the refusals before an answer proved, if `answered` differs from the
+        `opening` dialect."""
         if answered is opening and digest in self.accepted:
             return
         with self._lock:
@@ -115,12 +115,12 @@ class Server:
             return
         refused = f"does not take {known}"
         words = _FORMS_IN_WORDS[form]
-        # A server that takes other schemas in that form refuses something in this one.
+        # A server that accepts other schemas in that form refuses something in this schema.
         if self.accepted or known != "json_schema":
             self._change(form_of={**self.beliefs.form_of, digest: form})
             self.believe("some_schemas", f"{refused} for some schemas: {words} for those")
         else:
-            spared = f"provider.structured_output={form} spares the try"
+            spared = f"provider.structured_output={form} skips the trial"
             message = f"{refused}: {words} from now on; {spared}"
             self.believe("structured_output", message, form=form, schema_in_prompt=True)
 
@@ -131,15 +131,15 @@ class Server:
             self.believe(name, message, without=self.beliefs.dialect.without | {name})
 
     def believe(self, about: str = "", message: str = "", **changes: Any) -> None:
-        """Change the dialect by fields of `Dialect`; with a message, that is a finding about a
-        subject."""
+        """Change the dialect by fields of `Dialect`. A `message` is stored as a finding about the
+        subject `about`."""
         with self._lock:
             found = {about: message, **self.beliefs.findings} if message else self.beliefs.findings
             self._change(dialect=replace(self.beliefs.dialect, **changes), findings=found)
 
     def may_try_other_limit_name(self) -> bool:
-        """Whether the limit's other name was not tried yet for an answer that was cut off; True
-        only once."""
+        """Whether a truncated answer may be retried with the token limit's other name; True only
+        once."""
         with self._lock:
             is_first = not self._limit_name_tried
             self._limit_name_tried = True
@@ -147,21 +147,21 @@ class Server:
 
     @property
     def doubts_functions(self) -> bool:
-        """Whether an answer without calls may come of how the server takes functions."""
+        """Whether the way the server handles functions may explain an answer without calls."""
         return not self.calls_functions and self._answers_without_calls < _DOUBTS
 
     def note_no_calls(self) -> None:
-        """Count an answer that called nothing, however it was asked for."""
+        """Count an answer that called nothing in either form."""
         with self._lock:
             self._answers_without_calls += 1
 
     def rename_limit(self, message: str) -> None:
-        """Send the limit of tokens by its other name from now on."""
+        """Use the other name of the token limit from now on."""
         with self._lock:
             self.believe("max_tokens", message, renamed=not self.beliefs.dialect.renamed)
 
     def learn(self, other: Beliefs) -> None:
-        """Believe, beside what is believed here, what another process has found out."""
+        """Add another process's findings to the present beliefs."""
         values = {field.name: getattr(other.dialect, field.name) for field in fields(Dialect)}
         learned = {
             name: value for name, value in values.items() if value != getattr(Dialect(), name)
@@ -175,8 +175,8 @@ class Server:
             )
 
     def findings(self, *, only_new: bool = False) -> tuple[ServerFinding, ...]:
-        """What a person should know, sorted; with `only_new`, only what no such call has returned
-        yet."""
+        """Return the messages for the user, sorted; with `only_new`, only those that no such call
+        has returned yet."""
         with self._lock:
             known = self._reported if only_new else frozenset[str]()
             found = {
@@ -196,16 +196,16 @@ _servers: dict[tuple[str, str, str], Server] = {}
 
 
 def server_at(endpoint: str, address: str, model: str) -> Server:
-    """What the process believes of a model at an address, under the endpoint's name."""
+    """Return what the process knows of a model at an address, under the endpoint's name."""
     key = (endpoint, address, model)
     return _servers.get(key) or _servers.setdefault(key, Server(endpoint, model))
 
 
 def servers_at(endpoint: str, address: str) -> tuple[Server, ...]:
-    """Every model of an address that was asked, by its name."""
+    """Return every model that was called at an address, sorted by name."""
     return tuple(_servers[key] for key in sorted(_servers) if key[:2] == (endpoint, address))
 
 
 def forget_servers() -> None:
-    """Find everything out again."""
+    """Forget everything that was found out."""
     _servers.clear()

@@ -1,5 +1,4 @@
-"""The name of the limit of tokens, learned from answers that do not keep to it or that are cut off
-far below it."""
+"""Learns the name of the token limit from answers that exceed it or are cut off far below it."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.server import Server
 
 _UNCOUNTED_TOKENS = 8
-"""Servers count marks of the end, and such, that no limit is for."""
+"""Servers count end markers and the like, which the limit does not cover."""
 _FAR_BELOW = 0.9
 """An answer shorter than this share of the limit was cut off by something else."""
 
@@ -24,12 +23,11 @@ def learn_limit_name(
     server: Server,
     attempt: Callable[[Dialect], AttemptResult],
 ) -> tuple[AttemptResult, Dialect]:
-    """Learn from an answer whether the server knows the limit of tokens by the name that was sent.
+    """Learn from an answer whether the server knows the token limit by the name that was sent.
 
-    A longer answer shows that it does not. One that was cut off far below the limit may: the
-    request is made once more by the other name, once for each server and model, and the usage of
-    both attempts is added up. Returns the outcome to use and its dialect. Where a person has set
-    the name, nothing is learned.
+    A longer answer shows that it does not. One cut off far below the limit may: the request is
+    repeated with the other name, once per server and model, and the usage of both attempts is added
+    up. Returns the outcome to use and its dialect. Nothing is learned if the user has set the name.
     """
     limit = wire.limit(dialect)
     if _is_name_known(wire) or limit is None or not _has_text(outcome):
@@ -74,5 +72,5 @@ def _ask_by_other_name(
 
 
 def _has_text(outcome: AttemptResult) -> bool:
-    """Whether there is an answer, whole or cut off."""
+    """Whether there is an answer, complete or cut off."""
     return outcome.response is not None or isinstance(outcome.failure, Truncated)

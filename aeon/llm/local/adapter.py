@@ -1,7 +1,7 @@
 """A model in this process: no server and no key. llama-cpp-python (the extra `local`) is imported
 with the first call.
 
-There is one model in memory per process, and one call at a time; the others wait for their turn.
+One model is in memory per process, and one call runs at a time; the others wait.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _in_memory: tuple[Loading, LocalModel] | None = None
 
 
 class LocalAdapter:
-    """Answers requests with a GGUF model in this process, each answer held to its schema by a
-    grammar. A request's own parameters win over `settings`; effort has no meaning here. Raises what
+    """Answers requests with a GGUF model in this process; a grammar constrains each answer to its
+    schema. A request's own parameters override `settings`; effort has no effect. Raises what
     `check` raises."""
 
     def __init__(self, settings: LocalProvider) -> None:
@@ -41,14 +41,14 @@ class LocalAdapter:
         self._loading: Loading | None = None
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises `RequestRefused` for a prompt that is longer than the context,
-        and for another model than this one; `Truncated` for an answer that met a limit;
-        `ProviderError` when the model cannot be loaded, fails, takes `timeout_seconds` from when it
-        is its turn, or is closed meanwhile."""
+        """Answer one request. Raises `RequestRefused` for a prompt longer than the context and for
+        a model other than this one; `Truncated` for an answer cut off by a limit; `ProviderError`
+        if the model cannot be loaded, fails, exceeds `timeout_seconds` (counted from its turn) or
+        is closed meanwhile."""
         if request.parameters.model not in (None, self.model):
             raise RequestRefused(
-                f"the {request.call} call asks for the model {request.parameters.model}; "
-                f"there is {self.model} only",
+                f"the {request.call} call requests the model {request.parameters.model}; "
+                f"only {self.model} is available",
                 hint="provider=local has one model: leave roles.*.model and "
                 "reasoning.*.model at null.",
             )
@@ -61,13 +61,13 @@ class LocalAdapter:
                 self._loading = Loading(
                     path, settings.n_ctx, settings.n_gpu_layers, settings.n_threads
                 )
-                # A model that goes down with the interpreter while a thread generates may crash the
+                # Destroying a model at interpreter exit while a thread generates may crash the
                 # process.
                 atexit.register(self.close)
             return self._answer(_load(self._loading), request, closings)
 
     def close(self) -> None:
-        """Give the memory back; calls under way fail. A later call loads the model anew."""
+        """Free the memory; calls under way fail. A later call loads the model again."""
         self._closings += 1
         if self._loading is not None and _lock.acquire(timeout=CLOSING_SECONDS):
             try:
@@ -93,8 +93,8 @@ class LocalAdapter:
         )
         tell = piece_teller(request)
         for piece, ended in pieces:
-            # With the first token, which is a bracket by itself, there is the prompt alone; the
-            # last one is not read.
+            # At the first token, a bracket by itself, the count is the prompt's: the newest token is
+            # not evaluated yet.
             prompt_tokens = prompt_tokens or model.tokens
             usage = Usage(
                 prompt_tokens, model.tokens - prompt_tokens + (ended == "length"), requests=1
@@ -130,7 +130,7 @@ class LocalAdapter:
             )
 
     def _messages(self, request: LLMRequest) -> Sequence[Message]:
-        # A repair has the schema in its prompt already.
+        # A repair prompt contains the schema already.
         tells_schema = self._settings.schema_in_prompt and request.call != "repair"
         return (
             with_system_text(request.messages, schema_in_words(request))
@@ -156,7 +156,7 @@ def _release() -> None:
 
 
 def check(settings: LocalProvider) -> None:
-    """Raise ConfigError when the extra is not installed, no model is named, or `model_path` is no
+    """Raise ConfigError if the extra is not installed, no model is named, or `model_path` is no
     GGUF file."""
     path = settings.model_path
     hub = (settings.repo_id, settings.filename, settings.revision)
@@ -195,8 +195,8 @@ def _check_file(path: Path) -> None:
 
 
 def locate_model(settings: LocalProvider) -> Path:
-    """The model's file; one of a hub is downloaded once. Raises ProviderError when the hub does not
-    give it."""
+    """Return the path of the model's file; one from a hub is downloaded once. Raises ProviderError
+    if the hub cannot provide it."""
     if settings.model_path is not None:
         return settings.model_path.expanduser()
     from huggingface_hub import hf_hub_download
@@ -205,7 +205,7 @@ def locate_model(settings: LocalProvider) -> Path:
     filename = settings.filename or ""
     try:
         return Path(hf_hub_download(repo_id, filename, revision=settings.revision))
-    except (OSError, ValueError) as error:  # what the hub's library raises is one of them
+    except (OSError, ValueError) as error:  # the hub library raises one of these
         reason = " ".join(str(error).split())
         raise ProviderError(
             f"{filename} of {repo_id} could not be downloaded: {reason}",

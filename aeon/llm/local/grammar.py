@@ -1,8 +1,8 @@
-"""JSON Schemas as grammars (GBNF) that the local model's decoding is held to.
+"""Converts JSON Schemas to the grammars (GBNF) that constrain the local model's decoding.
 
-llama-cpp-python has the converter. What it reads wrongly is put into a form that it reads rightly,
-and what a grammar cannot hold (most ranges, patterns, long bounds) is left out: every answer is
-validated afterwards all the same.
+llama-cpp-python has the converter. Schemas that it misreads are rewritten, and what a grammar
+cannot express (most ranges, patterns, long bounds) is left out: every answer is validated
+afterwards anyway.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from aeon.schema.json_schema import resolve
 
-# Bounds above these are nested as deep as they are long, in a parser that recurses.
+# Bounds above these nest the grammar as deep as they are long, in a recursive parser.
 _BOUNDS = {"minLength": 256, "maxLength": 256, "minItems": 64, "maxItems": 64}
 _FORMS = frozenset({"anyOf", "oneOf", "prefixItems"})
 _KEPT = _FORMS | {
@@ -27,7 +27,7 @@ _KEPT = _FORMS | {
     "minimum",
     "maximum",
 }
-# Ranges by type, minimum and maximum: the ones that Aeon's own schemas have.
+# The ranges in Aeon's own schemas, by type, minimum and maximum.
 _NUMBERS: dict[tuple[Any, Any, Any], str] = {
     ("number", 0, 1): '"0" ("." [0-9]{1,6})? | "1" ("." "0"{1,6})?',
     ("integer", 0, None): '"0" | [1-9] [0-9]{0,8}',
@@ -36,17 +36,17 @@ _NUMBERS: dict[tuple[Any, Any, Any], str] = {
 _ANY = {
     "anyOf": [{"type": kind} for kind in ("object", "array", "string", "number", "boolean", "null")]
 }
-# The converter's own rule lets control characters through, which no JSON text may hold, and what is
-# no character.
+# The converter's own rule allows control characters, which JSON text may not contain, and code
+# points that are no characters.
 _CHARACTER = r'char ::= [^"\\\x7F\x00-\x1F\uD800-\uDFFF\U00110000-\U003FFFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
 
 
 class NotExpressible(Exception):
-    """A schema that no grammar can be made of."""
+    """A schema that no grammar can express."""
 
 
 def closest_grammar(schema: Mapping[str, Any]) -> str:
-    """The grammar of a schema; where it has none, the grammar of any JSON object."""
+    """Return the grammar of a schema, or that of any JSON object if the schema has none."""
     from llama_cpp.llama_grammar import JSON_GBNF, RESERVED_NAMES, SchemaConverter
 
     class Converter(SchemaConverter):  # type: ignore[misc] # untyped where the extra is not installed
@@ -86,8 +86,9 @@ def closest_grammar(schema: Mapping[str, Any]) -> str:
 def expressible(
     part: Any, document: Mapping[str, Any], open_references: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """A part of a schema as the converter reads it rightly, with only what a grammar holds. Raises
-    NotExpressible for one that refers to itself, or uses `allOf`."""
+    """Return a part of a schema in a form that the converter reads correctly, without what a
+    grammar cannot express. Raises NotExpressible for a part that refers to itself or uses `allOf`.
+    """
     if part is True or part == {}:
         return _ANY
     _require_expressible(part)

@@ -1,4 +1,4 @@
-"""A model in memory, through llama-cpp-python: loading it, and answering under a grammar."""
+"""A model in memory, through llama-cpp-python: loads it and answers under a grammar."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What a model is loaded with, as in `LocalProvider`; two that are equal share one model."""
+    """The parameters for loading a model, as in `LocalProvider`; equal ones share one model."""
 
     path: Path
     context: int
@@ -30,7 +30,7 @@ class Loading:
 
 
 class LocalModel:
-    """One model and its context; for one thread at a time. Raises ProviderError when it cannot be
+    """One model and its context, used by one thread at a time. Raises ProviderError if it cannot be
     loaded."""
 
     def __init__(self, loading: Loading) -> None:
@@ -39,15 +39,15 @@ class LocalModel:
 
     @property
     def tokens(self) -> int:
-        """How many tokens of the newest prompt and its answer are in the context."""
+        """Number of tokens in the context: the latest prompt and its answer."""
         return int(self._llama.n_tokens)
 
     def answer(
         self, request: LLMRequest, messages: Sequence[Message], **parameters: Any
     ) -> Iterator[tuple[str, str | None]]:
-        """The answer piece by piece, held to the schema's grammar, with the reason why it ends
-        beside the last one. Raises RequestRefused for a prompt that is too long, ProviderError when
-        it fails."""
+        """Yield the answer piece by piece, constrained by the schema's grammar; the last piece
+        comes with the finish reason. Raises RequestRefused for a prompt that is too long,
+        ProviderError if the model fails."""
         fixed = {"grammar": self._grammar(request.schema), "repeat_penalty": 1.0, "stream": True}
         given: dict[str, Any] = {**fixed, **parameters}
         try:
@@ -78,8 +78,8 @@ class LocalModel:
             ) from error
 
     def takes(self, grammar: str) -> bool:
-        """Whether llama.cpp takes a grammar (GBNF with a rule `root`); generating with one it does
-        not take crashes."""
+        """Whether llama.cpp accepts a grammar (GBNF with a rule `root`); generating with one it
+        rejects crashes."""
         import llama_cpp
 
         vocabulary = llama_cpp.llama_model_get_vocab(self._llama.model)
@@ -89,7 +89,7 @@ class LocalModel:
         return bool(sampler)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._llama.close()
 
     def _grammar(self, schema: Mapping[str, Any]) -> LlamaGrammar:
@@ -105,7 +105,7 @@ class LocalModel:
 
 
 def merge_messages(messages: Sequence[Message]) -> list[Message]:
-    """The messages with the system message put before the first user message."""
+    """Return the messages with the system message merged into the first user message."""
     system = [message.content for message in messages if message.role == "system"]
     others = [message for message in messages if message.role != "system"] or [Message("user", "")]
     first = Message(others[0].role, "\n\n".join([*system, others[0].content]).rstrip())

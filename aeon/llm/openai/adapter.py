@@ -1,4 +1,4 @@
-"""OpenAI, and every server that speaks its chat completions."""
+"""Calls OpenAI and every server that speaks its chat completions."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 20.0
 IDLE_STATUSES = (408, 502, 504, 522, 524)
-"""What proxies answer when the server behind them takes too long."""
+"""Statuses that proxies return when the server behind them takes too long."""
 PATIENCE_WITH_THE_SILENT = 0.1
 
 
 class OpenAIAdapter:
-    """Answers requests, from many threads at once; `aeon.llm.stack.retry` tries failed ones again.
+    """Answers requests, from many threads at once; `aeon.llm.stack.retry` retries failed ones.
 
-    `api_key` is None for a server that wants none; `headers` go with every request, but for those
-    of a `client` of the caller's own, which it stays. Raises `ConfigError` for a base URL, key or
-    header that cannot be sent.
+    `api_key` is None for a server that needs none. `headers` are sent with every request, unless
+    the caller brings a `client`, which the caller must close. Raises `ConfigError` for a base URL,
+    key or header that cannot be sent.
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class OpenAIAdapter:
 
     @property
     def model(self) -> str:
-        """The model that is asked where a call names none."""
+        """The model used when a call names none."""
         return self._settings.model
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request; an attempt takes at most what is left of `timeout_seconds` once it is
-        sent.
+        """Answer one request; each attempt takes at most the rest of `timeout_seconds` from when it
+        is sent.
 
-        Most often one attempt; more while it is found out what the server can do. Raises a
-        `ProviderError` where there is no answer, or an `AnswerError` with the usage paid where it
-        is of no use.
+        Usually one attempt; more while the server's abilities are being found out. Raises
+        `ProviderError` if there is no answer, or `AnswerError` with the paid usage if the answer is
+        unusable.
         """
         wire = Wire(request, self._settings, stream=wants_stream())
         server = server_at(*self._place, wire.model)
@@ -86,9 +86,7 @@ class OpenAIAdapter:
         outcome, dialect = prove_functions(outcome, dialect, wire, server, attempt)
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")
-        if not follows_schema(
-            outcome.response.text, request
-        ):  # the schema is sent in another way too
+        if not follows_schema(outcome.response.text, request):  # send the schema another way too
             if dialect.form == "json_object":
                 server.believe(schema_beside=True)
             by_parameter_alone = (
@@ -96,20 +94,20 @@ class OpenAIAdapter:
             )
             if by_parameter_alone and self._settings.structured_output == "auto":
                 message = (
-                    "takes json_schema, and an answer did not follow it: the "
+                    "accepts json_schema, but an answer did not follow it: the "
                     "schema goes into the prompt too"
                 )
                 server.believe("json_schema", message, schema_in_prompt=True)
         return outcome.response
 
     def findings(self) -> tuple[ServerFinding, ...]:
-        """What has been found out up to now that a person should know, sorted."""
+        """Return the messages found so far for the user, sorted."""
         return tuple(
             finding for server in servers_at(*self._place) for finding in server.findings()
         )
 
     def new_findings(self) -> tuple[ServerFinding, ...]:
-        """Those findings that no adapter of the process has returned here before."""
+        """Return the findings that no adapter of the process has returned here before."""
         return tuple(
             finding
             for server in servers_at(*self._place)
@@ -117,8 +115,8 @@ class OpenAIAdapter:
         )
 
     def beliefs(self) -> dict[str, Any]:
-        """What is believed of the server by now, for `learn` of a later process; without the
-        address itself."""
+        """Return what is known of the server, for `learn` in a later process; the address itself is
+        not included."""
         believed = {
             server.model: server.beliefs
             for server in servers_at(*self._place)
@@ -128,14 +126,14 @@ class OpenAIAdapter:
         return {self._digest: values} if values else {}
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
-        """Believe what another process found out about this server. Raises ValueError for what
-        cannot be read."""
+        """Adopt what another process found out about this server. Raises ValueError if it cannot be
+        read."""
         for model, values in dict(beliefs.get(self._digest) or {}).items():
             server_at(*self._place, model).learn(Beliefs.model_validate(values))
 
     def find_apis(self) -> dict[str, bool | None]:
-        """Whether the server has each interface, by its name; None where it does not say. No model
-        is asked."""
+        """Return whether the server has each interface, by name; None if it does not say. Calls no
+        model."""
         from aeon.llm.openai.probe import find_apis
 
         with self._connection.client(self._connection.closings) as client:
@@ -237,15 +235,15 @@ class OpenAIAdapter:
 
         failure = error_of_exception(error, self._endpoint, allowed)
         if failure is not None:
-            # What is behind it may quote the server, and with it the key.
+            # The cause may quote the server, and with it the key.
             failure.__cause__ = None
             failure.__suppress_context__ = True
         return failure
 
     def _limit_attempt(self) -> float:
-        """What an attempt may take. A server that never answered, and was silent as long as is
-        allowed, is not given as much again, so that a dead one does not cost every call its whole
-        patience."""
+        """Return the seconds allowed for an attempt. A server that never answered and stayed silent
+        for a whole time-out gets less, so that a dead one does not cost every call its full
+        time-out."""
         seconds = self._settings.timeout_seconds
         if self._settings.timeout_per == "attempt":
             return seconds
@@ -256,8 +254,8 @@ class OpenAIAdapter:
     def _note_failure(
         self, failure: ProviderError, wire: Wire, seconds: float, server: Server
     ) -> None:
-        """Record what a failure has cost and taken. A request that was waited for and ended by
-        somebody else, as proxies do with idle connections, is streamed from then on."""
+        """Record a failure's cost and duration. If something between cut off a sent request while
+        it waited, as proxies do with idle connections, later requests are streamed."""
         failure.seconds = seconds
         was_idle = seconds >= IDLE_SECONDS
         timed_out = False
@@ -276,4 +274,4 @@ class OpenAIAdapter:
 
 
 def _ignore(_: str) -> None:
-    """Nobody looks on."""
+    """Ignore a piece of text: nobody is watching."""

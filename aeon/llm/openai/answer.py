@@ -1,5 +1,4 @@
-"""What Aeon reads of a chat completion, whole or streamed: the text and what it cost, or why there
-is no text."""
+"""Reads a chat completion, whole or streamed: its text and cost, or why there is no text."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ from aeon.schema.validators import is_valid
 _CONTEXT_FULL = frozenset(
     {"model_length", "model_context_window_exceeded", "context_length_exceeded"}
 )
-"""The finish reasons of servers that tell a context that is full from a limit that is reached
-(Mistral, Anthropic)."""
+"""Finish reasons of servers that distinguish a full context from a reached limit (Mistral,
+Anthropic)."""
 _CONTEXT_HINT = (
     "Give less material, or a larger context to the server (llama-server -c, vLLM "
     "--max-model-len, Ollama's num_ctx) "
@@ -41,7 +40,7 @@ _CONTEXT_HINT = (
 )
 _LIMIT_HINT = (
     "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower "
-    "the effort. Where that limit "
+    "the effort. If that limit "
     "is far: the server has one of its own, its context is full, or it knows the limit "
     "by the other name "
     "(provider.max_tokens_parameter)."
@@ -74,14 +73,14 @@ class _Completion(BaseModel):
 
 
 def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint) -> LLMResponse:
-    """The answer of the `model` that was asked. Raises a `ProviderError` for anything but a chat
-    completion, and an `AnswerError` with the usage that was paid for one without a usable text."""
+    """Read the answer of `model`. Raises `ProviderError` for anything but a chat completion, and
+    `AnswerError` with the paid usage for one without usable text."""
     completion = _read_completion(body, endpoint)
     usage, counted = _usage_of(completion.usage)
     choice = completion.choices[0]
     model = endpoint.clean_name(completion.model or model)
     text, is_whole = _read_text(choice, request)
-    # Every request has a prompt, and a text is made of tokens.
+    # Every request has a prompt, and every text has tokens.
     is_plausible = usage.input_tokens > 0 and usage.output_tokens >= bool(text.strip())
     reported = counted and is_plausible
     fault = None if is_whole else _fault_of(choice, text, usage, request.call, endpoint)
@@ -101,7 +100,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
 
 
 def _read_text(choice: _Choice, request: LLMRequest) -> tuple[str, bool]:
-    """What the model wrote, and whether that is whole though the server says that it was cut
+    """Return the model's text, and whether it is complete although the server reports it as cut
     off."""
     is_cut = choice.finish_reason in {"length", *_CONTEXT_FULL}
     if calls := read_calls(vars(choice.message), request):
@@ -115,7 +114,7 @@ def _read_completion(body: bytes, endpoint: Endpoint) -> _Completion:
         completion = _Completion.model_validate_json(body)
     except PydanticError:
         completion = None
-    # Not raised within the handler: pydantic's error quotes the body, in which keys may stand.
+    # Not raised within the handler: pydantic's error quotes the body, which may contain keys.
     if completion is None or completion.error or completion.choices[0].error:
         raise _no_completion(body, endpoint)
     return completion
@@ -125,8 +124,8 @@ def _answer_text(message: _AnswerMessage, request: LLMRequest) -> str:
     text = text_of(vars(message), request.call)
     if text.strip():
         return text
-    # Servers that take the reasoning out of an answer take the answer for reasoning when there was
-    # no reasoning.
+    # Servers that separate reasoning from an answer mistake the answer for reasoning when there was
+    # none.
     for thought in (message.reasoning_content, message.reasoning):
         if isinstance(thought, str) and follows_schema(thought, request):
             return thought
@@ -134,8 +133,8 @@ def _answer_text(message: _AnswerMessage, request: LLMRequest) -> str:
 
 
 def follows_schema(text: str, request: LLMRequest) -> bool:
-    """Whether a text is JSON of the request's schema and nothing else but reasoning before it.
-    Where the request offers tools, that is also the answer alone, and calls of functions."""
+    """Whether a text is JSON of the request's schema, with nothing else but reasoning before it. If
+    the request offers tools, the answer alone and function calls count too."""
     try:
         answer = read_bare(text)
     except ExtractError:
@@ -164,14 +163,14 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
             )
     if isinstance(document, dict) and not document.get("choices", True):
         hint = (
-            "The server has taken the request and given no answer to it: see its log, "
+            "The server accepted the request but did not answer it: see its log, "
             "and try again later."
         )
         problem = f"{endpoint.address} answered without any choice: {quoted}"
         return ServerFailed(problem, status=200, hint=hint, usage=Usage(requests=1))
     failure = not_an_api(text or "an empty body", endpoint)
     if body.startswith(_STREAM_BEGINS):
-        failure.hint = f"The server streams though that was not asked for; {failure.hint}"
+        failure.hint = f"The server streams although that was not requested; {failure.hint}"
     return failure
 
 
@@ -194,8 +193,7 @@ def _usage_of(reported: object) -> tuple[Usage, bool]:
 
 
 def _cache_writes(reported: object) -> int:
-    """The input tokens that were written to a cache: as OpenRouter reports them, and as LiteLLM
-    does."""
+    """Return the input tokens written to a cache, as reported by OpenRouter or by LiteLLM."""
     details = "prompt_tokens_details"
     found = (
         _count(reported, details, "cache_write_tokens"),
@@ -244,7 +242,7 @@ def _fault_of(
     if text.strip():
         return None
     hint = (
-        "Try again; if it stays so, try provider.structured_output=prompt: not every "
+        "Try again; if that does not help, try provider.structured_output=prompt: not every "
         "server does structured output."
     )
     if message.reasoning_content or message.reasoning:
@@ -259,15 +257,15 @@ def _fault_of(
 
 
 def is_stream(body: bytes) -> bool:
-    """Whether a body is server-sent events, whatever its headers call it."""
+    """Whether a body consists of server-sent events, whatever its headers say."""
     return body.lstrip().startswith(_STREAM_BEGINS)
 
 
 def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
-    """The completion that the chunks of a stream make; `tell` is given its text, piece by piece.
+    """Return the completion that the chunks of a stream make; `tell` is called with each piece of
+    its text.
 
-    A stream that ends before its answer does, or has a chunk that cannot be read, makes half a
-    document.
+    A stream that ends early or has an unreadable chunk results in an incomplete document.
     """
     whole: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -288,7 +286,7 @@ def assemble(chunks: Iterable[Any], tell: Callable[[str], None]) -> bytes:
 def _add_choice(
     message: dict[str, Any], choice: Mapping[str, Any], tell: Callable[[str], None]
 ) -> str | None:
-    """Add what a chunk says of the first choice to its message, and return its finish reason."""
+    """Add a chunk's part of the first choice to its message, and return its finish reason."""
     if choice.get("index"):
         return None
     _add_to(message, choice.get("delta") or choice.get("message") or {}, tell)

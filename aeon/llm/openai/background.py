@@ -1,5 +1,5 @@
-"""Responses that are made in the background: asked for until they are done, cancelled with their
-run. After a kill the one that was left is waited for, as the run had noted its id."""
+"""Polls responses made in the background until they are done, and cancels them with their run.
+After a kill, the resumed run waits for the earlier response, whose id the run had stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from aeon.store.notes import NOTES
 _UNDER_WAY = ("queued", "in_progress")
 _IN_VAIN = ("cancelled", "failed")
 _LOST = (400, 404, 410)
-"""What servers answer who do not have a response, or do not keep it any longer."""
+"""Statuses of servers that do not have a response, or keep it no longer."""
 _NOTED = "response"
 _FIRST_WAIT_SECONDS = 0.2
 _MOST_WAIT_SECONDS = 5.0
@@ -34,14 +34,14 @@ _WAIT_FACTOR = 1.5
 _SLICE_SECONDS = 0.1
 _REQUEST_SECONDS = 30.0
 _MOST_FAILURES = 5
-"""So many failures in a row to learn how far a response is, and its call has failed."""
+"""After this many failed polls in a row, the call has failed."""
 _TRANSIENT = (408, 409, 429)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundWait:
-    """What a response is waited for with: the request behind it, until which `time.monotonic()`,
-    whether the connection `is_closed` by now, and what names the server and its model in notes."""
+    """The terms of a wait: its request, its deadline (as `time.monotonic()` counts), whether the
+    connection `is_closed`, and `about`, which identifies the server and model in notes."""
 
     sdk: OpenAI
     request: LLMRequest
@@ -51,12 +51,12 @@ class BackgroundWait:
 
 
 def answer_in_background(wait: BackgroundWait, create: Callable[[], Response]) -> Response:
-    """The response that a run has left under way with which this one goes on, or one that `create`
-    has made; as it is once it is done.
+    """Return the finished response: the one that an interrupted run left under way, else a new one
+    from `create`.
 
-    It is cancelled at the deadline, when its run is stopped, when the connection is closed, and
-    where it cannot be asked for. Raises APITimeoutError, StopRequested, ConnectionClosed,
-    StoreFailed, and what the SDK raises.
+    Cancels it at the deadline, when its run is stopped, when the connection is closed, or when
+    polling fails. Raises APITimeoutError, StopRequested, ConnectionClosed, StoreFailed, and what
+    the SDK raises.
     """
     notes = NOTES.get()
     found = notes.find(wait.about) if notes else None
@@ -75,15 +75,15 @@ def answer_in_background(wait: BackgroundWait, create: Callable[[], Response]) -
 
 
 def _pick_up(wait: BackgroundWait, response_id: str) -> Response | None:
-    """The response of an earlier run as it is now; None where the server does not have it, or it
-    has ended without an answer."""
+    """Return the current response of an earlier run; None if the server does not have it, or it
+    ended without an answer."""
     response = _retrieve(wait.sdk, response_id, wait.deadline)
     is_lost = response.status in _LOST or _read(response).get("status") in _IN_VAIN
     return None if is_lost else response
 
 
 def _wait_until_done(wait: BackgroundWait, response: Response) -> Response:
-    """The response once it is done, as it is then."""
+    """Poll a response until it is done, and return it."""
     document = _read(response)
     seconds = _FIRST_WAIT_SECONDS
     while document.get("status") in _UNDER_WAY:
@@ -103,7 +103,7 @@ def _wait_until_done(wait: BackgroundWait, response: Response) -> Response:
 
 
 def _wait_for_turn(wait: BackgroundWait, seconds: float) -> None:
-    """Wait until the response is asked for again. Raises the reason why it is not to be."""
+    """Wait until the next poll. Raises the reason why there is to be none."""
     request = wait.request
     until = min(wait.deadline, time.monotonic() + seconds)
     while (left := until - time.monotonic()) > 0:
@@ -118,7 +118,7 @@ def _wait_for_turn(wait: BackgroundWait, seconds: float) -> None:
 
 
 def _retrieve(sdk: OpenAI, response_id: str, deadline: float) -> Response:
-    """The response as it is now; what may pass by itself is tried again, a few times."""
+    """Return the current response; failures that may pass are retried a few times."""
     attempts = Retrying(
         stop=stop_after_attempt(_MOST_FAILURES),
         wait=wait_exponential(_FIRST_WAIT_SECONDS, max=_MOST_WAIT_SECONDS),
@@ -144,7 +144,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _cancel(sdk: OpenAI, response_id: str) -> None:
-    # A response that is done by now, or a server that is gone, is left as it is.
+    # A response that is done, or a server that is gone, needs no cancelling.
     with suppress(APIError), ends_at(time.monotonic() + _REQUEST_SECONDS):
         sdk.responses.with_raw_response.cancel(response_id, **_options())
 

@@ -1,6 +1,6 @@
-"""The openai package's client for one server, made with the first request: bounded responses, one
-deadline for each request, no redirects, nothing of the environment that is meant for another
-server. docs/decisions/0032 says why so."""
+"""The openai package's client for one server, created with the first request: bounded responses,
+one deadline for each request, no redirects, no environment settings meant for another server.
+docs/decisions/0032 gives the reasons."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ _NO_LIMITS = httpx2.Limits(
 
 
 class UnreadableResponse(httpx2.DecodingError):
-    """A response that is too long, or packed in a way that was not asked for."""
+    """A response that is too long, or in an encoding that was not requested."""
 
 
 class _RequestOfThread(threading.local):
-    """The request that is under way in this thread: when it must end, on the clock of
-    `time.monotonic`, and how many bytes its response may have."""
+    """The request under way in this thread: its deadline on the clock of `time.monotonic`, and the
+    most bytes of its response."""
 
     deadline: float | None = None
     most_bytes: float = MAX_BYTES
@@ -77,10 +77,10 @@ _request = _RequestOfThread()
 
 
 class _TimedConnection:
-    """A connection whose every wait ends at the deadline of the request that uses it.
+    """A connection on which every wait ends at the deadline of the request that uses it.
 
-    The timeouts of httpx2 hold for one wait each: a server that sends a byte now and then would
-    never be left.
+    httpx2's timeouts cover one wait each, so a server that sends a byte now and then could hold a
+    request for ever.
     """
 
     def __init__(self, inner: Any, opened: set[_TimedConnection]) -> None:
@@ -100,8 +100,7 @@ class _TimedConnection:
         return read
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        # The head of a request waits for its body: one packet, and one call into the system, in
-        # place of two.
+        # A request's head is held until its body: one packet and one system call instead of two.
         if buffer.endswith(_END_OF_HEAD) and not self._head:
             self._head = bytes(buffer)
             return
@@ -128,13 +127,13 @@ class _TimedConnection:
         self._inner.close()
 
     def abort(self) -> None:
-        """End what waits on the connection, in whatever thread."""
+        """End every wait on the connection, in whatever thread."""
         with suppress(OSError):
             self._inner.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
 class _TimedNetwork:
-    """Opens connections that hold to deadlines; the interface of httpcore2's network backends."""
+    """Opens connections that obey deadlines; the interface of httpcore2's network backends."""
 
     def __init__(self, inner: Any, opened: set[_TimedConnection]) -> None:
         self._inner = inner
@@ -157,10 +156,10 @@ class _TimedNetwork:
 
 
 class BoundedClient(httpx2.Client):
-    """Reads at most `MAX_BYTES` of a response, unpacked, and lets no wait go on past a request's
+    """Reads at most `MAX_BYTES` of an unpacked response, and lets no wait exceed a request's
     deadline.
 
-    Redirects are not followed: they would carry the key and the prompt to an address that nobody
+    Does not follow redirects: they would send the key and the prompt to an address that nobody
     configured.
     """
 
@@ -172,13 +171,13 @@ class BoundedClient(httpx2.Client):
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        """What certificates are checked by; to load it takes longer than all the rest of a
-        client."""
+        """The TLS context that certificates are checked with; loading it takes longer than the rest
+        of a client."""
         return httpx2.create_ssl_context()
 
     def build_request(self, method: str, url: httpx2.URL | str, **options: Any) -> httpx2.Request:
-        """As in httpx2, which parses an address anew for each request; ready bytes get the headers
-        of the SDK alone."""
+        """Build a request as httpx2 does, but parse each address only once; a request with ready
+        bytes gets only the SDK's headers."""
         address = _parse_address(str(url))
         content = options.get("content")
         timeout = options.get("timeout")
@@ -193,8 +192,8 @@ class BoundedClient(httpx2.Client):
         )
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, without the redirects, cookies and hooks of httpx2; the response is read
-        unless it is asked for as a stream."""
+        """Send a request without httpx2's redirects, cookies and hooks; the response is read unless
+        a stream is requested."""
         if not self._sends_key:  # the SDK insists on one
             request.headers.pop("authorization", None)
         response = self._transport_for_url(request.url).handle_request(request)
@@ -215,12 +214,12 @@ class BoundedClient(httpx2.Client):
         self.close()
 
     def _transport_for_url(self, url: httpx2.URL) -> httpx2.BaseTransport:
-        # A proxy would look up the names of this machine for itself.
+        # A proxy would resolve this machine's names as its own.
         return self._transport if is_loopback_name(url.host) else super()._transport_for_url(url)
 
     def _init_transport(self, *arguments: Any, **options: Any) -> httpx2.BaseTransport:
         make = super()._init_transport
-        # It is given a connection, which asks for the context when it needs one.
+        # The connection asks for the context only when it needs one.
         options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return _Spread(lambda: self._give_connection(make(*arguments, **options)))
 
@@ -233,7 +232,7 @@ class BoundedClient(httpx2.Client):
 
         return _Spread(make_one)
 
-    # httpcore2 takes a network of one's own; httpx2 has no argument that hands it on.
+    # httpcore2 accepts a custom network, but httpx2 has no argument to pass one.
 
     def _give_connection(self, transport: Any) -> httpx2.BaseTransport:
         pool = transport._pool
@@ -253,8 +252,7 @@ def _parse_address(address: str) -> httpx2.URL:
 
 
 class _OneConnection:
-    """A connection for one request at a time, in the place of a pool, which keeps account of
-    many."""
+    """A connection for one request at a time, instead of a pool with its bookkeeping for many."""
 
     def __init__(self, network: Any, find_context: Callable[[], ssl.SSLContext]) -> None:
         self._network = network
@@ -284,10 +282,10 @@ class _OneConnection:
 
 
 class _Spread(httpx2.BaseTransport):
-    """Lends each request under way a transport, and with it a connection, of its own.
+    """Lends each request under way its own transport, and with it its own connection.
 
-    A pool of httpx2 looks at all of its connections with each request, which costs the more the
-    more there are.
+    An httpx2 pool checks all of its connections on each request, so its cost grows with their
+    number.
     """
 
     def __init__(self, make: Callable[[], httpx2.BaseTransport]) -> None:
@@ -330,7 +328,7 @@ def _close_all(opened: set[_TimedConnection]) -> None:
 
 
 class _BoundedStream(httpx2.SyncByteStream):
-    """The bytes of a response, until they are too many."""
+    """The bytes of a response, up to the limit."""
 
     def __init__(self, parts: Iterable[bytes], close: Callable[[], None]) -> None:
         self._parts = parts
@@ -349,8 +347,8 @@ class _BoundedStream(httpx2.SyncByteStream):
 
 
 def _bound(response: httpx2.Response) -> httpx2.Response:
-    """The response, of which only so much can be read. Raises UnreadableResponse for a packing not
-    asked for."""
+    """Return the response limited to the most bytes. Raises UnreadableResponse for an encoding that
+    was not requested."""
     packing = response.headers.get("content-encoding", "").strip().lower()
     if packing not in _PACKINGS:
         raise UnreadableResponse(f"a response in the encoding {packing!r}, which was not asked for")
@@ -367,16 +365,16 @@ def _bound(response: httpx2.Response) -> httpx2.Response:
             stream=_BoundedStream(response.iter_bytes(), response.close),
             request=response.request,
         )
-    # A charset that the server names is not used: some take quadratic time to read.
+    # The server's charset is ignored: some take quadratic time to decode.
     bounded.encoding = "utf-8"
     return bounded
 
 
 class _OwnHeaders:
-    """Sends the headers that it is given, and none that the SDK finds out of the machine or the
+    """Sends only the headers it is given, none that the SDK collects from the machine or the
     environment.
 
-    OPENAI_CUSTOM_HEADERS may be meant for another server; and each header costs time.
+    OPENAI_CUSTOM_HEADERS may be meant for another server, and each header costs time.
     """
 
     own_headers: Mapping[str, str] = {}
@@ -409,7 +407,7 @@ class _Azure(_OwnHeaders, AzureOpenAI):
 
 
 def make_sdk(endpoint: Endpoint, http: httpx2.Client) -> OpenAI:
-    """The SDK for a server: Azure's where `provider.api_version` is set."""
+    """Create the SDK client for a server: Azure's if `provider.api_version` is set."""
     token = load_token_provider(endpoint)
     shared: dict[str, Any] = {
         "default_query": endpoint.query,
@@ -435,13 +433,13 @@ def make_sdk(endpoint: Endpoint, http: httpx2.Client) -> OpenAI:
 
 
 def _azure_address(address: str) -> str:
-    """The address of the API for that of a resource."""
+    """Return the API address of an Azure resource address."""
     return f"{address.rstrip('/')}/openai" if urlsplit(address).path in ("", "/") else address
 
 
 def path_of(api: ApiName, endpoint: Endpoint, model: str) -> str:
-    """The path of an interface. For chat, of Azure's dated versions each deployment has one of its
-    own."""
+    """Return the path of an interface. With Azure's dated API versions, chat has one path per
+    deployment."""
     path = _PATHS[api]
     if endpoint.settings.api_version is None or api == "responses":
         return path
@@ -449,7 +447,7 @@ def path_of(api: ApiName, endpoint: Endpoint, model: str) -> str:
 
 
 class Client:
-    """Sends requests to one server, from many threads at once; the connections are kept."""
+    """Sends requests to one server, from many threads at once, over connections that it reuses."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._http = BoundedClient(
@@ -461,8 +459,8 @@ class Client:
         self._hangups = 0
 
     def post(self, body: bytes, model: str, deadline: float) -> Response:
-        """Post a request for an answer, and return the response, whatever its status, until
-        a `time.monotonic()`. Raises what the SDK raises where there is no response."""
+        """Post a request and return the response, whatever its status, before `deadline` (as
+        `time.monotonic()` counts). Raises the SDK's error if there is no response."""
         with ends_at(deadline):
             try:
                 return response_of(self._send(body, model, deadline, is_stream=False))
@@ -475,10 +473,11 @@ class Client:
     def stream(
         self, body: bytes, model: str, deadline: float, tell: Callable[[str], None]
     ) -> Response:
-        """As `post`, for a request that asks for a stream; `tell` is given the text as it comes.
+        """Do the same as `post` for a streamed answer; `tell` is called with each piece of its
+        text.
 
-        The body of the response is the answer that the chunks make. A server that does not
-        stream is read too.
+        The body of the response is the answer assembled from the chunks. An answer that is not
+        streamed is read too.
         """
         with ends_at(deadline):
             try:
@@ -492,7 +491,7 @@ class Client:
         self._http.abort()
 
     def _note_failure(self, error: APIConnectionError) -> None:
-        # A server that hangs up on kept connections gets a new one for each request.
+        # A server that hangs up on reused connections gets a new one for each request.
         is_hangup = isinstance(error.__cause__, httpx2.NetworkError | httpx2.RemoteProtocolError)
         self._hangups += is_hangup and not isinstance(error.__cause__, httpx2.ConnectError)
         if self._hangups == _MOST_HANGUPS:
@@ -509,7 +508,7 @@ class Client:
         }
         if not is_stream:
             return self.sdk.post(path, cast_to=httpx2.Response, content=body, options=options)
-        # Of a cast to a response, the SDK returns it unread.
+        # When cast to a response, the SDK returns it unread.
         return self.sdk.post(  # type: ignore[return-value]
             path,
             cast_to=httpx2.Response,
@@ -523,8 +522,7 @@ class Client:
 def read_stream(
     sdk: OpenAI, response: httpx2.Response, tell: Callable[[str], None], api: ApiName
 ) -> Response:
-    """Read a response as the stream that it is, or as what it is where the server does not
-    stream."""
+    """Read a response as a stream, or as a plain response if the server does not stream."""
     if "event-stream" not in response.headers.get("content-type", ""):
         response.read()
         if not is_stream(response.content):
@@ -537,14 +535,14 @@ def read_stream(
         body = assemble(chunks, tell) if api == "chat" else assemble_response(chunks, tell)
     except APIConnectionError:
         raise
-    except APIError as error:  # an error that stands in the stream
+    except APIError as error:  # an error inside the stream
         body = json.dumps({"error": error.body}).encode()
     return Response(response.status_code, {}, body)
 
 
 @contextmanager
 def ends_at(deadline: float) -> Iterator[None]:
-    """Let the requests of this thread in the block end at a `time.monotonic()`."""
+    """Make this thread's requests in the block end at `deadline` (as `time.monotonic()` counts)."""
     _request.deadline = deadline
     try:
         yield
@@ -554,8 +552,7 @@ def ends_at(deadline: float) -> Iterator[None]:
 
 @contextmanager
 def of_any_length() -> Iterator[None]:
-    """Let the responses to this thread's requests in the block be of any length; who reads them
-    bounds them."""
+    """Allow responses of any length to this thread's requests in the block; the reader limits them."""
     _request.most_bytes = math.inf
     try:
         yield
@@ -564,6 +561,6 @@ def of_any_length() -> Iterator[None]:
 
 
 def response_of(response: httpx2.Response) -> Response:
-    """A response that was read."""
+    """Convert a response that was read."""
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Response(response.status_code, headers, response.content)

@@ -1,5 +1,5 @@
-"""The client of one server for all threads: made with the first request, and again after a close or
-a fork."""
+"""The client of one server for all threads: created with the first request, and again after a close
+or a fork."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ConnectionClosed(Exception):
 
 
 class Connection:
-    """Lends the client of a server to at most `max_concurrency` requests at once. `closings` counts
-    how often it was closed."""
+    """Lends a server's client to at most `max_concurrency` requests at once. `closings` counts how
+    often it was closed."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -34,9 +34,9 @@ class Connection:
 
     @contextmanager
     def client(self, closings: int) -> Iterator[Client | OwnClient]:
-        """Wait until one more request may be under way, and lend the client for it.
+        """Wait for a free slot and lend the client for one request.
 
-        Raises ConnectionClosed if the connection was closed since there were so many `closings`.
+        Raises ConnectionClosed if the connection was closed since `closings` was read.
         """
         with self._slots:
             if self.closings != closings:
@@ -49,7 +49,7 @@ class Connection:
                 raise
 
     def close(self) -> None:
-        """End the requests under way. A later request makes another client."""
+        """End the requests under way. A later request creates a new client."""
         with self._lock:
             self.closings += 1
             client = self._client
@@ -59,7 +59,7 @@ class Connection:
 
     def _open(self) -> Client | OwnClient:
         client = self._client
-        # A forked child leaves the connections of its parent alone.
+        # A forked child leaves its parent's connections alone.
         if client is not None and self._process == os.getpid():
             return client
         with self._lock:

@@ -1,5 +1,4 @@
-"""One configured server: its headers, what messages may quote, and the secrets that they never
-show."""
+"""One configured server: its headers, and how messages about it are quoted without secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
 
 
 class Response(NamedTuple):
-    """A whole response; the names of its headers are in small letters."""
+    """A complete response; its header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -33,11 +32,10 @@ class Response(NamedTuple):
 
 
 class Endpoint:
-    """What requests to a server carry, and what messages about it show: its address without the
-    query.
+    """The key, headers and address of a server, and its address without the query for messages.
 
-    A `client` of a person's own has addresses and authentication of its own. Raises ConfigError,
-    never quoting a value, for an address, key or header that an HTTP request cannot carry.
+    A `client` passed in brings its own address and authentication. Raises ConfigError, never
+    quoting a value, for an address, key or header that an HTTP request cannot carry.
     """
 
     def __init__(
@@ -70,7 +68,7 @@ class Endpoint:
     def _hide_all(self, values: Sequence[str]) -> None:
         query = self.base_url.removeprefix(self.address)
         self._secrets = _find_secrets(values, query)
-        # Of an answer, which is not to be changed for a word of an address, only these.
+        # Answers may contain words of an address, so only these are replaced in them.
         self._key_forms: list[str] = []
         for value in values:
             self._hide_in_answers(value)
@@ -78,7 +76,7 @@ class Endpoint:
 
     def _account_headers(self, configured: set[str]) -> dict[str, str]:
         own: dict[str, str] = {}
-        # To any other server than OpenAI itself, they would be somebody else's.
+        # Other servers than OpenAI must not receive its account headers.
         if self.settings.name == "openai" and self.base_url.rstrip("/") == DEFAULT_BASE_URL:
             variables = {
                 "OpenAI-Organization": "OPENAI_ORG_ID",
@@ -92,19 +90,19 @@ class Endpoint:
         return {name: value for name, value in own.items() if name.lower() not in configured}
 
     def hide(self, secret: str) -> None:
-        """Show a secret in no message from now on."""
+        """Hide a secret in all messages from now on."""
         self._hide_in_answers(secret)
         if len(secret) >= SHORTEST_SECRET and secret not in self._secrets:
             self._secrets = sorted({*self._secrets, secret}, key=len, reverse=True)
 
     def clean(self, text: str) -> str:
-        """The text on one line, without secrets, at most 300 characters."""
+        """Return the text on one line, without secrets, with at most 300 characters."""
         line = " ".join(self.clean_name(text).split())
         return line if len(line) <= SHOWN else line[:SHOWN] + "..."
 
     def hide_keys(self, answer: str) -> str:
-        """An answer with `[secret]` for each key and header that is sent to this server, in base64
-        too."""
+        """Return an answer with `[secret]` in place of each key and header sent to this server, in
+        base64 too."""
         for form in self._key_forms:
             answer = answer.replace(form, "[secret]")
         return answer
@@ -115,14 +113,14 @@ class Endpoint:
             self._key_forms = sorted(forms, key=len, reverse=True)
 
     def clean_name(self, name: str) -> str:
-        """A name that a server gave, as of its model, without secrets."""
+        """Return a name that a server gave, such as its model's, without secrets."""
         for secret in self._secrets:
             name = name.replace(secret, "[secret]")
         return name
 
 
 def _check_header(name: str, value: str, source: str | None) -> None:
-    """Raise ConfigError for a header that an HTTP request cannot carry; `source` is where it was
+    """Raise ConfigError for a header that an HTTP request cannot carry; `source` says where it is
     configured."""
     if _HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable():
         return
@@ -134,8 +132,8 @@ def _check_header(name: str, value: str, source: str | None) -> None:
 
 
 def _find_secrets(values: Sequence[str], query: str) -> list[str]:
-    """What messages do not show, the longest first: the key and the headers, also the token behind
-    a scheme in a header, and what stands behind an address. A short word is no secret."""
+    """Return the texts to hide in messages, longest first: key, headers, tokens after a scheme in a
+    header, and the values in an address's query. Short words are no secrets."""
     texts = (*values, re.sub(r"[?&=#]", " ", query))
     words = [word for text in texts for word in text.split()]
     secrets = {secret for secret in (*values, *words) if len(secret) >= SHORTEST_SECRET}
@@ -152,7 +150,7 @@ def _check_address(address: str) -> None:
         raise ConfigError(
             "provider.base_url is no http address, or holds a user or a password: "
             f"{show_address(address)}",
-            hint="Write it whole, for example http://localhost:8000/v1; a password goes "
+            hint="Write it in full, for example http://localhost:8000/v1; a password goes "
             "into a header, for which "
             "provider.extra_headers_env.Authorization=NAME names a variable.",
         )

@@ -42,7 +42,7 @@ _KINDS: Mapping[str, type[ProviderError]] = {
     "failure": ServerFailed,
     "api": NotAnAPI,
 }
-"""The errors of topics; of another topic it is `RequestRefused`."""
+"""The errors of topics; any other topic is `RequestRefused`."""
 _HINTS = {
     "key": "Check the key in the environment variable {key_env}, and that it may use "
     "this model and server.",
@@ -55,19 +55,19 @@ _HINTS = {
     "failure": "The server at {address} fails: see its log or status page, and try again later.",
     "context": "The prompt, with room for an answer, is too long for the model: choose "
     "one with a larger context, give "
-    "it less material, or lower provider.max_tokens where it is set.",
+    "it less material, or lower provider.max_tokens if it is set.",
     "model": "Check provider.model (and roles.*.model): `aeon doctor` tries the model of "
     "each role.",
-    "form": "The server does not take provider.structured_output={form}; auto finds out "
-    "what it takes.",
+    "form": "The server does not accept provider.structured_output={form}; auto finds out "
+    "what it accepts.",
     "api": _API_HINT,
     "path": f"Check provider.model. {_API_HINT}",
     "request": "Check provider.model and its parameters (temperature, max_tokens, "
     "effort, extra_body) against the "
-    "server. reasoning=none sends no effort; provider.structured_output=prompt tells the "
+    "server. reasoning=none sends no effort; provider.structured_output=prompt puts the "
     "schema in the prompt alone.",
 }
-_BEHIND_A_PROXY = "llm_provider-"  # what LiteLLM puts before the headers of the provider behind it
+_BEHIND_A_PROXY = "llm_provider-"  # LiteLLM's prefix for the headers of the provider behind it
 _RESET = "x-ratelimit-reset-"
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+\.?\d*)s)?(?:(\d+\.?\d*)ms)?")
 
@@ -88,11 +88,11 @@ def refusal_in(response: Response) -> Refusal:
 
 
 def retry_after(headers: Mapping[str, str], *, limited: bool = False) -> float | None:
-    """The seconds that a server, or one behind a proxy, asks to wait, never negative; None if it
-    does not say.
+    """Return the seconds that a server, or one behind a proxy, asks to wait, never negative; None
+    if it does not say.
 
-    From `retry-after-ms` or `Retry-After` (seconds or a date); of a `limited` (429) response
-    without them, from the `x-ratelimit-reset-*` (seconds or a duration) of what is used up.
+    From `retry-after-ms` or `Retry-After` (seconds or a date); for a `limited` (429) response
+    without them, from the `x-ratelimit-reset-*` (seconds or a duration) of the exhausted limits.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     behind = {name.removeprefix(_BEHIND_A_PROXY): value for name, value in lowered.items()}
@@ -132,7 +132,7 @@ def _duration(text: str | None) -> float | None:
 
 
 def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
-    """The error for a refusal, whether it came with an error status or in the body of a 200."""
+    """Return the error for a refusal, whether it came with an error status or in the body of a 200."""
     quoted = endpoint.clean(refusal.message)
     code = refusal.status_code
     settings = endpoint.settings
@@ -145,14 +145,14 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
         address=endpoint.address, key_env=settings.api_key_env, form=settings.structured_output
     )
     if not endpoint.key_sent and kind in (AuthenticationFailed, ServerFailed):
-        hint += f" No key is sent to it: if it wants one, set {settings.api_key_env}."
+        hint += f" No key is sent to it: if it needs one, set {settings.api_key_env}."
     if settings.api == "responses" and code in (404, 405, 501):
         hint += " It may have no Responses API: `aeon doctor` says so; try provider.api=chat."
     message = f"{endpoint.address} answered {'an error' if code == 200 else code}: {quoted}"
     if refusal.location:
         message += f"; it redirects to {endpoint.clean(refusal.location)}, which is not followed"
     failure = kind(message, status=code, retry_after=refusal.retry_after, hint=hint)
-    # Another endpoint has a model of its own, which may not refuse the same.
+    # Another endpoint uses its own model, which may accept the request.
     failure.falls_back |= code == 404 or refusal.meaning in ("model", "context")
     return failure
 
@@ -178,7 +178,7 @@ def _topic_of_status(code: int) -> str:
 
 
 def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
-    """The error for an answer that is no chat completion."""
+    """Return the error for an answer that is no chat completion."""
     problem = (
         f"{endpoint.address} answered something that is no chat completion: "
         f"{endpoint.clean(quoted)}"

@@ -1,4 +1,4 @@
-"""Maps what the openai package raises where there is no response to Aeon's errors."""
+"""Maps the openai package's exceptions without a response to Aeon's errors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from aeon.llm.openai.errors import not_an_api
 _NOT_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError, httpx2.PoolTimeout)
 _BROKE_OFF = (httpx2.NetworkError, ssl.SSLError)
 _ENDED_EARLY = ("disconnected", "closed connection")
-"""What the errors of a protocol say where the server hung up, and broke no rule before."""
+"""Words of protocol errors that mean that the server hung up, without an earlier violation."""
 
 
 def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> LLMError | None:
-    """The error for a request that was not answered in the seconds allowed; None for an exception
-    that is a bug."""
+    """Return the error for a request that was not answered within `allowed` seconds; None for an
+    exception that is a bug."""
     match error:
         case UnicodeEncodeError():
             hint = (
@@ -41,7 +41,7 @@ def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> 
             return _error_of_connection(error, endpoint, allowed)
         case httpx2.InvalidURL():
             return _not_connected(error, endpoint)
-        case ImportError():  # of what a proxy needs
+        case ImportError():  # a proxy's dependency is missing
             detail = (
                 f"no connection to {endpoint.address}: its proxy speaks SOCKS, and "
                 "socksio is missing"
@@ -49,7 +49,7 @@ def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> 
             return ConnectionFailed(detail, hint="pip install socksio", retryable=False)
         case OpenAIError():
             detail = f"no key or token for {endpoint.address}: {endpoint.clean(str(error))}"
-            hint = f"Check {endpoint.settings.api_key_env}, or what gives the token."
+            hint = f"Check {endpoint.settings.api_key_env}, or the token provider."
             return AuthenticationFailed(detail, hint=hint)
     return None
 
@@ -85,14 +85,14 @@ def _broke_off(endpoint: Endpoint, reason: str) -> ConnectionFailed:
     return ConnectionFailed(
         f"the connection to {address} broke off: {reason}",
         hint=f"Check provider.base_url ({address}) and the network; see the server's log. A server "
-        "that always dies on this request may not bear its schema: "
+        "that always fails on this request may not support its schema: "
         "provider.structured_output=prompt.",
         sent=True,
     )
 
 
 def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed:
-    """Nothing was sent. A failure of TLS is not tried again."""
+    """Return the error for a request that was never sent. TLS failures are not retried."""
     causes = list_causes(error)
     is_tls = any(isinstance(cause, ssl.SSLError) for cause in causes)
     detail = endpoint.clean(str(error)) or "it took too long"
@@ -104,7 +104,7 @@ def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed
     if is_tls:
         failed = f"no secure connection to {endpoint.address}"
         hint = (
-            "Where the certificate is your own or your company's, name the file of its "
+            "If the certificate is your own or your company's, name the file of its "
             "authority in the environment "
             "variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://."
         )
@@ -121,7 +121,7 @@ def _not_connected(error: BaseException, endpoint: Endpoint) -> ConnectionFailed
 
 
 def find_proxy(address: str) -> str | None:
-    """The proxy that the environment names for an address; None where there is none."""
+    """Return the proxy that the environment names for an address; None if there is none."""
     url = urlsplit(address)
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")

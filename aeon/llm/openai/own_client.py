@@ -1,5 +1,4 @@
-"""A person's own client of the openai package: `provider.client=module:factory`, or an object given
-in Python."""
+"""The openai client that you bring: `provider.client=module:factory`, or an object given in Python."""
 
 from __future__ import annotations
 
@@ -25,12 +24,12 @@ _ARGUMENTS: Mapping[ApiName, frozenset[str]] = {
     "chat": frozenset(f"model temperature stream {_CHAT}".split()),
     "responses": frozenset(f"model temperature stream {_RESPONSES}".split()),
 }
-"""What a request may hold but for `provider.extra_body`, by the names that `create` has for it."""
+"""The `create` arguments that requests use; everything else goes into `extra_body`."""
 _PAGE = "`aeon docs python` has an example."
 
 
 def load_client(reference: str) -> OpenAI:
-    """Call the factory that the configuration names. Raises ConfigError where that gives no
+    """Call the factory that the configuration names. Raises ConfigError if it does not return a
     client."""
     named = f"{KEY}={reference}"
     factory = load_object(KEY, reference, "factory")
@@ -40,7 +39,7 @@ def load_client(reference: str) -> OpenAI:
 
 
 def check_client(named: str, client: object) -> None:
-    """Raise ConfigError for what is no synchronous client of the openai package."""
+    """Raise ConfigError unless `client` is a synchronous client of the openai package."""
     if isinstance(client, AsyncOpenAI):
         raise ConfigError(
             f"{named}: it is an asynchronous client, and calls are made from threads",
@@ -53,16 +52,16 @@ def check_client(named: str, client: object) -> None:
 
 
 def describe_client(client: OpenAI, provider: ProviderSettings) -> OpenAIProvider:
-    """The settings of a client that was given in Python: those of `provider`, but for address and
+    """Return the settings of a client given in Python: those of `provider`, except for address and
     key.
 
-    Raises ConfigError for an object that is no client, and for a provider that asks no server.
+    Raises ConfigError for an object that is no client, and for a provider that uses no server.
     """
     name = f"{type(client).__module__}:{type(client).__qualname__}"
     check_client(f"client={name}", client)
     if not isinstance(provider, ChainSettings):
         raise ConfigError(
-            f"client={name}: provider={provider.kind} asks no server that speaks OpenAI's protocol",
+            f"client={name}: provider={provider.kind} uses no server that speaks OpenAI's protocol",
             hint="A client goes with provider=openai or a preset of it, or with provider=auto.",
         )
     values = {key: getattr(provider, key) for key in ChainSettings.model_fields}
@@ -71,15 +70,15 @@ def describe_client(client: OpenAI, provider: ProviderSettings) -> OpenAIProvide
 
 
 class OwnClient:
-    """Sends requests through a person's client by `chat.completions.create` or `responses.create`,
-    which is what instruments look at.
+    """Sends requests through a client from outside Aeon by `chat.completions.create` or
+    `responses.create`, which instrumentation patches.
 
-    Its addresses, authentication and connections are its own. It is retried by `provider.retry`
-    alone.
+    The client keeps its own addresses, authentication and connections. Only `provider.retry`
+    retries.
     """
 
     def __init__(self, client: OpenAI, api: ApiName = "chat") -> None:
-        # A copy would lose what somebody has put around a method of this very object.
+        # A copy would lose patches applied to methods of this very object.
         self.sdk = client if client.max_retries == 0 else client.with_options(max_retries=0)
         self._api = api
         self._create: Any = self.sdk.chat.completions.with_raw_response.create
@@ -87,8 +86,8 @@ class OwnClient:
             self._create = self.sdk.responses.with_raw_response.create
 
     def post(self, body: bytes, model: str, deadline: float) -> Response:  # noqa: ARG002 - the body has it
-        """As `Client.post`. A wait ends with the time that is left; the length of a response is not
-        bounded."""
+        """Do the same as `Client.post`. A wait ends with the remaining time; the length of a
+        response is not limited."""
         try:
             return response_of(self._send(body, deadline))
         except APIStatusError as error:
@@ -101,14 +100,14 @@ class OwnClient:
         deadline: float,
         tell: Callable[[str], None],
     ) -> Response:
-        """As `Client.stream`."""
+        """Do the same as `Client.stream`."""
         try:
             return read_stream(self.sdk, self._send(body, deadline), tell, self._api)
         except APIStatusError as error:
             return response_of(error.response)
 
     def close(self) -> None:
-        """Leave the client open: it stays its maker's. Requests under way end with their time."""
+        """Leave the client open: its creator closes it. Requests under way end with their deadline."""
 
     def _send(self, body: bytes, deadline: float) -> httpx2.Response:
         arguments = json.loads(body)

@@ -1,4 +1,4 @@
-"""Which interfaces a server has, found out without asking a model."""
+"""Finds out which interfaces a server has, without calling a model."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SECONDS = 10.0
 
 
 def find_apis(sdk: OpenAI, endpoint: Endpoint) -> dict[str, bool | None]:
-    """Whether a server has each interface, by its name; None where that cannot be known.
+    """Return whether a server has each interface, by name; None if that cannot be known.
 
-    A request without a model and without messages is sent to each: a server that has it refuses
-    what is missing, any other the address.
+    Each interface gets a request without a model and messages: a server that has it complains about
+    what is missing, any other about the address.
     """
     names: tuple[ApiName, ...] = get_args(ApiName)
     return {name: _has_api(sdk, path_of(name, endpoint, endpoint.settings.model)) for name in names}

@@ -1,4 +1,4 @@
-"""Tokens in place of a key: `provider.token_provider`."""
+"""Tokens instead of a key: `provider.token_provider`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 def load_token_provider(endpoint: Endpoint) -> Callable[[], str] | None:
-    """The function that gives a token for each request; None where a key is used. Raises
+    """Load the function that returns a token for each request; None if a key is used. Raises
     ConfigError.
 
-    No message shows a token that it has given.
+    The tokens are hidden in all messages.
     """
     reference = endpoint.settings.token_provider
     if reference is None:

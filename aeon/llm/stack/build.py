@@ -1,12 +1,15 @@
-"""The wrappers around a provider's adapter, assembled here and nowhere else. Outermost first:
+"""Assembles the wrappers around a provider's adapter, here and nowhere else. Outermost first:
 
-RunLimits     the run's caps, on what it asks for: a stored answer counts too Stored        a stored
-answer for a request that was paid before ProfileMemo   the first profile of an equal task, asked in
-this process before Spend         real money and tokens: what the two above answer never arrives
-here Patient       waits for endpoints that are down or busy, and sends the call again Fallback
-over endpoints, those that are cooling down last; each of them: Retry         a backoff holds no
-slot of the limiter inside it Gate          as the endpoint's state allows: not cooling down,
-requests at once, requests and tokens a minute vendor        the only place that knows an SDK
+- RunLimits: the run's caps on what it requests; a stored answer counts too
+- Stored: a stored answer for a request that was paid before
+- ProfileMemo: the first profile of an equal task, requested in this process before
+- Spend: real money and tokens; answers of the two above never get here
+- Patient: waits for endpoints that are down or busy, and sends the call again
+- Fallback: over endpoints, those that are cooling down last; each of them has:
+- Retry: its backoff occupies no slot of the limiter inside it
+- Gate: as the endpoint's state allows: not cooling down, concurrent requests, requests and tokens
+  per minute
+- vendor: the only place that knows an SDK
 
 An `EndpointAdapter` and its state live as long as the process, the wrappers as long as a run.
 """
@@ -39,9 +42,9 @@ from aeon.store.settings import StoreSettings
 
 
 class Endpoints:
-    """A provider and its fallbacks, in the order they are asked. As an adapter, it is the first
-    one's. `meter` adds up what all runs have really spent, `profiles` has the answers to the first
-    profiles of their tasks, `patience` says how long calls wait for endpoints that are down."""
+    """A provider and its fallbacks, in the order of use. Used as an adapter, it is the first one.
+    `meter` totals the real spending of all runs, `profiles` has the answers to first profiles of
+    tasks, `patience` says how long calls wait for endpoints that are down."""
 
     def __init__(self, endpoints: Sequence[EndpointAdapter]) -> None:
         self._endpoints = tuple(endpoints)
@@ -66,7 +69,7 @@ class Endpoints:
 
     @property
     def synthetic(self) -> bool:
-        """Whether the first adapter says that its answers are made up."""
+        """Whether the first adapter's answers are generated without a model."""
         first = self._endpoints[0].adapter
         return isinstance(first, SyntheticAdapter) and bool(first.synthetic)
 
@@ -75,14 +78,14 @@ class Endpoints:
         return self._endpoints[0].adapter.complete(request)
 
     def close(self) -> None:
-        """Close what the adapters hold open."""
+        """Close all adapters."""
         for endpoint in self:
             close(endpoint.adapter)
 
 
 def absent_stack(settings: ProviderSettings) -> Endpoints:
-    """The provider's endpoints where none may be called: a replay knows what they charge, and needs
-    no key."""
+    """Return the provider's endpoints for a replay, which calls none of them: it needs their prices
+    but no key."""
     named = name_endpoints(settings)
     return Endpoints(
         [EndpointAdapter(name, Absent(of.model), of.retry, price_list(of)) for name, of in named]
@@ -101,11 +104,10 @@ def run_stack(
     provider: ProviderSettings | None = None,
     run_id: str | None = None,
 ) -> RunLimits:
-    """One run's wrappers around a process's endpoints, or around any adapter, whose settings are
-    `provider`.
+    """Wrap a process's endpoints, or any adapter with the settings `provider`, for one run.
 
-    `retry` is the endpoints' own unless given. `session` is the run's use of the store, as `store`
-    says. `run_id` is the key by which a provider finds what it has cached of the run.
+    `retry` defaults to the endpoints' own. `session` is the run's use of the store, configured by
+    `store`. `run_id` is the key under which a provider caches the run's prompts.
     """
     endpoints = endpoints_of(adapter, provider)
     prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
@@ -135,8 +137,8 @@ def run_stack(
 
 
 def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) -> Endpoints:
-    """The endpoints that an adapter asks; of one that is not `Endpoints`, itself, retried and
-    priced as `provider`."""
+    """Return the endpoints of an adapter; one that is not `Endpoints` becomes the only one, retried
+    and priced like `provider`."""
     if isinstance(adapter, Endpoints):
         return adapter
     named = provider.model if provider else ""
@@ -148,8 +150,8 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
 
 
 def findings(adapter: LLMAdapter, *, only_new: bool = False) -> tuple[str, ...]:
-    """What servers do not take or do not hold to, sorted; `only_new`: what was not returned so
-    before."""
+    """Return what servers refuse or fail to follow, sorted; with `only_new`, only what was not
+    returned that way before."""
     learners = endpoints_of(adapter).learners
     found = [learner.new_findings() if only_new else learner.findings() for learner in learners]
     return tuple(sorted({str(finding) for each in found for finding in each}))

@@ -1,5 +1,5 @@
-"""What a process knows of one endpoint: whether it may be asked now, and how many requests it
-takes."""
+"""What a process knows of one endpoint: whether it may be called now, and how many requests it
+accepts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DOWN = (
     *_SERVER,
     errors.AuthenticationFailed,
     errors.QuotaExhausted,
-)  # all else that a server says shows that it is up
+)  # every other error shows that the server is reachable
 _UNAVAILABLE = {408, 502, 503, 504, 529}
-"""Statuses by which a server, or a gateway before it, says that it cannot answer now, whatever is
-asked."""
+"""Statuses by which a server, or a gateway before it, says that it cannot answer any request now.
+"""
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
 _LEAST_COOLDOWN_SECONDS = 0.05
@@ -36,14 +36,14 @@ _POLL_SECONDS = 0.25
 class EndpointState:
     """The state of one endpoint, for the life of the process; thread-safe.
 
-    A cooldown begins after `breaker.failures` failures in a row, where no other endpoint can answer
-    (`has_next`) no sooner than a call needs to use up its attempts, and when a call that waits for
-    the endpoint says so (`cool_down`). Where one can, it also begins after `retry.attempts` 429s in
-    a row, or one that asks for more than `retry.max_wait_seconds`. After a cooldown one call tries
-    the endpoint. Where no other can answer, the first cooldowns are short: each is as long as a
-    further backoff.
+    A cooldown begins after `breaker.failures` failures in a row, and when a call that waits for the
+    endpoint requests it (`cool_down`). If no other endpoint can answer (`has_next` is False), it
+    begins no sooner than a call needs to use up its attempts. If one can, it also begins after
+    `retry.attempts` 429s in a row, or one that asks for more than `retry.max_wait_seconds`. After a
+    cooldown, one call tests the endpoint. If no other can answer, the first cooldowns are short:
+    each is as long as a further backoff.
 
-    `answers` counts the requests that were answered; `was_reached` says whether any ever arrived.
+    `answers` counts the answered requests; `was_reached` says whether any request ever arrived.
     """
 
     def __init__(
@@ -79,60 +79,62 @@ class EndpointState:
 
     @property
     def is_cooling(self) -> bool:
-        """Whether the endpoint is not to be asked now."""
+        """Whether the endpoint must not be called now."""
         return self._is_cooling(self._clock())
 
     @property
     def name(self) -> str:
-        """What the endpoint is called."""
+        """The endpoint's name."""
         return self._name
 
     @property
     def failing_since(self) -> float | None:
-        """When the endpoint began to fail, by `now`; None while it does not."""
+        """When the endpoint began to fail, on the clock of `now`; None while it does not."""
         return self._failing_since if self._failures else None
 
     @property
     def cause(self) -> LLMError | None:
-        """Why the endpoint cools down."""
+        """The error that caused the cooldown."""
         return self._cause
 
     def now(self) -> float:
-        """The seconds of the endpoint's clock."""
+        """Return the seconds on the endpoint's clock."""
         return self._clock()
 
     def cool_down(self, error: ProviderError, times: int, most: float) -> float | None:
-        """A call has used up its attempts, for the `times`-th time, and waits: let the endpoint
-        cool down, for `most` seconds or what it asks for. Returns the seconds after which the call
-        may be sent again; None where the endpoint answers others, and this call has not waited for
-        it."""
+        """Start a cooldown for a waiting call that has used up its attempts for the `times`-th
+        time; it lasts at most `most` seconds, or as long as the server asks for.
+
+        Returns the seconds until the call may be sent again; None if the endpoint answers other
+        calls and this one has not waited for it.
+        """
         with self._lock:
             now = self._clock()
             asked = error.retry_after or 0.0
             if self._cooling_until is not None and now < self._cooling_until:
                 self._cooling_until = min(self._cooling_until, now + most)
                 return self._cooling_until - now
-            if isinstance(error, CircuitOpen):  # of a cooldown that is over by now
+            if isinstance(error, CircuitOpen):  # from a cooldown that is over now
                 return 0.0
             seconds = max(asked, min(most, self._further_backoff(times)))
             if self._answers_nobody(error, now) or asked > self._retry.max_wait_seconds:
                 self._begin_cooldown(seconds, error)
                 return seconds
-            # A busy endpoint answers others, and one that has just come up may have answered
-            # another before this call's last failure arrived: this call comes again later, and not
-            # together with those it met.
+            # A busy endpoint answers other calls, and one that has just come up may have answered
+            # another before this call's last failure arrived: this call comes back later, at a time
+            # of its own.
             comes_again = isinstance(error, RateLimited) or times > 1
             return seconds * random.uniform(0.5, 1.0) if comes_again else None
 
     def begin_waiting(self) -> bool:
-        """Note that a call waits for the endpoint to come up; True for the first of those."""
+        """Note that a call waits for the endpoint to come up; True for the first such call."""
         with self._lock:
             is_first = self._cooling_until is not None and not self._is_awaited
             self._is_awaited = self._is_awaited or is_first
             return is_first
 
     def end_waiting(self) -> bool:
-        """Note that a call that waited was answered; True for the first of those."""
+        """Note that a waiting call was answered; True for the first such call."""
         with self._lock:
             was_awaited = self._is_awaited
             self._is_awaited = False
@@ -141,14 +143,14 @@ class EndpointState:
     def _answers_nobody(self, error: ProviderError, now: float) -> bool:
         if not isinstance(error, RateLimited):
             is_told = isinstance(error, errors.ConnectionFailed) or error.status in _UNAVAILABLE
-            # A server error of another kind may be that of one request.
+            # A server error of another kind may be specific to one request.
             return self._failures >= (self._retry.attempts if is_told else self._breaker.failures)
         is_long = now - self._answered_at >= self._least_failing_seconds
         return is_long and self.limiter.refusals >= self._retry.attempts
 
     def wait_until_up(self, seconds: float, stop: Callable[[], bool]) -> None:
-        """Wait so long; where the endpoint cools down, until it answers at the longest. Ends when
-        `stop` says yes."""
+        """Wait for `seconds`, or during a cooldown only until the endpoint answers. Ends early when
+        `stop` returns True."""
         end = self._clock() + seconds
         answers = self.answers
         with self._is_up:
@@ -159,19 +161,19 @@ class EndpointState:
                 self._is_up.wait(min(left, _POLL_SECONDS))
 
     def admit(self) -> bool:
-        """Let a call ask the endpoint; True if it is the one that tries it. Raises `CircuitOpen`
-        during a cooldown."""
+        """Let a call use the endpoint; True if the call tests it after a cooldown. Raises
+        `CircuitOpen` during a cooldown."""
         with self._lock:
             if self._cooling_until is None:
                 return False
             if self.is_cooling:
                 raise self.refusal()
-            # If the trial never ends, another call tries the endpoint after another cooldown.
+            # If the test never ends, another call tests the endpoint after another cooldown.
             self._cooling_until = self._clock() + self._cooldown_seconds
             return True
 
     def refusal(self) -> CircuitOpen:
-        """The error that says why the endpoint is not asked, and for how long."""
+        """Return the error that says why the endpoint is not called, and for how long."""
         seconds = max(0.0, (self._cooling_until or 0.0) - self._clock())
         cause = self._cause
         what = "is busy (429)"
@@ -188,15 +190,15 @@ class EndpointState:
         return CircuitOpen(message, retry_after=seconds, hint=hint)
 
     def end_busy_cooldown(self) -> None:
-        """Make a busy endpoint available that another was to stand in for, as no other can answer;
-        one that is down goes on cooling down."""
+        """End the cooldown of a busy endpoint, because no other endpoint can answer either; one
+        that is down continues to cool down."""
         with self._lock:
             if self._has_next and isinstance(self._cause, RateLimited):
                 self._make_available()
 
     def note_answer(self, *, sent_at: float = inf, is_trial: bool = False) -> None:
-        """Note that the endpoint is up; an answer to what was sent before it began to fail does not
-        show it."""
+        """Note that the endpoint is up. An answer to a request sent before the failures began does
+        not prove that."""
         with self._lock:
             self.was_reached = True
             is_new = self._cooling_until is None and sent_at >= self._failing_since
@@ -261,8 +263,7 @@ class EndpointState:
         return self._failures >= self._breaker.failures and is_long
 
     def _further_backoff(self, times: int) -> float:
-        """The seconds of the backoff that would come `times` after the last one of a call, twice as
-        long each time."""
+        """Return the seconds of the backoff `times` after a call's last one, doubling each time."""
         first = max(_LEAST_COOLDOWN_SECONDS, self._retry.backoff(self._retry.attempts - 1, 0.0))
         return min(self._breaker.open_seconds, first * 2.0 ** min(times - 1, _MOST_DOUBLINGS))
 
@@ -284,9 +285,9 @@ class EndpointState:
 
 
 class Gate:
-    """Sends one run's requests to an endpoint as its state allows, and tells the state their
-    outcomes. Raises `CircuitOpen` while the endpoint cools down, and `StopRequested` when `stop`
-    says yes in a wait."""
+    """Sends one run's requests to an endpoint as its state allows, and reports their outcomes to
+    it. Raises `CircuitOpen` during a cooldown, and `StopRequested` when `stop` returns True during
+    a wait."""
 
     def __init__(
         self, inner: LLMAdapter, state: EndpointState, *, stop: Callable[[], bool] = lambda: False

@@ -1,4 +1,5 @@
-"""How many requests an endpoint takes: at once, and in a minute; first come, first served."""
+"""Limits concurrent requests and requests and tokens per minute at an endpoint; first come, first
+served."""
 
 from __future__ import annotations
 
@@ -16,8 +17,7 @@ PERIOD_SECONDS = (
 )
 POLL_SECONDS = 0.1
 _QUEUED_SECONDS = 0.5
-"""How often the first request of a queue looks up, and the others, which are called when they are
-first."""
+"""How often the requests behind the first one check; they are woken when they become the first."""
 EXPECTED_OUTPUT = 500
 
 Clock = Callable[[], float]
@@ -25,14 +25,14 @@ Clock = Callable[[], float]
 
 @dataclass(eq=False, slots=True)
 class Counted:
-    """Units, and when they were counted."""
+    """Units, and the time when they were counted."""
 
     units: int
     at: float
 
 
 class PerMinute:
-    """At most `limit` units in any minute; more than that at once waits for an empty one. Not
+    """At most `limit` units in any minute; a larger amount waits for an empty minute. Not
     thread-safe."""
 
     def __init__(self, limit: int, clock: Clock = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class PerMinute:
         self._total = 0
 
     def seconds_until(self, units: int) -> float:
-        """The seconds until there is room for so many units, 0.0 for now; counts nothing."""
+        """Return the seconds until `units` fit, 0.0 if they fit now; counts nothing."""
         now = self._clock()
         seconds = 0.0
         while self._counted and now - self._counted[0].at >= PERIOD_SECONDS:
@@ -56,13 +56,13 @@ class PerMinute:
         return seconds
 
     def count(self, units: int) -> Counted:
-        """Count so many units now."""
+        """Count `units` now."""
         self._counted.append(Counted(units, self._clock()))
         self._total += units
         return self._counted[-1]
 
     def correct(self, counted: Counted, used: int) -> None:
-        """Say how many units were really used, as long as they count."""
+        """Replace a count by the units really used, while it still counts."""
         if self._counted and self._counted[0].at <= counted.at:
             self._total += used - counted.units
             counted.units = used
@@ -70,8 +70,7 @@ class PerMinute:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """A request's place: its number, the tokens it is expected to use, and what they are counted
-    as."""
+    """A request's place in the queue: its number, its expected tokens, and how they were counted."""
 
     tokens: int
     number: int = 0
@@ -80,11 +79,11 @@ class Turn:
 
 
 class Limiter:
-    """Who may send a request to one endpoint, and when; for the life of the process, thread-safe.
+    """Decides when a request may be sent to one endpoint; for the life of the process, thread-safe.
 
-    A 429 halves the number of requests under way (those sent together are one signal), and stops
-    everyone for as long as it says, unless that is more than `longest_pause`. Each round of answers
-    makes room for one more.
+    A 429 halves the number of concurrent requests (429s to requests sent together count once) and
+    pauses all requests for as long as it asks, up to `longest_pause` seconds; a longer pause is
+    ignored. Each round of answers allows one more.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class Limiter:
         longest_pause: float = 60.0,
         clock: Clock = time.monotonic,
     ) -> None:
-        self.refusals = 0  # how often in a row the server has answered 429
+        self.refusals = 0  # number of 429 answers in a row
         self._requests = PerMinute(requests_per_minute, clock) if requests_per_minute else None
         self._tokens = PerMinute(tokens_per_minute, clock) if tokens_per_minute else None
         self._most = max_concurrency
@@ -111,11 +110,12 @@ class Limiter:
 
     @property
     def slots(self) -> int:
-        """How many requests may be under way now."""
+        """Number of requests that may be under way now."""
         return max(1, int(self._width))
 
     def replace_minutes(self, replace: Callable[[str, int], PerMinute]) -> None:
-        """Count what is limited in a minute elsewhere: `replace` is told what, and the limit."""
+        """Count the limits per minute elsewhere: `replace` is called with the name of the unit and
+        the limit."""
         self._requests = self._requests and replace("requests", self._requests.limit)
         self._tokens = self._tokens and replace("tokens", self._tokens.limit)
 
@@ -125,9 +125,9 @@ class Limiter:
         check: Callable[[], None],
         tell: Callable[[float], None] = lambda _: None,
     ) -> Turn:
-        """Wait for the request's turn. `check` is called after each moment of waiting, and raises
-        to leave; `tell` is told before it how many seconds the wait takes yet, `POLL_SECONDS` where
-        that depends on others, and 0.0 when it is over."""
+        """Wait for the request's turn. `check` is called after each interval of waiting and raises
+        to leave. `tell` is called before it with the seconds left, with `POLL_SECONDS` if they
+        depend on other requests, and with 0.0 at the end."""
         turn = Turn(estimate_tokens(request) + self._average_output if self._tokens else 0)
         with self._lock:
             self._waiting.append(turn)
@@ -149,7 +149,7 @@ class Limiter:
     def leave(
         self, turn: Turn, used_tokens: int, outcome: LLMResponse | LLMError | None = None
     ) -> None:
-        """End a turn, with what was answered or raised; `outcome` None says nothing about the
+        """End a turn with its answer or error; an `outcome` of None says nothing about the
         endpoint."""
         with self._lock:
             self._under_way -= 1
@@ -171,7 +171,7 @@ class Limiter:
             self._call_next()
 
     def _take_turn(self, turn: Turn) -> float:
-        """0.0 when the turn has come; else the seconds after which to look again."""
+        """Take the turn and return 0.0, or return the seconds until the next check."""
         with self._lock:
             if self._waiting[0] is not turn or self._under_way >= self.slots:
                 return POLL_SECONDS

@@ -1,4 +1,4 @@
-"""What model calls have cost, and the caps on a run: `limits.max_llm_calls`, `limits.max_tokens`,
+"""The cost of model calls, and the caps on a run: `limits.max_llm_calls`, `limits.max_tokens`,
 `limits.max_cost`."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from aeon.llm.prices import PriceBook, check_prices
 
 
 class LimitSettings(Value):
-    """`limits`: the caps on one run; None is no cap. Seconds are of wall time, cost is in the
-    prices' currency."""
+    """`limits`: the caps on one run; None means no cap. Seconds are wall time; cost is in the
+    currency of the prices."""
 
     max_seconds: LowerOfRow[float | None] = Field(default=None, gt=0)
     max_tokens: LowerOfRow[int | None] = Field(default=None, gt=0)
@@ -27,9 +27,9 @@ class LimitSettings(Value):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Calls started, tokens of calls that have ended, and their cost, None as soon as that of one
-    call is not known. `unmetered` calls were answered without their usage, so that neither tokens
-    nor cost are the whole."""
+    """Calls started, the tokens of finished calls, and their cost, which is None as soon as one
+    call's is unknown. `unmetered` counts calls answered without usage, which tokens and cost do not
+    include."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -38,14 +38,14 @@ class Spent:
 
 
 class Meter:
-    """Adds up what is spent; may be asked at any time, from any thread."""
+    """Totals the spending; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.spent = Spent()
 
     def start(self, limits: LimitSettings) -> None:
-        """Count one more call under way. Raises LimitReached if the limits allow none."""
+        """Count one more call. Raises LimitReached if the limits allow none."""
         with self._lock:
             check(limits, self.spent)
             self.spent = Spent(
@@ -53,7 +53,7 @@ class Meter:
             )
 
     def pay(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
-        """Add the usage of a call that has ended, and what it cost; None if that is not known."""
+        """Add the usage of a finished call and its cost, None if unknown."""
         with self._lock:
             spent = self.spent
             total = (
@@ -67,7 +67,7 @@ class Meter:
 
 
 class Spend:
-    """Adds what passes through to a meter, failed calls too, and holds it to the limits."""
+    """Meters all calls, failed ones too, and enforces the limits."""
 
     def __init__(
         self,
@@ -83,11 +83,11 @@ class Spend:
 
     @property
     def spent(self) -> Spent:
-        """What has been used up to now."""
+        """The total so far."""
         return self._meter.spent
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises `LimitReached` before it goes out, if a cap is reached, and
+        """Answer one request. Raises `LimitReached` before sending it if a cap is reached, and
         ConfigError under `max_cost` for a model without a price."""
         asked = request.parameters.model or ""
         check_prices(self._prices, self._limits.max_cost, [asked] if asked else [])
@@ -108,9 +108,9 @@ class Spend:
 
 
 class RunLimits(Spend):
-    """Holds one run to its caps, by what it asks for: a call counts from when it goes out, its
-    tokens and cost from its end, so that a run exceeds its caps by no more than the calls then
-    under way. A cap on what cannot be known is reached."""
+    """Enforces one run's caps on what it requests. A call counts when it is sent, its tokens and
+    cost when it ends, so a run exceeds its caps by at most the calls then under way. A cap on
+    something that cannot be known counts as reached."""
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:
@@ -120,7 +120,7 @@ def _is_metered(outcome: LLMResponse | LLMError) -> bool:
 
 
 def check(limits: LimitSettings, spent: Spent) -> None:
-    """Raise `LimitReached`, naming the cap, if another call may not start."""
+    """Raise `LimitReached`, naming the cap, if no further call may start."""
     caps: dict[str, tuple[float | None, float | None]] = {
         "max_llm_calls": (limits.max_llm_calls, spent.calls),
         "max_tokens": (limits.max_tokens, None if spent.unmetered else spent.usage.total_tokens),

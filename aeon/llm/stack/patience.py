@@ -1,5 +1,5 @@
-"""Waiting for endpoints that are down or busy: a call whose attempts are used up waits for them,
-and is sent again."""
+"""Waiting for endpoints that are down or busy: a call with no attempts left waits for them and is
+sent again."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from aeon.llm.watching import WAITS
 _PASSING = (ConnectionFailed, ServerFailed, RateLimited)  # an outage, or too many requests
 _log = logging.getLogger(WAITS)
 _MOST_TIMES_ALONE = 2
-"""How often a request may fail for good while others are answered: once may be the end of one
-outage and the next."""
+"""How often a request may finally fail while others are answered; one such failure may fall between
+two outages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long calls wait for a provider: at most `seconds` from when it began to fail, which the
-    setting `key` says. `for_unreached`: also one that no request has ever reached, whose address
-    may be wrong. `give_up`, if given, is called with the reason when the time is over, and the call
-    is stopped instead of failing."""
+    """How long calls wait for a provider: at most `seconds` after it began to fail, set by the
+    configuration key `key`. `for_unreached`: also for a provider that no request has ever reached,
+    whose address may be wrong. `give_up`, if given, is called with the reason when the time is
+    over, and the call is stopped instead of failing."""
 
     seconds: float = 0.0
     key: str = "provider.patience_seconds"
@@ -47,8 +47,8 @@ class Patience:
 
 @dataclass(slots=True)
 class _Wait:
-    """What one call has waited for: when it gave up first, its failures, and how often the endpoint
-    had answered others at the last of them."""
+    """The wait of one call: its start, its failures, and the number of other calls that the
+    endpoint had answered at the last of them."""
 
     since: float
     answers: int
@@ -57,12 +57,12 @@ class _Wait:
 
     @property
     def cause(self) -> LLMError:
-        """The last failure that says what is wrong."""
+        """The last failure that explains what is wrong."""
         found = [error for error in self.failed if not isinstance(error, CircuitOpen)]
         return (found or self.failed)[-1]
 
     def note(self, error: LLMError, answers: int) -> None:
-        """Note one more failure, when the endpoint had answered so many requests."""
+        """Record one more failure and the number of answers of the endpoint by then."""
         self.failed.append(error)
         is_of_request = not isinstance(error, CircuitOpen | RateLimited)
         self.times_alone += is_of_request and answers > self.answers
@@ -70,9 +70,9 @@ class _Wait:
 
 
 class Patient:
-    """Sends a call again that the endpoints could not answer, once they may be asked again, as long
-    as `patience` lasts. What lies in the request itself is not waited for: neither a failure that
-    cannot pass, nor one at an endpoint that answers other requests meanwhile."""
+    """Sends a call again after the endpoints failed to answer it, for as long as `patience` lasts.
+    Does not wait for failures of the request itself: those that cannot pass, and those at an
+    endpoint that answers other requests meanwhile."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Patient:
         self._inner = inner
         self._patience = patience
         self._has_several = len(endpoints) > 1
-        # Calls arrive at the last endpoint when those before it cannot answer.
+        # Calls reach the last endpoint when the ones before it cannot answer.
         self._state = endpoints[-1].state if endpoints else None
         self._emit = emit
         self._stop = stop
@@ -113,8 +113,8 @@ class Patient:
             self._wait(seconds, request, wait, state)
 
     def _find_pause(self, error: ProviderError, wait: _Wait, state: EndpointState) -> float:
-        """The seconds until the request is sent again. Raises what the call ends with when it is
-        not."""
+        """Return the seconds until the request is sent again. Raises the call's final error if it
+        is not."""
         left = self._patience.seconds - _seconds_waited(wait, state)
         seconds = None
         if self._is_passing(error, wait, state):
@@ -128,8 +128,8 @@ class Patient:
         return seconds
 
     def _of_batches(self, request: LLMRequest) -> LLMResponse:
-        """The answer of an endpoint that has no state, since its requests go out in batches and
-        were waited for."""
+        """Answer through an endpoint without a state: its requests are sent in batches and have
+        waited already."""
         try:
             return self._inner.complete(request)
         except BatchesUnreachable as error:
@@ -139,8 +139,7 @@ class Patient:
             raise StopRequested(error.message, usage=error.usage) from error
 
     def _is_passing(self, error: ProviderError, wait: _Wait, state: EndpointState) -> bool:
-        """Whether it is the endpoint that is down or busy, and not the request or the address that
-        is wrong."""
+        """Whether the endpoint is down or busy, rather than the request or the address wrong."""
         cause = (state.cause or error) if isinstance(error, CircuitOpen) else error
         if isinstance(cause, ConnectionFailed) and not state.was_reached:
             return self._patience.for_unreached
@@ -167,18 +166,18 @@ class Patient:
             raise StopRequested(message, usage=usage_of(wait.failed)[0])
 
     def _last_met(self, cause: LLMError) -> LLMError:
-        """What the last attempt met, without the count of attempts; of several endpoints, what
-        names each of them."""
+        """Return the last attempt's error without the count of attempts; with several endpoints,
+        the error that names each of them."""
         met = cause.__cause__
         return met if isinstance(met, LLMError) and not self._has_several else cause
 
     def _end_waiting(self, wait: _Wait, state: EndpointState) -> AeonError:
-        """The error of a call that has waited long enough."""
+        """Return the error of a call that has waited long enough."""
         key = f"{self._patience.key}={self._patience.seconds:g}"
         last = self._last_met(wait.cause)
         seconds = f"{_seconds_waited(wait, state):.3g} s"
         message = f"{last.message} (waited {seconds} for it; {key})"
-        if len(wait.failed) == 1:  # it was not waited at all: the failure itself says why
+        if len(wait.failed) == 1:  # there was no wait: the failure itself says why
             message = f"{wait.cause.message}; {key}"
         if self._patience.give_up is not None:
             self._patience.give_up(message)

@@ -1,4 +1,4 @@
-"""Asking again after a failure: the same endpoint after a wait, and then the next one."""
+"""Tries again after a failure: the same endpoint after a wait, then the next one."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from aeon.llm.stack.endpoint_state import EndpointState
 
 STOP_POLL_SECONDS = 0.05
 LEAST_WAIT_SECONDS = (
-    1.0  # what a wait that the server asks for counts at least, or it might ask without end
+    1.0  # the least that a wait requested by the server counts, so that it cannot ask without end
 )
 
 
 class Retry:
-    """Repeats a request whose failure may pass (`error.retryable`), 429 too, in `settings.attempts`
-    attempts.
+    """Repeats a request whose failure may pass (`error.retryable`, 429 too), in at most
+    `settings.attempts` attempts.
 
-    What the server asks to be waited for counts in `call_seconds`, those of a call with its
-    attempts. An attempt after which the server asks for a wait is not counted, as long as such
-    waits take `max_wait_seconds` together and there is no other endpoint (`has_next`). No attempt
-    is made after a longer wait, or while the endpoint cools down (`state`). A yes of `stop` ends a
-    wait and raises `StopRequested`.
+    Waits that the server requests count towards `call_seconds`, the time of a call with its
+    attempts. An attempt followed by such a wait does not count, while these waits total at most
+    `max_wait_seconds` and there is no other endpoint (`has_next`). There is no further attempt
+    after a longer wait, or while the endpoint cools down (`state`). When `stop` returns True, a
+    wait ends and `StopRequested` is raised.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Retry:
         )
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises the last failure, with the number of attempts and the usage of
-        them all."""
+        """Answer one request. Raises the last failure, with the number of attempts and their total
+        usage."""
         failed: list[LLMError] = []
         return self._retrying(self._attempt, request, failed)
 
@@ -89,7 +89,8 @@ class Retry:
     def _seconds_before_next(self, state: RetryCallState) -> float:
         _, failed = state.args
         asked = _read_retry_after(failed[-1])
-        # Jitter on both: everyone that the server sent away at once would be back at once.
+        # Jitter on both, or all requests that the server turned away would return at the same
+        # moment.
         jitter = random.uniform(0, self._settings.jitter_seconds)
         backoff = self._settings.backoff(self._count_attempts(failed[:-1]), jitter)
         return max(backoff, asked + jitter if asked else 0.0)
@@ -105,8 +106,8 @@ class Retry:
         )
 
     def _seconds_left(self, failed: Sequence[LLMError]) -> float:
-        """What is left of the seconds of a call after the waits that its server asked for, but for
-        the last."""
+        """Return the rest of a call's seconds after the waits that its server requested, not
+        counting the last."""
         return self._call_seconds - sum(map(_read_retry_after, failed[:-1]))
 
     def _count_attempts(self, failed: Sequence[LLMError]) -> int:
@@ -166,15 +167,15 @@ def _read_retry_after(error: LLMError) -> float:
 
 
 def sleep_until_stopped(seconds: float, stop: Callable[[], bool]) -> None:
-    """Wait, until `stop` says yes at the longest."""
+    """Sleep for `seconds`, or until `stop` returns True."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0 and not stop():
         time.sleep(min(left, STOP_POLL_SECONDS))
 
 
 def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
-    """A copy of the last failure with another message, and the usage of all; the adapter's own
-    stays as it was."""
+    """Return a copy of the last failure with another message and the usage of all; the original is
+    unchanged."""
     last = copy.copy(failed[-1])
     last.message = message
     last.args = (message,)
@@ -183,7 +184,7 @@ def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
 
 
 def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMResponse:
-    """The response, its usage that of the failed attempts before it too."""
+    """Return the response with the usage of the failed attempts added."""
     if not failed:
         return response
     usage, reported = usage_of(failed)
@@ -193,7 +194,7 @@ def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMRespo
 
 
 def usage_of(failed: Sequence[LLMError]) -> tuple[Usage, bool]:
-    """What failed attempts used together, and whether all of it is known."""
+    """Return the total usage of failed attempts, and whether all of it is known."""
     return sum((error.usage for error in failed), start=Usage()), all(
         error.usage_reported for error in failed
     )
@@ -201,9 +202,9 @@ def usage_of(failed: Sequence[LLMError]) -> tuple[Usage, bool]:
 
 @dataclass(frozen=True, slots=True)
 class EndpointAdapter:
-    """One server or model, for the life of the process; without a `state` nothing is held back.
-    `has_next` says that another endpoint is asked when this one cannot answer, `seconds_of_call`
-    how long a call may take in all."""
+    """One server or model, for the life of the process; without a `state`, requests are not
+    limited. `has_next`: another endpoint is tried if this one cannot answer; `seconds_of_call`: the
+    most seconds a call may take in all."""
 
     name: str
     adapter: LLMAdapter
@@ -215,8 +216,8 @@ class EndpointAdapter:
 
 
 class Fallback:
-    """Asks endpoints in order until one answers; the next after an error that says that the
-    endpoint is of no use (`falls_back`), for its own model. The first time that one stands in for
+    """Tries endpoints in order until one answers: after an error that rules the endpoint out
+    (`falls_back`), the next one, with its own model. The first time that one endpoint replaces
     another is reported as `FallbackUsed`."""
 
     def __init__(self, endpoints: Sequence[EndpointAdapter], *, emit: Emit = ignore) -> None:
@@ -225,12 +226,12 @@ class Fallback:
         self._reported: set[tuple[str, str]] = set()
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises the last endpoint's error, which quotes the errors of those
-        before it."""
+        """Answer one request. Raises the last endpoint's error, which quotes the errors of the
+        endpoints before it."""
         failed: list[LLMError] = []
         for endpoint in self._in_order():
             is_first = endpoint is self._endpoints[0]
-            # Another than the first answers with its own model.
+            # Endpoints other than the first use their own model.
             asked = (
                 request
                 if is_first

@@ -1,5 +1,4 @@
-"""What was answered before is not paid for again: a run's store, and a process's first profiles of
-equal tasks."""
+"""Reuses paid answers: a run's store, and a process's first profiles of equal tasks."""
 
 from __future__ import annotations
 
@@ -33,12 +32,12 @@ _RESPONSE = TypeAdapter(LLMResponse)
 
 
 class Stored:
-    """Answers from a run's session what it has, and stores there what the inner adapter answers,
-    failures too.
+    """Answers from a run's session if it has an answer, and stores new answers of the inner adapter
+    there, failures too.
 
-    Requests are resolved over the settings `provider`. What the `learners` believe of their servers
-    is stored with an answer. Raises StoreMiss, StoreFailed, and StopRequested when `stop` says so
-    during `store.pace_seconds`.
+    Requests are completed with the settings `provider`. What the `learners` know of their servers
+    is stored with an answer. Raises StoreMiss, StoreFailed, and StopRequested if `stop` returns
+    True during `store.pace_seconds`.
     """
 
     def __init__(
@@ -127,9 +126,9 @@ class Stored:
 
 
 class ProfileMemo:
-    """Answers the first profile of a task, and its repair, from `known`, the answers of the process
-    by all that was asked. `sample` tells apart several answers that are wanted to equal tasks.
-    Neither a failure nor an answer that came to nothing is remembered."""
+    """Answers the first profile of a task, and its repair, from `known`, the process's answers by
+    the whole request. `sample` separates several answers requested for equal tasks. Failures and
+    answers that turned out unusable are not remembered."""
 
     def __init__(self, inner: LLMAdapter, known: dict[str, LLMResponse], sample: int = 0) -> None:
         self._inner = inner
@@ -161,20 +160,20 @@ class ProfileMemo:
 
 
 class Absent:
-    """A provider's adapter in a replay, which calls none: it needs no key and no connection."""
+    """The adapter of a provider in a replay, which calls none: it needs no key and no connection."""
 
     def __init__(self, model: str) -> None:
         self.model = model
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Raises ProviderError."""
+        """Raise ProviderError."""
         raise ProviderError(
             f"store.mode=replay calls no model, and no store has answered a {request.call} call"
         )
 
 
 def select_shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
-    """What else of a provider's settings decides what it answers. Raises StoreFailed for an
+    """Return the provider's other settings that affect its answers. Raises StoreFailed for an
     unreadable scenario."""
     found = {name: getattr(provider, name) for name in provider.shapes_answers}
     if scenario := found.get("scenario"):
@@ -188,16 +187,16 @@ def select_shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
 
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
-    """Where a stored answer may be used: a whole text anywhere; a failure, and an answer without
-    one, in a replay."""
+    """Return where a stored answer may be used: a complete text anywhere; a failure or an answer
+    without text only in a replay."""
     if "error" in answer or answer.get("finish_reason") in ("length", "content_filter"):
         return "replay"
     return "anywhere" if str(answer.get("text", "")).strip() else "replay"
 
 
 def response(answer: dict[str, Any]) -> LLMResponse:
-    """A stored answer as the adapter gave it. Raises the LLMError that was stored; StoreFailed for
-    neither."""
+    """Convert a stored answer to the adapter's response. Raises the LLMError that was stored;
+    StoreFailed if it is neither."""
     try:
         if "error" not in answer:
             known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
@@ -219,7 +218,7 @@ def response(answer: dict[str, Any]) -> LLMResponse:
 
 
 def _describe_message(message: Message) -> dict[str, Any]:
-    """A message as it is stored: of its files what they are, never what is in them."""
+    """Describe a message for the store: its files by name and digest, never by content."""
     files = [file.describe() for file in message.files]
     described = {"role": message.role, "content": message.content}
     return {**described, "files": files} if files else described
@@ -229,8 +228,8 @@ def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:
     usage = outcome.usage.by_name()
     if isinstance(outcome, LLMResponse):
         return {name: getattr(outcome, name) for name in _RESPONSE_FIELDS} | {"usage": usage}
-    # A person's adapter may raise a class of its own: its nearest class in the tree is what a
-    # replay can raise.
+    # A custom adapter may raise its own error class: a replay can raise its nearest class known
+    # here.
     kind = next(kind.__name__ for kind in type(outcome).__mro__ if kind in _ERRORS.values())
     more = (
         ("status", "retry_after")

@@ -1,4 +1,4 @@
-"""Finds all problems of a workflow file beyond its form. Only the valid parts of a malformed file
+"""Finds all problems of a workflow file beyond its form. In a malformed file only the valid parts
 are checked, so that one mistake does not hide another."""
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from aeon.plan.workflow.unfolding import find_items_name
 from aeon.schema.validators import compile_schema, find_errors
 
 MAX_STEPS = 100
-"""How many steps a plan may have where nothing else is configured."""
+"""Most steps of a plan if nothing else is configured."""
 _FIELDS = {"step_id": "id", "dependencies": "depends_on"}
-_UNNAMED = "\0"  # begins the id of a step that has none in the file
+_UNNAMED = "\0"  # starts the ids of steps that have none in the file
 
 
 class Checks(TypedDict, total=False):
-    """What a workflow file is checked against; what is left out, or None, is not checked. `texts`
-    are those of the inputs that are given. `tool_names` may map each tool to its input schema.
-    `unavailable` says why a configured tool is not registered."""
+    """What a workflow file is checked against; missing or None entries are not checked. `texts` are
+    those of the given inputs. `tool_names` may map each tool to its input schema. `unavailable`
+    returns why a configured tool is not registered."""
 
     tool_names: Collection[str] | None
     input_names: Collection[str] | None
@@ -42,11 +42,11 @@ class Checks(TypedDict, total=False):
 
 
 def content_problems(document: LocatedYaml, **checks: Unpack[Checks]) -> list[Problem]:
-    """All problems of a workflow file except those of its form. A plan has at most 100 steps by
-    default."""
+    """Return all problems of a workflow file except those of its form. A plan has at most 100 steps
+    by default."""
     checker = _Checker(document, checks)
     checker.check_structure()
-    # What else is wrong with a plan that is too large would be too much to read.
+    # A plan that is too large would have too many other problems to read.
     if len(checker.steps) <= checks.get("max_steps", MAX_STEPS):
         checker.check_references()
         checker.check_conditions()
@@ -79,8 +79,8 @@ class _Checker:
 
     def check_structure(self) -> None:
         ids = [step.step_id for step in self.steps if not step.step_id.startswith(_UNNAMED)]
-        # Whether there is one final step cannot be said while ids are missing; no steps are a
-        # problem of form.
+        # Without all ids, one final step cannot be checked; an empty list of steps is a problem of
+        # form.
         one_final_step = self.checks.get("one_final_step", False) and len(ids) == len(self.steps)
         max_steps = self.checks.get("max_steps", MAX_STEPS)
         if not self.raw:
@@ -92,11 +92,11 @@ class _Checker:
             )
             is_of_id = place[-1:] == ("id",)
             if is_of_id and self.steps[int(parts[1])].step_id.startswith(_UNNAMED):
-                continue  # that it is missing is reported as a problem of form
+                continue  # a missing id is reported as a problem of form
             self.add(place, finding.message + self._suggest_step(parts, ids, finding.step_id))
 
     def _suggest_step(self, parts: Sequence[str], ids: Sequence[str], own: str | None) -> str:
-        """Which step a dependency that there is not may mean; `parts` are those of its pointer."""
+        """Suggest the step that an unknown dependency may mean; `parts` are those of its pointer."""
         if len(parts) <= 3:
             return ""
         dependency = self.steps[int(parts[1])].dependencies[int(parts[3])]
@@ -119,7 +119,7 @@ class _Checker:
                             self.add(place, f"{format_place(place)}: {problem}")
 
     def _check_shown_inputs(self, place: Place, names: object) -> None:
-        """The inputs that a step is shown must be there."""
+        """Check that the inputs shown to a step exist."""
         for number, name in enumerate(names if isinstance(names, list) else ()):
             if isinstance(name, str):
                 found = Reference(text=f"inputs.{name}", kind="input", name=name)
@@ -127,7 +127,7 @@ class _Checker:
                     self.add((*place, number), f"{format_place(place)}: {problem}")
 
     def check_conditions(self) -> None:
-        """Check that each condition can be read, and names what there is by then."""
+        """Check that each condition can be parsed and names only what is available by then."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             self._check_loop_keys(("steps", index), raw)
             for key, find in _EXPRESSIONS.items():
@@ -153,10 +153,10 @@ class _Checker:
                 self.add(place, f"{format_place(place)}: {problem}")
 
     def _check_loop_keys(self, place: Place, raw: JsonMapping) -> None:
-        """Keys that only mean something beside others, or exclude them."""
+        """Check for keys that need others, or exclude them."""
         for key, needed in (("as", "for_each"), ("at_most", "repeat_until")):
             if key in raw and needed not in raw:
-                self.add((*place, key), f"`{key}` needs `{needed}` beside it")
+                self.add((*place, key), f"`{key}` needs `{needed}`")
         if "for_each" in raw and "repeat_until" in raw:
             message = "a step has `for_each` or `repeat_until`, not both: put one into another step"
             self.add((*place, "repeat_until"), message)
@@ -164,7 +164,7 @@ class _Checker:
             self.add((*place, "as"), "`as` must be another name than `inputs` and `steps`")
 
     def _check_declared(self, name: str, declared: object) -> Iterator[str]:
-        """What is wrong with an input: with its schema, or with what is given for it."""
+        """Yield the problems of an input: of its schema, and of its given value."""
         schema = declared if isinstance(declared, Mapping) else None
         problems = list(find_schema_problems(schema)) if schema is not None else []
         yield from (f"inputs.{name}: {problem}" for problem in problems)
@@ -189,7 +189,7 @@ class _Checker:
         text = f"`{found.text}`"
         if field == "description":
             return (
-                f"{text}: outputs are named in arguments only; the model is given "
+                f"{text}: outputs can be named only in arguments; the model gets "
                 "those of `depends_on` anyway"
             )
         name = found.name
@@ -198,7 +198,7 @@ class _Checker:
         if name == step.step_id:
             return f"{text}: a step cannot use its own output"
         if name not in self.before[step.step_id]:
-            why = f"does not depend on '{name}', so that its output may not be there yet"
+            why = f"does not depend on '{name}', so its output may not exist yet"
             return f"{text}: step '{step.step_id}' {why}: add '{name}' to `depends_on`"
         return ""
 
@@ -211,7 +211,7 @@ class _Checker:
         return f"`{found.text}`: `inputs` has no '{name}'{_suggest(name, self.inputs)}"
 
     def check_workers(self) -> None:
-        """Check tools and agents. Of a missing one it is warned: the supervisor looks for another
+        """Check tools and agents. A missing one is a warning: the supervisor looks for another
         tool, or the model does the step."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             place: Place = ("steps", index)
@@ -251,7 +251,8 @@ class _Checker:
                 self.add(at, f"{message}; the model will be asked for better", "warning")
 
     def _check_own_tools(self, place: Place, name: str, raw: JsonMapping) -> None:
-        """A step that names tools for the model to call must be the model's, and have them."""
+        """Check that a step that lists tools for the model to call is done by the model, and that
+        they exist."""
         listed = raw.get("tools")
         if not isinstance(listed, list) or not listed:
             return
@@ -288,11 +289,11 @@ _EXPRESSIONS: Mapping[str, Callable[[str], list[Named]]] = {
     "for_each": lambda text: [find_items_name(text)],
     "repeat_until": find_named,
 }
-"""The keys of a step that hold an expression, and what finds the names in it."""
+"""The keys of a step with an expression, and the functions that find the names in it."""
 
 
 def _name_item(raw: JsonMapping) -> str:
-    """What the items of a step's list are called; empty for a step without one."""
+    """Return the name of the items of a step's list; empty for a step without one."""
     name = raw.get("as")
     if "for_each" not in raw:
         return ""
@@ -321,7 +322,7 @@ def argument_problems(arguments: JsonMapping, schema: JsonMapping) -> Iterator[t
 
 
 def _read_step(index: int, raw: JsonMapping) -> PlanStep:
-    """The parts of a step that structure is about; not validated, as problems of form are reported
+    """Read the structural fields of a step; not validated, because problems of form are reported
     elsewhere."""
     step_id = raw.get("id")
     description = raw.get("description")

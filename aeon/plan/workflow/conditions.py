@@ -1,5 +1,5 @@
-"""Conditions of steps, `when:` of a workflow file: expressions over inputs and outputs of earlier
-steps, which are read by simpleeval and can neither call anything nor reach into an object."""
+"""Conditions of steps, `when:` in a workflow file: expressions over inputs and outputs of earlier
+steps, evaluated by simpleeval. `len` is the only function, and Python objects are out of reach."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES = "`inputs.NAME` or `steps.ID.output`, with a path: `steps.ID.output.KEY`
 
 
 class Named(NamedTuple):
-    """What a part of a condition names: an input, or the output of a step; `path` leads into it."""
+    """A name in a condition: an input, or the output of a step; `path` leads into it."""
 
     kind: Literal["input", "step"]
     name: str
@@ -38,13 +38,13 @@ class Named(NamedTuple):
 
 
 def find_named(condition: str) -> list[Named]:
-    """What a condition names. Raises PlanError for one that cannot be read."""
+    """Return the names in a condition. Raises PlanError for one that cannot be parsed."""
     return list(_walk(_parse(condition)))
 
 
 def holds(condition: str, look_up: Callable[[Named], Any]) -> bool:
-    """Whether a condition holds, `look_up` being asked for what it names. Raises PlanError where
-    that cannot be told."""
+    """Evaluate a condition, getting the value of each name from `look_up`. Raises PlanError if that
+    fails."""
     from simpleeval import (
         EvalWithCompoundTypes,
         InvalidExpression,
@@ -61,20 +61,22 @@ def holds(condition: str, look_up: Callable[[Named], Any]) -> bool:
     try:
         value = evaluator.eval(condition, previously_parsed=parsed)
     except (InvalidExpression, ArithmeticError, TypeError, ValueError, RecursionError) as error:
-        raise PlanError(f"`when: {condition}` cannot be worked out: {error}") from None
+        raise PlanError(f"`when: {condition}` cannot be evaluated: {error}") from None
     if not isinstance(value, bool):
         shown = json.dumps(value, ensure_ascii=False, default=str)[:200]
-        raise PlanError(f"`when: {condition}` gives {shown}, and not true or false")
+        raise PlanError(f"`when: {condition}` gives {shown}, not true or false")
     return value
 
 
 def settle_conditions(
     plan: Plan, results: JsonMapping, inputs: JsonMapping, *, in_order: bool
 ) -> Plan:
-    """The plan with the steps skipped whose condition does not hold, as far as that can be told by
-    now: once the steps before are complete, skipped or left to a person; with `in_order`, where
-    steps run whatever came before them, once they have ended. `results` are outputs by step id. A
-    step fails whose condition cannot be worked out."""
+    """Return the plan with those steps skipped whose condition is false.
+
+    A condition is evaluated once the steps it depends on are complete, skipped or left to a person;
+    with `in_order`, where steps run whatever came before, once they have ended. `results` are
+    outputs by step id. A step whose condition cannot be evaluated fails.
+    """
     steps = by_id(plan.steps)
     for step in plan.steps:
         if step.when is None or step.status != "pending":
@@ -87,14 +89,14 @@ def settle_conditions(
 
 
 def describe_skip(step: PlanStep) -> str:
-    """Why a step was skipped."""
+    """Return the reason why a step was skipped."""
     if step.for_each:
         return f"there are no items: {step.for_each.items}"
     return f"its condition does not hold: {step.when}"
 
 
 def has_ended(step: PlanStep, *, in_order: bool) -> bool:
-    """Whether what depends on a step may go on: with `in_order` after any end."""
+    """Whether dependents of a step may continue: with `in_order` after any end."""
     if in_order:
         return step.status not in ("pending", "running")
     return step.is_done or step.unfinished
@@ -119,8 +121,8 @@ def find_value(
     results: JsonMapping,
     inputs: JsonMapping,
 ) -> Any:
-    """The input or the output that a condition names: null of a skipped step, of one without items
-    an empty list. Raises PlanError where there is none."""
+    """Return the input or output that a condition names; for a skipped step null, or an empty list
+    if it had no items. Raises PlanError if there is none."""
     if named.kind == "input":
         if named.name not in inputs:
             raise PlanError(f"`{named.text}`: no such input")
@@ -141,7 +143,8 @@ def _follow_replacements(steps: Mapping[str, PlanStep], name: str) -> str:
 
 
 def _find_remainder(one: Any, other: Any) -> Any:
-    """Of numbers alone: of a text it would be formatting, which can fill the memory."""
+    """Return the remainder of numbers; with a text, `%` would be formatting, which can fill the
+    memory."""
     if isinstance(one, str):
         raise TypeError("% is for numbers")
     return one % other
@@ -158,7 +161,7 @@ def _parse(condition: str) -> ast.expr:
 
 
 def _walk(node: ast.AST) -> Iterator[Named]:
-    """What is named within an expression. Raises PlanError for what a condition may not hold."""
+    """Yield the names in an expression. Raises PlanError for parts that a condition may not have."""
     if isinstance(node, ast.Attribute | ast.Subscript):
         yield _read_name(node)
         return
@@ -171,7 +174,7 @@ def _walk(node: ast.AST) -> Iterator[Named]:
         return
     if not isinstance(node, (*_PARTS, *_OPERATORS, *_COMPARISONS, ast.Name)):
         text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-        raise PlanError(f"`when`: `{text}` is none of what a condition may hold: {_ALLOWED}")
+        raise PlanError(f"`when`: `{text}` is not allowed in a condition: {_ALLOWED}")
     for part in ast.iter_child_nodes(node):
         yield from _walk(part)
 
@@ -179,11 +182,13 @@ def _walk(node: ast.AST) -> Iterator[Named]:
 def _check_call(node: ast.Call) -> None:
     is_known = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
     if not is_known or node.keywords or len(node.args) != 1:
-        raise PlanError(f"`when`: `{ast.unparse(node)}` calls what a condition may not: {_ALLOWED}")
+        raise PlanError(
+            f"`when`: `{ast.unparse(node)}` is a call that a condition may not make: {_ALLOWED}"
+        )
 
 
 def _read_name(node: ast.expr) -> Named:
-    """The input or the output that an expression names. Raises PlanError where it names none."""
+    """Return the input or output that an expression names. Raises PlanError if it names none."""
     text = ast.unparse(node)
     parts: list[str] = []
     inner = node

@@ -1,5 +1,5 @@
-"""The inputs of a workflow file: each is declared by a few words, or by a JSON Schema with its
-type, its default and what it is."""
+"""The inputs of a workflow file, each declared by a short description or by a JSON Schema with
+type, default and description."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aeon.domain.values import JsonMapping, JsonObject
 from aeon.schema.validators import FieldError, compile_schema, find_errors
 
 Declared = JsonMapping
-"""What `inputs:` declares: by each name a text, or a schema."""
+"""The content of `inputs:`: a description or a schema by name."""
 _MOST_SHOWN = 200
 
 
 def make_input_schema(declared: Declared) -> JsonObject:
-    """One JSON Schema for all inputs together, as a tool that runs the plan has it."""
+    """Return one JSON Schema for all inputs together, as used by a tool that runs the plan."""
     properties = {name: _read_schema(each) for name, each in declared.items()}
     required = [name for name, schema in properties.items() if "default" not in schema]
     return {
@@ -29,12 +29,12 @@ def make_input_schema(declared: Declared) -> JsonObject:
 
 
 def find_needed(declared: Declared) -> list[str]:
-    """The inputs that have no default."""
+    """Return the inputs without a default."""
     return [name for name, each in declared.items() if "default" not in _read_schema(each)]
 
 
 def complete_inputs(declared: Declared, texts: Mapping[str, str]) -> dict[str, str]:
-    """The inputs that were given, as texts, with the defaults of the others."""
+    """Return the given inputs, as texts, with the defaults of the others."""
     schemas = {name: _read_schema(each) for name, each in declared.items()}
     defaults = {
         name: write_value(schema["default"])
@@ -45,8 +45,8 @@ def complete_inputs(declared: Declared, texts: Mapping[str, str]) -> dict[str, s
 
 
 def read_inputs(declared: Declared, texts: Mapping[str, str]) -> JsonObject:
-    """The values of inputs that are there as texts: text where an input may be text, else JSON.
-    Raises ConfigError, which names every input that is not as its schema says."""
+    """Parse the texts of inputs: as text if an input may be text, else as JSON. Raises ConfigError
+    naming every input that violates its schema."""
     values = JsonObject(texts)
     problems: list[str] = []
     for name in texts.keys() & declared.keys():
@@ -61,7 +61,7 @@ def read_inputs(declared: Declared, texts: Mapping[str, str]) -> JsonObject:
 
 
 def find_value_problem(declared: str | JsonMapping, text: str) -> str:
-    """Why the text of an input is not as its schema says; empty where it is."""
+    """Return why an input's text violates its schema; empty if it does not."""
     try:
         _read_value(_read_schema(declared), text)
     except ValueError as error:
@@ -70,7 +70,7 @@ def find_value_problem(declared: str | JsonMapping, text: str) -> str:
 
 
 def find_schema_problems(schema: JsonMapping) -> Iterator[str]:
-    """What is wrong with the schema of an input, its default included."""
+    """Yield the problems of an input's schema, including its default."""
     try:
         validator = compile_schema(schema, "it")
     except SchemaFileError as error:
@@ -82,7 +82,7 @@ def find_schema_problems(schema: JsonMapping) -> Iterator[str]:
 
 
 def describe_input(name: str, declared: str | JsonMapping) -> str:
-    """An input as a person reads it: its name, its type, its default."""
+    """Describe an input for a reader: its name, type and default."""
     schema = _read_schema(declared)
     kinds = [] if isinstance(declared, str) else [" or ".join(_list_types(schema))]
     if "default" in schema:
@@ -92,7 +92,7 @@ def describe_input(name: str, declared: str | JsonMapping) -> str:
 
 
 def write_value(value: object) -> str:
-    """A value as the text that is read back as it: JSON, but for text."""
+    """Write a value as text that is read back as the same value: JSON, except for text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -108,7 +108,7 @@ def _list_types(schema: JsonMapping) -> list[str]:
 
 
 def _read_value(schema: JsonMapping, text: str) -> Any:
-    """The value of a text. Raises ValueError for one that is not as the schema says."""
+    """Parse the value of a text. Raises ValueError if it violates the schema."""
     types = _list_types(schema)
     value: Any = text
     if types and "string" not in types:

@@ -1,4 +1,4 @@
-"""Loads workflow files, plans that a person writes; docs/workflows.md explains the format."""
+"""Loads workflow files, which are plans written by people; docs/workflows.md explains the format."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Workflow:
 
     @property
     def checks(self) -> dict[str, dict[str, OuterCheck]]:
-        """The checks of each step that has any, by its id."""
+        """The checks of each step that has any, by step id."""
         return {step.id: step.checks for step in self.content.steps if step.checks}
 
     @property
     def lists_tools(self) -> bool:
-        """Whether a step names tools for the model to call."""
+        """Whether a step lists tools for the model to call."""
         return any(step.tools for step in self.content.steps)
 
     def find_person_step(self) -> str | None:
@@ -68,7 +68,7 @@ class Workflow:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The inputs it takes, declared ones first."""
+        """The inputs of the workflow, declared ones first."""
         found = references([[step.description, step.arguments] for step in self.content.steps])
         used = [each.name for each in found if isinstance(each, Reference) and each.kind == "input"]
         for step in self.content.steps:
@@ -79,22 +79,22 @@ class Workflow:
 
     @property
     def needed_inputs(self) -> tuple[str, ...]:
-        """The inputs that must be given: those without a default."""
+        """The inputs without a default, which must be given."""
         declared = self.content.inputs
         needed = find_needed(declared)
         return tuple(name for name in self.input_names if name not in declared or name in needed)
 
     def complete_inputs(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """The inputs that were given, with the defaults of the others, as texts."""
+        """Return the given inputs, with the defaults of the others, as texts."""
         return complete_inputs(self.content.inputs, texts)
 
     def read_inputs(self, texts: Mapping[str, str]) -> JsonObject:
-        """The values of the inputs, of the types that are declared. Raises ConfigError."""
+        """Return the values of the inputs in their declared types. Raises ConfigError."""
         return read_inputs(self.content.inputs, texts)
 
     def plan(self, task: str | None = None, inputs: JsonMapping | None = None) -> Plan:
-        """The plan, sorted (Sprint 1 FR-007), with `inputs` filled into the descriptions. Raises
-        PlanError."""
+        """Build the sorted plan (Sprint 1 FR-007), with `inputs` filled into the descriptions.
+        Raises PlanError."""
         steps = [
             PlanStep(
                 step_id=step.id,
@@ -123,27 +123,27 @@ class Workflow:
 
 
 def read_for_each(step: WorkflowStep) -> ForEach | None:
-    """The list that a step is carried out for, if there is one."""
+    """Return the list that a step runs for, if there is one."""
     if step.for_each is None:
         return None
     return ForEach(items=step.for_each, name=step.item_name or DEFAULT_ITEM)
 
 
 def read_repeat(step: WorkflowStep) -> Repeat | None:
-    """Until when a step is repeated, if it is."""
+    """Return the condition for repeating a step, if there is one."""
     if step.repeat_until is None:
         return None
     return Repeat(until=step.repeat_until, at_most=step.at_most or DEFAULT_AT_MOST)
 
 
 def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
-    """Read and check a workflow file, YAML or JSON. Raises ConfigError that lists all errors."""
+    """Read and check a workflow file, YAML or JSON. Raises ConfigError listing all errors."""
     workflow, problems = inspect_workflow(path, **checks)
     if workflow is None:
         errors = [problem for problem in problems if problem.severity == "error"]
         raise ConfigError(
             "\n".join(format_problem(path, problem) for problem in errors),
-            hint=f"`aeon check {path}` says the same without a run; `aeon docs "
+            hint=f"`aeon check {path}` reports the same without a run; `aeon docs "
             "workflows` explains the format.",
         )
     return workflow
@@ -152,7 +152,8 @@ def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
 def inspect_workflow(
     path: Path, **checks: Unpack[Checks]
 ) -> tuple[Workflow | None, tuple[Problem, ...]]:
-    """Read a workflow file: the workflow, None if it has errors, and all problems in order."""
+    """Read a workflow file. Returns the workflow, or None if it has errors, and all problems in
+    order."""
     try:
         document = LocatedYaml(path, longest=_longest_steps(checks.get("max_steps", MAX_STEPS)))
     except UnreadableFile as error:
@@ -181,5 +182,5 @@ def _longest_steps(max_steps: int) -> LongestList:
 
 
 def format_problem(path: Path, problem: Problem) -> str:
-    """A problem as one line that editors and terminals can jump to."""
+    """Format a problem as one line that editors and terminals can jump to."""
     return f"{path}:{problem.line}:{problem.column}: {problem.severity}: {problem.message}"

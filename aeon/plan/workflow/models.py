@@ -134,7 +134,7 @@ class Problem(Value):
 def problem_at(
     position: Position, message: str, severity: Literal["error", "warning"] = "error"
 ) -> Problem:
-    """Make a problem at a position of a file; characters of the message that are not printable are
+    """Create a problem at a position of a file; non-printable characters of the message are
     escaped."""
     text = "".join(
         ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message
@@ -143,7 +143,7 @@ def problem_at(
 
 
 def workflow_json_schema() -> JsonObject:
-    """The format as JSON Schema; published as schemas/workflow.json."""
+    """Return the format as JSON Schema; published as schemas/workflow.json."""
     schema: JsonObject = _without_titles(WorkflowFile.model_json_schema())
     definitions = schema.pop("$defs")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Aeon workflow"}
@@ -151,7 +151,8 @@ def workflow_json_schema() -> JsonObject:
 
 
 def _without_titles(schema: object) -> Any:
-    """pydantic repeats each name as a title, and editors show it instead of the description."""
+    """Remove titles: pydantic repeats each name as a title, and editors would show it instead of
+    the description."""
     if isinstance(schema, dict):
         shown = (
             (name, each)

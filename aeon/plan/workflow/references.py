@@ -1,6 +1,6 @@
-"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`; they name a value and
-nothing else. `$${` is a literal `${`. The first `.output` ends the id; a path of keys, or places
-from 0, into the output may follow."""
+"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}` name a value and nothing
+else. `$${` is a literal `${`. The first `.output` ends the id; a path of keys or 0-based positions
+into the output may follow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 8
 
 
 class Reference(Value):
-    """What one `${...}` names: an input, or the output of a step or, by `path`, a part of it."""
+    """The target of one `${...}`: an input, or the output of a step or, by `path`, a part of it."""
 
     text: str
     kind: Literal["input", "step"]
@@ -31,7 +31,7 @@ class Reference(Value):
 
 
 class CutOutput(Value):
-    """Replaces an output that was cut to `kept` characters by the setting `limit`; references are
+    """Replaces an output that the setting `limit` cut to `kept` characters; references to it are
     refused."""
 
     characters: int
@@ -44,7 +44,7 @@ class BadReference(ValueError):
 
 
 def find_texts(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """The texts of a JSON value, with their places; keys are none."""
+    """Yield the texts of a JSON value with their places; keys are not included."""
     if isinstance(value, str):
         yield place, value
     items = (
@@ -59,7 +59,7 @@ def find_texts(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
 
 
 def change_texts(value: object, change: Callable[[Place, str], Any], place: Place = ()) -> Any:
-    """A JSON value with every text of it changed; `change` is given its place too."""
+    """Return a JSON value with every text in it changed; `change` gets its place too."""
     if isinstance(value, str):
         return change(place, value)
     if isinstance(value, Mapping):
@@ -70,8 +70,8 @@ def change_texts(value: object, change: Callable[[Place, str], Any], place: Plac
 
 
 def references(value: object, item: str = "") -> Iterator[Reference | BadReference]:
-    """Find every reference, or the error in it, in the texts of a JSON value; those to the `item`
-    of a list aside."""
+    """Yield every reference, or its error, in the texts of a JSON value, except those to the `item`
+    of a list."""
     for _, text in find_texts(value):
         for match in _REFERENCE.finditer(text):
             if match[0] != "$${" and _find_item_path(match, item) is None:
@@ -79,8 +79,8 @@ def references(value: object, item: str = "") -> Iterator[Reference | BadReferen
 
 
 def fill_item(value: object, name: str, item: Any) -> Any:
-    """A JSON value with the references to an item of a list, `${name}` and `${name.key}`, replaced.
-    What is filled in is not read as a reference again. Raises PlanError."""
+    """Replace the references to an item of a list, `${name}` and `${name.key}`, in a JSON value.
+    References in inserted text are not resolved. Raises PlanError."""
 
     def fill(_: Place, text: str) -> Any:
         match = _REFERENCE.fullmatch(text)
@@ -100,7 +100,7 @@ def fill_item(value: object, name: str, item: Any) -> Any:
 
 
 def _find_item_path(match: re.Match[str], name: str) -> tuple[str, ...] | None:
-    """The path of a reference into the item of that name; None for another reference."""
+    """Return the path of a reference into the item `name`; None for another reference."""
     if not name or match[1] is None:
         return None
     first, *path = match[1].split(".")
@@ -120,8 +120,9 @@ def resolve_text(text: str, inputs: JsonMapping) -> str:
 def resolve_arguments(
     arguments: JsonMapping, inputs: JsonMapping, outputs: JsonMapping
 ) -> JsonObject:
-    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056); one that
-    is the whole text keeps its type. Raises PlanError naming everything that cannot be resolved."""
+    """Replace every reference in a tool's arguments by its value (Sprint 1 FR-056); a reference
+    that is the whole text keeps its type. Raises PlanError naming every reference that cannot be
+    resolved."""
     problems: list[str] = []
 
     def resolve(place: Place, text: str) -> Any:
@@ -142,8 +143,8 @@ def resolve_arguments(
 
 
 def escape_references(text: str, keep: Callable[[Reference], bool] = lambda _: False) -> str:
-    """Escape every `${` of a text, except in the references to `keep`, so that the text is read
-    back unchanged."""
+    """Escape every `${` of a text, except in references to `keep`, so that the text is read back
+    unchanged."""
 
     def literal(match: re.Match[str]) -> str:
         found = None if match[0] == "$${" else _parse(match)
@@ -161,7 +162,7 @@ def _parse(match: re.Match[str]) -> Reference | BadReference:
     inside = match[1]
     if inside is None:
         return BadReference(
-            "`${` begins a reference that no `}` ends; write `$${` for a literal `${`"
+            "`${` begins a reference without a closing `}`; write `$${` for a literal `${`"
         )
     named = _NAME.fullmatch(inside)
     if named is None:
@@ -196,8 +197,8 @@ def _look_up(match: re.Match[str], inputs: JsonMapping, outputs: JsonMapping | N
 
 
 def follow_path(name: str, value: Any, path: Sequence[str], reference: str) -> Any:
-    """The part that a path leads to, of the value of an input or step with this `name`. Raises
-    PlanError where there is none."""
+    """Return the part at `path` of the value of the input or step `name`. Raises PlanError if there
+    is none."""
     if isinstance(value, CutOutput):
         cut = (
             f"({value.characters} characters, {value.limit}={value.kept}): raise the "

@@ -1,5 +1,5 @@
-"""What becomes of a plan as its steps end, by what its file says: steps that are skipped, that have
-an instance for each item of a list, and that are repeated."""
+"""Updates a plan as its steps end, as its file says: skipped steps, an instance for each item of a
+list, and repeated steps."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _INSTANCE = re.compile(r"(?s)(.+)\[(\d+)\]")
 
 @dataclass(frozen=True)
 class Settlement:
-    """What a plan is settled by: `results` are outputs by step id, `inputs` values. With `in_order`
-    steps run whatever came before them."""
+    """The values for settling a plan: `results` are outputs by step id, `inputs` values. With
+    `in_order`, steps run whatever came before them."""
 
     results: JsonMapping
     inputs: JsonMapping
@@ -39,7 +39,8 @@ class Settlement:
     in_order: bool = False
 
     def settle(self, plan: Plan) -> Plan:
-        """The plan as it goes on: what can be told by now of conditions, lists and repetitions."""
+        """Return the plan with all conditions, lists and repetitions settled that can be evaluated
+        now."""
         plan = self._repeat(plan)
         while True:
             settled = settle_conditions(plan, self.results, self.inputs, in_order=self.in_order)
@@ -78,7 +79,7 @@ class Settlement:
             )
             taken = {other.step_id for other in plan.steps}
             if clash := next((one.step_id for one in instances if one.step_id in taken), None):
-                raise PlanError(f"`for_each: {each.items}`: there is a step '{clash}' already")
+                raise PlanError(f"`for_each: {each.items}`: the step '{clash}' already exists")
         except PlanError as error:
             return plan.with_steps(fail_step(step, error.message))
         if not instances:
@@ -123,7 +124,7 @@ class Settlement:
         reason = f"`{repeat.until}` does not hold"
         done = repeat.done + 1
         if done >= repeat.at_most:
-            return with_error(step, f"repeated {repeat.at_most} times, and {reason}")
+            return with_error(step, f"repeated {repeat.at_most} times, but {reason}")
         fields = {
             "status": "pending",
             "clarity_state": None,
@@ -134,7 +135,7 @@ class Settlement:
 
 
 def find_items_name(text: str) -> Named:
-    """What `for_each` names. Raises PlanError for anything but one input or output."""
+    """Return the name in `for_each`. Raises PlanError for anything but one input or output."""
     found = find_named(text)
     if len(found) != 1 or found[0].text != text.strip():
         allowed = "`inputs.NAME` or `steps.ID.output`, with a path"
@@ -147,8 +148,8 @@ def collect_outputs(
     read: Callable[[StepResult], Any],
     named: Set[str] | None = None,
 ) -> JsonObject:
-    """The values of the outputs that there are, by step id; those of the instances of a step also
-    as a list, null where one has none. With `named`, only what these steps have is read."""
+    """Return the values of the existing outputs by step id; those of a step's instances also as a
+    list, with null for missing ones. With `named`, only outputs of these steps are read."""
     outputs: JsonObject = {}
     groups: dict[str, dict[int, Any]] = {}
     for name, result in results.items():
@@ -179,7 +180,7 @@ def _read_list(value: Any, text: str) -> list[Any]:
 
 
 def _exchange(plan: Plan, step: PlanStep, instances: tuple[PlanStep, ...]) -> Plan:
-    """The plan with instances in the place of a step, also for what depends on it."""
+    """Return the plan with a step replaced by its instances, also in the dependencies of others."""
     ids = tuple(instance.step_id for instance in instances)
     steps: list[PlanStep] = []
     for other in plan.steps:

@@ -16,11 +16,11 @@ from aeon.plan.workflow.references import Reference, change_texts, escape_refere
 
 
 class _OneLineList(list[str]):
-    """A list on one line."""
+    """A list written on one line."""
 
 
 class _WorkflowDumper(yaml.SafeDumper):
-    """Writes every value in full: YAML would refer to one that occurs again by an alias."""
+    """Writes every value in full: YAML would write a repeated value as an alias."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
         """Never write an alias."""
@@ -39,7 +39,7 @@ _SEQUENCE = "tag:yaml.org,2002:seq"
 _WorkflowDumper.add_representer(
     _OneLineList, lambda dumper, row: dumper.represent_sequence(_SEQUENCE, row, flow_style=True)
 )
-# What is text to the one version of YAML and a number or a truth value to the other is quoted.
+# Text that one YAML version reads as a number or truth value is quoted.
 add_core_schema(_WorkflowDumper)
 
 
@@ -51,7 +51,7 @@ def workflow_text(
     schema: str | None = None,
 ) -> str:
     """Write a plan as YAML that `load_workflow` reads back; `header` and questions become comments.
-    `inputs` are names with a few words; `schema` says where editors find the format."""
+    `inputs` are names with short descriptions; `schema` says where editors find the format."""
     inputs = inputs or {}
     comments = [f"yaml-language-server: $schema={schema}"] if schema else []
     comments += [*header, *_comment_questions(plan.questions)]
@@ -78,7 +78,7 @@ def _comment_questions(questions: Iterable[FollowUpQuestion]) -> Iterator[str]:
 
 
 def _comment_line(text: str) -> str:
-    # Characters that are not printable could end a comment.
+    # Non-printable characters could end a comment.
     printable = "".join(ch if ch.isprintable() else " " for ch in text)
     return f"# {printable}".rstrip() + "\n"
 
@@ -107,12 +107,12 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
 
 
 def _list_names(**lists: Sequence[str] | None) -> dict[str, _OneLineList]:
-    """The lists that are there, empty ones too, each on one line."""
+    """Return the lists that are not None, even empty ones, each to be written on one line."""
     return {name: _OneLineList(names) for name, names in lists.items() if names is not None}
 
 
 def _escape(value: object, inputs: Collection[str], before: Collection[str]) -> Any:
-    """A value whose texts are read back as they are, but for references to these inputs and
+    """Return a value whose texts are read back unchanged, except for references to these inputs and
     steps."""
 
     def is_known(found: Reference) -> bool:

@@ -1,4 +1,4 @@
-"""The tools that need nothing: one that gives back what it is given, and the time."""
+"""The tools that need no settings: one that returns its input, and the time."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def current_time(
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
-    """`echo` and `current_time`, which need no settings."""
+    """Return `echo` and `current_time`, which need no settings."""
     return echo, current_time

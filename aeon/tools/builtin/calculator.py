@@ -1,5 +1,5 @@
-"""Arithmetic, with the expression evaluator of simpleeval: decimal numbers are exact, and nothing
-is ever executed."""
+"""Arithmetic with simpleeval's expression evaluator: decimal numbers are exact, and nothing is ever
+executed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from aeon.tools.settings import BuiltinSettings
 MAX_CHARACTERS = 2_000
 MAX_DIGITS = 1_200
 MAX_SERIES = 40
-"""How many powers that are not whole, exponentials and logarithms: each is a series of hundreds of
-long terms."""
+"""Most exponentials, logarithms and powers that are not whole in one expression: each is a series
+of hundreds of long terms."""
 
 _CONTEXT = Context(
     prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow]
@@ -67,13 +67,13 @@ def calculator(
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
-    """`calculator`, which needs no settings."""
+    """Return `calculator`, which needs no settings."""
     return (calculator,)
 
 
 def evaluate(expression: str) -> int | float:
-    """The value of an arithmetic expression. Raises ValueError, in words, for one that has none or
-    is not allowed."""
+    """Evaluate an arithmetic expression. Raises ValueError with a readable message if it has no
+    value or is not allowed."""
     text = " ".join(expression.split())
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"the expression is longer than {MAX_CHARACTERS} characters")
@@ -101,8 +101,8 @@ def evaluate(expression: str) -> int | float:
 
 
 class _Series:
-    """What takes a series to work out, in one expression. Raises ValueError for more than
-    MAX_SERIES of them."""
+    """Counts the operations of one expression that are computed as a series. Raises ValueError for
+    more than MAX_SERIES of them."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -143,7 +143,7 @@ def _read_literal(text: str, node: ast.Constant) -> Decimal:
         raise ValueError(f"{node.value!r} is not a real number")
     if isinstance(node.value, int):
         return getcontext().create_decimal(node.value)
-    # As written, not the binary fraction nearest to it.
+    # The decimal text, not the nearest binary fraction.
     return getcontext().create_decimal(str(ast.get_source_segment(text, node)).replace("_", ""))
 
 
@@ -167,7 +167,7 @@ def _floor_divide(a: Decimal, b: Decimal) -> Decimal:
 
 
 def _modulo(a: Decimal, b: Decimal) -> Decimal:
-    return a % b + b if a % b and (a < 0) != (b < 0) else a % b  # the sign is that of the divisor
+    return a % b + b if a % b and (a < 0) != (b < 0) else a % b  # the sign is the divisor's
 
 
 def _factorial(value: Decimal) -> Decimal:

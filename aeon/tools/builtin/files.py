@@ -1,7 +1,7 @@
-"""Reading files and listing folders under one folder, and nothing else.
+"""Reads files and lists folders under one folder, and nothing else.
 
-A path is resolved, and then opened name by name, each from the folder before it and not through a
-link: so nobody who changes the folder meanwhile can lead outside of it.
+A path is resolved and then opened name by name, each from the folder before it and never through a
+link, so that changing the folder meanwhile cannot lead outside it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ SECRET_NAMES = (
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx", "*.ppk"),
     *("*.jks", "*.keystore", "*.kdbx", "credentials", "credentials.*"),
 )
-"""The names of files and folders, whatever their case, that hold keys as a rule: not read, and not
-looked into."""
+"""Names of files and folders that usually hold keys, in any case: they are neither read nor
+searched."""
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-# O_NONBLOCK, since opening a pipe would wait for somebody to write.
+# O_NONBLOCK, because opening a pipe would wait for a writer.
 _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -56,8 +56,7 @@ class Listing(Value):
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
-    """The tools for files, when there is a `root`. Raises ConfigError when the folder is
-    missing."""
+    """Return the file tools if there is a `root`. Raises ConfigError if the folder is missing."""
     if settings.root is None:
         return ()
     allowed = settings.allowed_secret_files
@@ -70,9 +69,9 @@ def file_tools(
     max_entries: int = MAX_ENTRIES,
     allowed_secrets: Sequence[str] = (),
 ) -> tuple[Tool, Tool]:
-    """`read_file` and `list_files` for one folder; of SECRET_NAMES those in `allowed_secrets` are
-    files as others are. Raises ConfigError when `root` is missing, and on a system that cannot open
-    files from folders."""
+    """Return `read_file` and `list_files` for one folder; SECRET_NAMES in `allowed_secrets` are
+    treated as ordinary files. Raises ConfigError if `root` is missing, and on a system that cannot
+    open files relative to folders."""
     folder = _open_folder(root, allowed_secrets)
 
     @tool(
@@ -125,7 +124,7 @@ def _open_folder(root: Path, allowed_secrets: Sequence[str]) -> _Folder:
 
 
 class _Folder:
-    """What stands under one folder. Raises ValueError, in words, for all else."""
+    """The content of one folder. Raises ValueError with a readable message for everything else."""
 
     def __init__(self, root: Path, allowed_secrets: Sequence[str]) -> None:
         self._root = root
@@ -164,10 +163,10 @@ class _Folder:
         return is_named and name not in self._allowed
 
     def _locate(self, path: str) -> tuple[str, ...]:
-        """The names on the way to what a path leads to, links followed."""
+        """Return the path's names below the folder, with links resolved."""
         try:
             found = (self._root / path).resolve()
-        except OSError:  # a link is exchanged in this moment
+        except OSError:  # a link is being replaced
             raise ValueError(f"{path}: there is no such file or folder") from None
         if not found.is_relative_to(self._root):
             raise ValueError(f"{path}: leads out of the tools' folder")

@@ -1,4 +1,4 @@
-"""Fetching text from the hosts that were allowed, and from nowhere else."""
+"""Fetches text from allowed hosts only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Page(Value):
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
-    """`http_get`, when a host is allowed."""
+    """Return `http_get` if a host is allowed."""
     if not settings.allowed_hosts:
         return ()
     return (
@@ -51,8 +51,8 @@ def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
 
 
 def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_bytes: int) -> Tool:
-    """`http_get` for `allowed_hosts` alone, `host` or `host:port`; the time is for everything
-    together."""
+    """Return `http_get` for `allowed_hosts` only (`host` or `host:port`); `timeout_seconds` covers
+    the whole request."""
     allowed = frozenset(host.lower() for host in allowed_hosts)
 
     @tool(timeout_seconds=timeout_seconds + 1, examples=[{"url": f"https://{allowed_hosts[0]}/"}])
@@ -69,7 +69,7 @@ def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_byte
 
 
 def check_address(allowed: Collection[str], request: httpx2.Request) -> None:
-    """Raise ValueError for a request to anything but an allowed host."""
+    """Raise ValueError for a request to a host that is not allowed."""
     url = request.url
     host = request.url.netloc.decode("ascii")
     if url.scheme not in _PORTS or url.userinfo:
@@ -122,8 +122,7 @@ def _read_page(response: httpx2.Response, deadline: float, max_bytes: int) -> Pa
 
 
 def _decode(body: bytes, encoding: str) -> str:
-    # Others that Python knows are no encodings of pages, and punycode takes the square of the
-    # length.
+    # Python's other encodings are not used for pages, and punycode takes quadratic time.
     known = encoding if _CHARSETS.fullmatch(encoding) else "utf-8"
     try:
         return body.decode(known, "replace")

@@ -1,5 +1,4 @@
-"""Requests to `localhost` and the names below it, which are looked up nowhere and go through no
-proxy."""
+"""Requests to `localhost` and the names below it, which are not resolved by DNS and use no proxy."""
 
 from __future__ import annotations
 
@@ -13,14 +12,14 @@ LOOPBACK_NAMES = (
     "all://*.localhost",
     "all://*.localhost.",
 )
-"""What this transport is for, as httpx2 writes it."""
+"""The names that this transport serves, in httpx2's notation."""
 
 
 class LoopbackTransport(httpx2.HTTPTransport):
     """Sends a request for a name of this machine to its loopback addresses."""
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request without a body to the first address that takes it."""
+        """Send a request without a body to the first address that accepts it."""
         first, second = LOOPBACK
         try:
             return super().handle_request(_move(request, first))

@@ -1,4 +1,4 @@
-"""The run's memory, for its steps to read and to add to."""
+"""The run's memory, for its steps to read and add to."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Remembered(Value):
 
 
 def memory_tools(memory: Memory) -> tuple[Tool, ...]:
-    """`memory_read`, `memory_search` and `memory_write`, which a person is asked about, of a
-    memory."""
+    """Return `memory_read`, `memory_search` and `memory_write` for a memory; a person is asked to
+    approve `memory_write`."""
 
     @tool(examples=[{"key": "step/collect/output"}])
     def memory_read(
@@ -73,5 +73,5 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
 
 
 def _write_again(memory: Memory, arguments: Mapping[str, Any]) -> None:
-    with suppress(Exception):  # the run has the value even when its memory fails
+    with suppress(Exception):  # the run has the value even if its memory fails
         memory.write(arguments["key"], arguments["value"])

@@ -1,4 +1,4 @@
-"""Answers of an MCP server over HTTP, read no further than the longest message may be."""
+"""Limits the size of an MCP server's HTTP responses to the longest allowed message."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import httpx2
 
 
 async def bound_response(most: int, response: httpx2.Response) -> None:
-    """Let reading a response end with a StreamError after `most` bytes, or at once where it is
-    compressed. Streams of events are bounded event by event by who reads them."""
+    """Make reading a response fail with a StreamError after `most` bytes, or at once if it is
+    compressed. Event streams are bounded event by event by their reader."""
     if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         return
     is_compressed = response.headers.get("content-encoding", "identity").lower() != "identity"

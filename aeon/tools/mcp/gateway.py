@@ -1,11 +1,11 @@
-"""Stands between Aeon and an MCP server over stdio: `python gateway.py BYTES COMMAND...`, a program
-of its own.
+"""Stands between Aeon and an MCP server over stdio, as a separate program: `python gateway.py BYTES
+COMMAND...`.
 
-It passes lines on, and ends its process group - the server and what that has started - a second
-after Aeon is gone, whatever ended it, and when the server is gone or sends a line of more than
-BYTES. The SDK could see neither in time: nothing else hears of a SIGKILL, a child may hold the
-server's output open, and joining a line of any length takes the square of it. It imports little,
-since it starts with every server.
+It passes lines on. It ends its process group (the server and everything that it started) a second
+after Aeon is gone, for whatever reason, and when the server is gone or sends a line of more than
+BYTES. The SDK could see neither in time: only a separate process notices a SIGKILL, a child may
+hold the server's output open, and joining a line of any length takes quadratic time. It imports
+little, because it starts with every server.
 """
 
 import os
@@ -21,7 +21,7 @@ _GRACE_SECONDS = 1.0
 
 
 def main() -> None:
-    """Start the command and pass its lines on until either side ends."""
+    """Start the command and pass lines on until either side ends."""
     most, *command = sys.argv[1:]
     signal.signal(signal.SIGTERM, _kill_group)
     try:
@@ -35,7 +35,7 @@ def main() -> None:
     reader = threading.Thread(target=_pass_out, args=(server.stdout, int(most)), daemon=True)
     reader.start()
     server.wait()
-    reader.join(_GRACE_SECONDS)  # its last words
+    reader.join(_GRACE_SECONDS)  # its last output
     _end_group()
 
 
@@ -75,7 +75,7 @@ def _end_group() -> None:
 
 
 def _kill_group(*_: object) -> None:
-    """After SIGTERM, which all of the group have had: a server may ignore it."""
+    """Kill the group after SIGTERM, which the whole group has received: a server may ignore it."""
     time.sleep(_GRACE_SECONDS / 2)
     os.killpg(0, signal.SIGKILL)
 

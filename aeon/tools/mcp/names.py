@@ -1,4 +1,4 @@
-"""The names of servers' tools in the registry, and which tools are wanted."""
+"""The registered names of servers' tools, and the selection of tools."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _JOINERS = (".", "_", "-")
 
 
 def tool_name(prefix: str, name: str) -> str:
-    """`prefix.name`, or `name` without a prefix, as 1 to 64 characters of A-Z a-z 0-9 _ . -
+    """Return `prefix.name`, or `name` without a prefix, as 1 to 64 characters of A-Z a-z 0-9 _ . -
 
-    Any other character becomes `_`. A longer name is cut and ends in a digest of the whole, so that
-    names which differ late stay different.
+    Every other character becomes `_`. A longer name is cut and ends in a digest of the whole, so
+    that names that differ late stay different.
     """
     whole = f"{prefix}.{name}" if prefix else name
     clean = re.sub(r"[^A-Za-z0-9_.-]", "_", whole) or "_"
@@ -35,12 +35,11 @@ def is_selected(name: str, server: McpServer) -> bool:
 
 
 def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
-    """The key of the server that a tool of this registered name would belong to, or None.
+    """Return the key of the server that a tool of this registered name would belong to, or None.
 
-    `_` and `-` may follow a prefix in place of the dot, since other programs join names with them.
-    The longest prefix that fits wins. A server without a prefix has the names that its `allow`
-    lists, unless that is `*` alone.
-
+    A prefix may be followed by `_` or `-` instead of the dot, because other programs join names
+    with them. The longest matching prefix wins. A server without a prefix has the names listed in
+    its `allow`, unless that is only `*`.
     """
     prefixes = {
         key: key if server.prefix is None else server.prefix for key, server in servers.items()
@@ -53,8 +52,7 @@ def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
 
 
 def _own_name(name: str, prefix: str, server: McpServer) -> str | None:
-    """The server's own name of a tool that it would have registered as `name`; None for another
-    server's tool."""
+    """Return the server's own name of a tool registered as `name`; None for another server's tool."""
     if not prefix:
         listed = [pattern for pattern in server.allow if pattern != "*"]
         return name if _matches(name, listed) else None
@@ -63,7 +61,7 @@ def _own_name(name: str, prefix: str, server: McpServer) -> str | None:
 
 
 def find_unmatched_patterns(names: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """The patterns that match none of the names, most likely misspelt; never `*`."""
+    """Return the patterns that match none of the names and are probably misspelt; never `*`."""
     known = tuple(names)
     return tuple(
         pattern

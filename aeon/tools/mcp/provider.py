@@ -1,8 +1,8 @@
 """Tools of MCP servers, as tools of the registry.
 
-One `McpTools` has one session per server as long as it is open. The sessions run on an event loop
-in a thread of their own; calls come from any thread and wait. The text of a server (names,
-descriptions, results, errors) is data.
+An open `McpTools` has one session per server. The sessions run on an event loop in their own
+thread; calls come from any thread and wait. All text from a server (names, descriptions, results,
+errors) is treated as data.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ __all__ = ["McpTools", "ToolFailed"]
 
 MAX_DESCRIPTION = 8000
 _CLOSE_SECONDS = 20.0
-# Before a call: ending what is left of a server that is gone.
+# Added to a call's time limit: the time to end the remains of a server that is gone.
 _RESTART_SECONDS = 15.0
 
 
 class McpTools:
-    """The tools of the configured servers, which are started by the first call of `tools`.
+    """The tools of the configured servers, which the first call of `tools` starts.
 
-    `environ` is where the variables named in the configuration are looked up. Thread-safe. To be
-    closed; at the end of the program it closes itself.
+    `environ` has the environment variables named in the configuration. Thread-safe. Must be closed;
+    closes itself at the end of the program.
     """
 
     def __init__(self, settings: McpSettings, environ: Mapping[str, str] = os.environ) -> None:
@@ -56,12 +56,12 @@ class McpTools:
         self._dead: dict[str, str] = {}
 
     def tools(self) -> tuple[Tool, ...]:
-        """The wanted tools of all servers that start, in the order of the configuration and of each
-        server.
+        """Return the selected tools of all servers that start, in the order of the configuration
+        and of each server.
 
-        Starts all servers at once, the first time; a server that does not start has no tools, and
-        `problems` says why. ConfigError when two tools would have one name, or servers are
-        configured and the `mcp` package is missing.
+        The first call starts all servers at once; a server that does not start has no tools, and
+        `problems` says why. Raises ConfigError if two tools would have the same name, or if servers
+        are configured and the `mcp` package is missing.
         """
         with self._lock:
             if self._listed is None and self._settings.servers and not self._closed:
@@ -71,26 +71,25 @@ class McpTools:
             return self._listed or ()
 
     def problems(self) -> tuple[str, ...]:
-        """Messages about servers and tools that are left out; empty before `tools` was called."""
+        """Return messages about missing servers and tools; empty before `tools` is called."""
         return tuple(self._problems)
 
     def down(self) -> Mapping[str, str]:
-        """The servers that did not start, and why; empty before `tools` was called."""
+        """Return the servers that did not start, with the reasons; empty before `tools` is called."""
         return dict(self._dead)
 
     def unavailable(self, name: str) -> str | None:
-        """Why there is no tool of that registered name, as a clause: the server it would belong to
-        did not start.
+        """Return, as a clause, why there is no tool of that registered name: its server did not
+        start.
 
-        None when no such server is configured, when it started, and before `tools` was called.
+        None if no such server is configured, if it started, and before `tools` is called.
         """
         server = find_owner(name, self._settings.servers)
         why = self._dead.get(server) if server is not None else None
         return why and f"the MCP server {server!r} did not start: {why}"
 
     def close(self) -> None:
-        """End all sessions and processes; later calls of the tools fail. Harmless when done
-        twice."""
+        """End all sessions and processes; later calls of the tools fail. May be called twice."""
         if os.getpid() != self._process:
             return  # a forked child must not end its parent's servers
         with self._lock:
@@ -105,8 +104,7 @@ class McpTools:
             )
         from anyio.from_thread import start_blocking_portal
 
-        # Every failure is reported as that of a call or of a server; the SDK's own tracebacks would
-        # repeat it.
+        # Every failure is reported for its call or server; the SDK's tracebacks would repeat it.
         sdk = logging.getLogger("mcp")
         if sdk.level == logging.NOTSET:
             sdk.setLevel(logging.CRITICAL)
@@ -151,7 +149,7 @@ class McpTools:
     def _tools_of(
         self, name: str, server: McpServer, listed: Iterable[ListedTool]
     ) -> Iterator[Tool]:
-        """Its wanted tools as the registry has them; only one that is declared read-only has no
+        """Yield the server's selected tools as registry tools; only one declared read-only has no
         side effects."""
         known: set[str] = set()
         for each in listed:

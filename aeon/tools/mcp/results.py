@@ -1,4 +1,4 @@
-"""Results of a server's tools, as the values that steps work with."""
+"""Converts results of a server's tools to the values that steps use."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ if TYPE_CHECKING:
 
 
 def output(result: CallToolResult) -> Any:
-    """The structured content where there is one, even an empty one, else the content's text."""
+    """Return the structured content if there is any, even if empty, else the content's text."""
     if "structured_content" in result.model_fields_set and result.structured_content is not None:
         return result.structured_content
     return text(result)
 
 
 def error_text(result: CallToolResult) -> str:
-    """The server's message about a call that it reports as failed."""
+    """Return the server's message about a call that it reports as failed."""
     return text(result).strip() or "the server reported an error and said nothing about it"
 
 
 def text(result: CallToolResult) -> str:
-    """The text blocks, a line break between them; any other block is described in brackets by its
-    kind and size."""
+    """Join the text blocks with line breaks; other blocks are described in brackets by kind and
+    size."""
     return "\n".join(_block_text(block) for block in result.content)
 
 
 def _block_text(block: ContentBlock) -> str:
-    """Written over the `type` tags, so that nothing of the SDK is imported to read a result."""
+    """Return the text of a block, found by its `type` tag, so that reading a result imports nothing
+    of the SDK."""
     match block.type:
         case "text":
             return block.text

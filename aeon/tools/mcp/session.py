@@ -1,4 +1,4 @@
-"""The session with one server: it is started, called, and started again after it went away."""
+"""The session with one server, which is started, called, and restarted after it went away."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 MAX_TOOLS = 1000
 MAX_MESSAGE_BYTES = 8_000_000
-"""The longest message of a server that is read."""
+"""The longest message read from a server."""
 _GATEWAY: tuple[str, ...] = ()
-if sys.platform != "win32":  # there the SDK's job object ends what a server has started
+if sys.platform != "win32":  # on Windows the SDK's job object ends the server's processes
     _SCRIPT = Path(__file__).with_name("gateway.py")
     _GATEWAY = (sys.executable, "-I", "-S", str(_SCRIPT), str(MAX_MESSAGE_BYTES))
 _SIGN_OF_LIFE_SECONDS = 2.0
@@ -38,24 +38,24 @@ _CONNECT_SECONDS = 30.0
 _END_SECONDS = 10.0
 _STDERR_BYTES = 8192
 _STDERR_LINES = 5
-# The answer of a server that does not know the session: 404 by the specification, 400 by many
-# servers. Either way the message was refused before anything was done for it.
+# The status for an unknown session: 404 by the specification, 400 from many servers. Either way,
+# the message was refused before anything was done for it.
 _UNKNOWN_SESSION = (404, 400)
-_TOO_DEEP = "recursion limit"  # what the SDK's reader of JSON says
+_TOO_DEEP = "recursion limit"  # part of the error of the SDK's JSON reader
 
 
 class ToolFailed(AeonError):
-    """A tool gave no result; the message is that of the server or of the connection."""
+    """A tool returned no result; the message comes from the server or the connection."""
 
 
 class ServerUnavailable(Exception):
-    """A server did not start, or could not be reached; the text has the reason and the end of its
+    """A server did not start or could not be reached; the text has the reason and the end of its
     standard error."""
 
 
 class ServerSession:
-    """Calls to one server, from any thread. One that died is started again by the next call,
-    `max_restarts` times at most."""
+    """Calls to one server, from any thread. The next call restarts a server that died, at most
+    `max_restarts` times."""
 
     def __init__(
         self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal
@@ -70,15 +70,16 @@ class ServerSession:
         self._process = os.getpid()
 
     def connect(self) -> _ServerLife:
-        """The present connection, which may still be starting; a new one where that is lost.
+        """Return the current connection, which may still be starting; a new one if it is lost.
 
-        Raises ServerUnavailable when there may be no other.
+        Raises ServerUnavailable if there may be no other.
         """
         with self._lock:
             before = self._connection
             if self._closed:
                 raise ServerUnavailable("the session is closed")
-            if os.getpid() != self._process:  # it has none of the threads that speak to servers
+            # this process has none of the threads that speak to servers
+            if os.getpid() != self._process:
                 raise ServerUnavailable(
                     "its session is of the process that this one was forked from"
                 )
@@ -95,19 +96,18 @@ class ServerSession:
             return self._connection
 
     def list_tools(self) -> tuple[ListedTool, ...]:
-        """The server's tools; starts the server if need be. Raises ServerUnavailable when it does
-        not start."""
+        """Return the server's tools; starts the server if necessary. Raises ServerUnavailable if it
+        does not start."""
         connection = self.connect()
         connection.started.result()
         return connection.tools
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """The output of the server's tool of that name.
+        """Call the server's tool of that name and return its output.
 
-        Raises ToolFailed, with the server's own message where there is one, when it reports an
-        error, answers something that is no result, does not answer in time, dies meanwhile, or
-        cannot be started again. A call that the server refused because it does not know the session
-        is made once more, over a new one.
+        Raises ToolFailed, with the server's message if there is one, if it reports an error,
+        returns something that is no result, does not answer in time, dies meanwhile, or cannot be
+        restarted. A call refused for an unknown session is repeated once over a new session.
         """
         is_again = False
         while True:
@@ -118,7 +118,7 @@ class ServerSession:
                 raise ToolFailed(f"the server is not available: {error}") from error
             try:
                 result = connection.call(tool, arguments)
-            # An error instead of a result, something that is no result, a lost connection: one
+            # An error instead of a result, an invalid result, a lost connection: all are one
             # failure.
             except (Exception, futures.CancelledError) as error:
                 if is_again or not connection.forgotten:
@@ -130,19 +130,19 @@ class ServerSession:
             return output(result)
 
     def close(self) -> futures.Future[None] | None:
-        """Begin to end; later calls fail. Returns what is done when no process is left, None if
-        nothing was started."""
+        """Begin to close; later calls fail. Returns a future that is done when no process is left,
+        or None if nothing was started."""
         with self._lock:
             self._closed = True
             return None if self._connection is None else self._connection.close()
 
 
 class _ServerLife:
-    """One life of a server, from construction until it is lost.
+    """One life of a server, from its start until it is lost.
 
-    The SDK's client must be left by the task that entered it, so each connection has a task of its
-    own in the portal. `started` has the client once the server has listed its `tools`, or raises
-    ServerUnavailable. `forgotten`: the server does not know the session any more.
+    The SDK's client must be left by the task that entered it, so each connection has its own task
+    in the portal. `started` holds the client once the server has listed its `tools`, or raises
+    ServerUnavailable. `forgotten`: the server no longer knows the session.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class _ServerLife:
         return self._end.is_set() or self.forgotten
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """The server's answer to a call. Raises what the SDK raises, and TimeoutError."""
+        """Return the server's answer to a call. Raises the SDK's errors and TimeoutError."""
         answer = self._portal.start_task_soon(self._call, tool, dict(arguments))
         try:
             return cast("CallToolResult", answer.result())
@@ -175,14 +175,15 @@ class _ServerLife:
             answer.cancel()
 
     def close(self) -> futures.Future[None]:
-        """Begin to end; returns what is done when no process is left, after a few seconds."""
+        """Begin to close; returns a future that is done when no process is left, after a few
+        seconds."""
         self._portal.call(self._end.set)
         if not self.started.done():
             self._task.cancel()
         return self._task
 
     def explain(self, error: BaseException) -> str:
-        """Why a call has failed."""
+        """Return why a call failed."""
         if isinstance(error, TimeoutError):
             return f"no answer within {self._server.call_timeout_seconds:g} s"
         if self._end.is_set():
@@ -199,7 +200,7 @@ class _ServerLife:
             with anyio.fail_after(self._server.call_timeout_seconds):
                 return await client.call_tool(tool, arguments)
         except TimeoutError:
-            # One that answers nothing else either is frozen: the next call starts another.
+            # A server that does not answer this either is frozen: the next call starts another.
             with anyio.move_on_after(_SIGN_OF_LIFE_SECONDS) as waiting, suppress(Exception):
                 await client.list_tools()
             if waiting.cancelled_caught:
@@ -228,8 +229,8 @@ class _ServerLife:
         import anyio
         from mcp import Client
 
-        # One scope around the client's whole life, since scopes must nest: the deadline goes once
-        # it has started.
+        # One scope around the client's whole life, because scopes must nest: the deadline is
+        # removed once it has started.
         with anyio.fail_after(self._server.start_timeout_seconds) as scope:
             transport = self._over_http() if self._server.url else self._over_stdio(stderr)
             async with Client(transport, cache=None) as client:
@@ -241,8 +242,8 @@ class _ServerLife:
 
     @asynccontextmanager
     async def _over_stdio(self, stderr: TextIO) -> AsyncIterator[Any]:
-        """The SDK's transport to a process. The SDK reports the end of a process only to those who
-        wait for an answer; here it is noticed at once."""
+        """Open the SDK's transport to a process. The SDK reports the end of a process only to
+        waiting callers; this one notices it at once."""
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         check_program(
@@ -264,8 +265,9 @@ class _ServerLife:
 
     @asynccontextmanager
     async def _watch(self, incoming: Any) -> AsyncIterator[Any]:
-        """The messages of a stream. When it ends, or a message cannot be read because it is nested
-        too deeply, which the SDK would not report to who waits for it, so does the connection."""
+        """Yield the messages of a stream. The connection ends when the stream ends, or when a
+        message is nested too deeply to be read, which the SDK would not report to waiting callers.
+        """
         import anyio
 
         sending, receiving = anyio.create_memory_object_stream[Any](0)
@@ -298,13 +300,13 @@ class _ServerLife:
             if request.method == "POST" and "mcp-session-id" in request.headers:
                 self.forgotten |= response.status_code in _UNKNOWN_SESSION
 
-        # What is compressed has no size until it is unpacked.
+        # The size of compressed content is unknown until it is unpacked.
         headers = {"Accept-Encoding": "identity"} | {
             header: self._variable(name) for header, name in self._server.headers_env.items()
         }
         if self._server.bearer_env:
             headers["Authorization"] = f"Bearer {self._variable(self._server.bearer_env)}"
-        # Reading may take as long as a call may, which has a limit of its own.
+        # Reading may take as long as a call, which has its own limit.
         timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
         hooks: dict[str, list[Callable[..., Any]]] = {
             "response": [note_refusal, partial(bound_response, MAX_MESSAGE_BYTES)]
@@ -327,12 +329,12 @@ class _ServerLife:
 
 
 async def _leave_unchecked(name: str, result: CallToolResult) -> None:
-    """The SDK's own check of results takes unbounded time; the caller of a tool checks its output
-    in bounded time."""
+    """Skip the SDK's check of results, which takes unbounded time; the caller checks a tool's
+    output in bounded time."""
 
 
 async def _list_tools(client: Client) -> tuple[ListedTool, ...]:
-    """All pages of the tools; ends at a cursor seen before and at MAX_TOOLS."""
+    """Return the tools of all pages; stops at a repeated cursor and at MAX_TOOLS."""
     tools: list[ListedTool] = []
     cursor: str | None = None
     seen: set[str | None] = set()

@@ -632,7 +632,7 @@ def test_a_row_whose_answers_cannot_be_stored_stops_a_batch_before_more_is_paid_
         assert stopped.returncode == 1
         assert "store.sqlite cannot be written: " in stopped.stderr
         assert "Free space; then repeat the command to resume." in stopped.stderr
-        assert "the run goes on" not in stopped.stderr
+        assert "the run continues" not in stopped.stderr
         assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
         asked = Counter(map(content_of, server.requests))
     assert 0 < sum(asked.values()) - len(asked) <= 2  # what was under way in either row

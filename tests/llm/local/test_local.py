@@ -173,7 +173,7 @@ def test_a_requests_own_limit_wins(local: MakeAdapter, endless_model: Path) -> N
 
 def test_another_model_is_refused_and_its_own_name_is_not(local: MakeAdapter) -> None:
     adapter = local(model="mine")
-    with pytest.raises(RequestRefused, match="asks for the model gpt-5; there is mine only"):
+    with pytest.raises(RequestRefused, match="requests the model gpt-5; only mine is available"):
         adapter.complete(request(parameters=Parameters(model="gpt-5")))
     response = adapter.complete(request(schema=BOUNDED, parameters=Parameters(model="mine")))
     assert response.model == "mine"

@@ -364,7 +364,8 @@ def test_a_stop_ends_the_wait_and_the_batch_goes_on_for_who_asks_again(
     server.batches[0].fate = Fate(seconds=0)
     server.seconds = 0.05
     assert (
-        "batch_1 (2 requests) goes on at the provider; going on takes its results." in caplog.text
+        "batch_1 (2 requests) continues at the provider; resuming the run uses its results."
+        in caplog.text
     )
     assert ask_all(adapter, *map(asked, "abc")) == ["a", "b", "c"]
     assert [made.size for made in server.batches] == [2, 1]

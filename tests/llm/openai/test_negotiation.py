@@ -67,7 +67,7 @@ def test_a_refused_form_is_tried_no_more_and_said_once(start: Start) -> None:
     assert (
         str(told)
         == "openai, model m: does not take json_schema: json_object and the schema in the prompt from now on; "
-        "provider.structured_output=json_object spares the try"
+        "provider.structured_output=json_object skips the trial"
     )
     assert adapter.new_findings() == ()
     assert adapter.findings() == (told,)

@@ -170,7 +170,7 @@ def test_a_factory_is_named_in_the_configuration(
         ),
         (["provider.client=openai:AsyncOpenAI"], None, "asynchronous"),
         (["provider.client=builtins:dict"], None, "dict is no client"),
-        (["provider=simulated"], OpenAI(api_key="k"), "asks no server"),
+        (["provider=simulated"], OpenAI(api_key="k"), "uses no server"),
         ([], object(), "object is no client"),
         ([], AsyncOpenAI(api_key="k"), "asynchronous"),
     ],

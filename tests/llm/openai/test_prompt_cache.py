@@ -107,7 +107,7 @@ def test_a_server_that_refuses_marks_is_sent_none_after_one_refusal(refuse: Refu
     assert not {"prompt_cache_key", "prompt_cache_options"} & server.requests[0].body.keys()
     assert findings == [
         "openai, model gpt-5.6-sol: takes no prompt_cache: it is left out from now on; "
-        "provider.prompt_cache=off spares the try"
+        "provider.prompt_cache=off skips the trial"
     ]
 
 

@@ -611,8 +611,8 @@ def test_an_answer_that_came_to_nothing_is_not_given_again(
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["provider.background=true"], "background=true goes with api=responses"),
-        (["provider.api=responses", "provider.batch=true"], "batch=true goes with api=chat"),
+        (["provider.background=true"], "background=true needs api=responses"),
+        (["provider.api=responses", "provider.batch=true"], "batch=true needs api=chat"),
     ],
 )
 def test_what_does_not_go_together_is_refused(overrides: list[str], said: str) -> None:

@@ -63,7 +63,7 @@ def test_an_effort_that_is_refused_in_whatever_words_is_left_out_remembered_and_
     assert asked(server) == ["json_schema e", "json_schema", "json_schema", "json_schema"]
     [told] = adapter.new_findings()
     assert str(told).endswith(
-        "takes no reasoning_effort: it is left out from now on; reasoning=none spares the try"
+        "takes no reasoning_effort: it is left out from now on; reasoning=none skips the trial"
     )
 
 

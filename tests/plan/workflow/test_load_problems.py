@@ -142,7 +142,7 @@ steps:
         ("${steps.other.output}", "step 'use' does not depend on 'other'"),
         ("${steps.read}", "names nothing"),
         ("${HOME}", "`$${` for a literal `${`"),
-        ("${inputs.doc", "no `}` ends"),
+        ("${inputs.doc", "without a closing `}`"),
     ],
 )
 def test_a_reference_is_checked_before_anything_runs(
@@ -175,7 +175,7 @@ def test_outputs_are_not_named_in_descriptions(tmp_path: Path) -> None:
     )
     ((line, _, message),) = errors(tmp_path, text)
     assert line == 4
-    assert "in arguments only" in message
+    assert "only in arguments" in message
 
 
 def test_inputs_that_are_not_given_are_named_where_they_are_declared_or_used(

@@ -84,7 +84,7 @@ def test_values_that_are_no_text_and_keys_stay_as_they_are() -> None:
         ("${steps.sum.output.}", "names nothing"),
         ("${inputs.}", "names nothing"),
         ("${}", "names nothing"),
-        ("${inputs.name", "that no `}` ends"),
+        ("${inputs.name", "without a closing `}`"),
     ],
 )
 def test_what_names_nothing_says_where_and_what_there_is(text: str, said: str) -> None:

@@ -125,7 +125,7 @@ def test_what_is_no_list_or_too_long_fails_the_step(items: str, output: Any, mes
 
 def test_an_instance_takes_no_other_steps_id() -> None:
     settled = settle(step("b[0]"), step("b", **each()))
-    assert "there is a step 'b[0]' already" in settled["b"].errors[0]
+    assert "the step 'b[0]' already exists" in settled["b"].errors[0]
 
 
 def test_the_outputs_of_instances_are_a_list_too() -> None:
@@ -179,7 +179,7 @@ def test_a_step_is_repeated_no_more_once_its_condition_holds() -> None:
 def test_a_step_is_repeated_so_often_at_most_and_says_so() -> None:
     settled = settle(repeated(done=2), outputs={"a": {"ok": False}})["a"]
     assert settled.status == "complete"
-    assert settled.errors == ("repeated 3 times, and `steps.a.output.ok` does not hold",)
+    assert settled.errors == ("repeated 3 times, but `steps.a.output.ok` does not hold",)
     assert settle(settled, outputs={"a": {"ok": False}})["a"] == settled
 
 
@@ -197,8 +197,8 @@ def test_a_condition_to_repeat_that_cannot_be_worked_out_fails_the_step() -> Non
         ("for_each: steps.x.output", "there is no step 'x'"),
         ("for_each: steps.c.output", "does not depend on 'c'"),
         ("for_each: inputs.rows\n    as: inputs", "another name"),
-        ("as: row", "`as` needs `for_each` beside it"),
-        ("at_most: 2", "`at_most` needs `repeat_until` beside it"),
+        ("as: row", "`as` needs `for_each`"),
+        ("at_most: 2", "`at_most` needs `repeat_until`"),
         ("repeat_until: steps.b.output ==", "`repeat_until: steps.b.output ==` cannot be read"),
         ("repeat_until: steps.c.output == 1", "does not depend on 'c'"),
         ("repeat_until: steps.b.output == 1\n    at_most: 0", "at_most"),

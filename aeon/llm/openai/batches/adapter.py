@@ -1,5 +1,5 @@
-"""Half the price: the requests of a run go into batches with those of all others under way, and are
-waited for."""
+"""Half the price: a run's requests go into batches with those of all other runs in the process, and
+the run waits for the results."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 
 _ACCOUNT = ("openai-organization", "openai-project")
 JOURNAL = Path(".aeon/batches.sqlite")
-_open: dict[str, tuple[Rounds, int]] = {}  # with how many use them
+_open: dict[str, tuple[Rounds, int]] = {}  # with its number of users
 _opening = threading.Lock()
 
 
 class BatchAdapter(OpenAIAdapter):
-    """`provider.batch=true`: the requests of runs wait for their batch, what belongs to none is
-    asked at once. Raises ConfigError as `OpenAIAdapter` does, and for a journal that cannot be
-    opened."""
+    """`provider.batch=true`: requests of runs wait for their batch; requests outside a run are sent
+    at once. Raises ConfigError as `OpenAIAdapter` does, and for a journal that cannot be opened."""
 
     def __init__(
         self,
@@ -49,15 +48,15 @@ class BatchAdapter(OpenAIAdapter):
         self._given = threading.local()
 
     def of_run(self, stop: Callable[[], bool]) -> BatchAdapter:
-        """The adapter of one run, until `stop` says that it is over. A wait counts as no part of
-        its time-out."""
+        """Return the adapter of one run, until `stop` returns True. Time spent waiting does not
+        count towards the time-out."""
         mine = copy.copy(self)
         mine._member = RoundMember(stop)
         self._rounds.members.add(mine._member)
         return mine
 
     def settle(self) -> None:
-        """Keep the answers that this thread was given no longer: they are stored."""
+        """Drop the answers given to this thread from the journal: they are stored elsewhere."""
         self._rounds.settle(vars(self._given).pop("ids", ()))
 
     def close(self) -> None:
@@ -94,7 +93,8 @@ def _teller(request: LLMRequest) -> Callable[[str], None]:
 
 
 def _open_rounds(endpoint: Endpoint) -> tuple[str, Rounds]:
-    """The rounds of all adapters of one server and key, those of resumed rows too."""
+    """Return the rounds shared by all adapters of one server and key, including those of resumed
+    rows."""
     path = (endpoint.settings.batch_journal or JOURNAL).expanduser().absolute()
     sent = {name.lower(): value for name, value in endpoint.headers.items()}
     place = _digest(

@@ -1,5 +1,5 @@
-"""The provider's batch interface: files up and down, and batches made, found, asked for and
-cancelled."""
+"""The provider's batch interface: uploads and downloads files, and creates, finds, polls and
+cancels batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 LABEL = "aeon_round"
-"""What a batch's metadata call the round that it was made for."""
+"""The metadata key of a batch that names its round."""
 
 
 class RequestBatch:
@@ -38,7 +38,7 @@ class RequestBatch:
         self.errors: list[dict[str, Any]] = (fields.get("errors") or {}).get("data") or []
 
     def is_of(self, round_id: str, file: str | None) -> bool:
-        """Whether it was made for a round, or of its file."""
+        """Whether it was created for this round or from its file."""
         label = (self.fields.get("metadata") or {}).get(LABEL)
         return label == round_id or (file is not None and self.fields.get("input_file_id") == file)
 
@@ -66,7 +66,7 @@ class BatchAPI:
             return _read_id(sdk.files.create(file=file, purpose="batch"))
 
     def create(self, file: str, round_id: str) -> RequestBatch:
-        """Make a batch of an uploaded file."""
+        """Create a batch from an uploaded file."""
         with self._sdk("/batches") as sdk:
             made = sdk.batches.create(
                 input_file_id=file,
@@ -77,17 +77,18 @@ class BatchAPI:
             return _read_batch(made)
 
     def get(self, batch: str) -> RequestBatch:
-        """How far a batch is."""
+        """Return the current state of a batch."""
         with self._sdk(f"/batches/{batch}") as sdk:
             return _read_batch(sdk.batches.retrieve(batch))
 
     def cancel(self, batch: str) -> RequestBatch:
-        """Have a batch ended; what is answered of it by then can be read."""
+        """Cancel a batch; requests answered by then can still be read."""
         with self._sdk(f"/batches/{batch}/cancel") as sdk:
             return _read_batch(sdk.batches.cancel(batch))
 
     def find(self, round_id: str, file: str | None, since: float) -> RequestBatch | None:
-        """The batch that was made for a round, among those made `since` then."""
+        """Return the batch created for a round, of those created after `since` (Unix time, less a
+        day for clocks that differ); None if there is none."""
         with self._sdk("/batches") as sdk:
             first = sdk.batches.list(limit=100)
             if not hasattr(first, "iter_pages"):
@@ -96,15 +97,15 @@ class BatchAPI:
                 found = [_read_batch(one) for one in page.data]
                 if made := next((batch for batch in found if batch.is_of(round_id, file)), None):
                     return made
-                # Their clock may differ from ours.
+                # The server's clock may differ from ours.
                 is_old = found and found[-1].fields.get("created_at", 0) < since - 86400
                 if is_old or not page.has_more:
                     break
         return None
 
     def results(self, file: str) -> Iterator[Result]:
-        """The responses in a file, in whatever order; without those of requests that were not
-        carried out."""
+        """Yield the responses in a file, in any order, without those of requests that were not
+        executed."""
         with self._sdk(f"/files/{file}/content") as sdk:
             from aeon.llm.openai.client import of_any_length
 
@@ -131,7 +132,7 @@ class BatchAPI:
                 yield client.sdk
         except APIStatusError as error:
             raise self._refusal(response_of(error.response), error.request) from None
-        except ValueError:  # of what is no JSON, too
+        except ValueError:  # also for invalid JSON
             raise self._no_batches(f"answered {path} with something else") from None
         except Exception as error:
             raise error_of_exception(error, self._endpoint, self._seconds) or error from None
@@ -143,14 +144,14 @@ class BatchAPI:
         return error_of_refusal(refusal_in(response), self._endpoint)
 
     def _no_batches(self, what: str, status: int = 200) -> LLMError:
-        hint = "provider.batch=false asks it call by call, at the full price."
+        hint = "provider.batch=false sends each call by itself, at the full price."
         return NotAnAPI(
             f"{self._endpoint.address} takes no batches: it {what}", hint=hint, status=status
         )
 
 
 def _read_batch(answered: object) -> RequestBatch:
-    # The SDK checks nothing of what a server answers, which may be a text or a page.
+    # The SDK does not check what a server returns, which may be a text or a page.
     fields = answered.to_dict(mode="json", warnings=False) if hasattr(answered, "to_dict") else {}
     try:
         return RequestBatch(fields)
@@ -172,7 +173,7 @@ def _read_result(line: str) -> Result | None:
         response = fields.get("response")
         error = fields.get("error") or {}
         if response:
-            body = response["body"]  # Llama Stack has it as a text
+            body = response["body"]  # a text in Llama Stack
             text = body if isinstance(body, str) else json.dumps(body)
             return Result(name, int(response["status_code"]), text.encode())
         is_left = str(error.get("code")) in ("batch_expired", "batch_cancelled")

@@ -1,5 +1,5 @@
-"""What went out in batches and is not stored as answered: in a file, so that after a kill it is
-waited for, and not sent again."""
+"""A file of batch requests whose answers are not stored yet, so that after a kill they are waited
+for instead of sent again."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CREATE INDEX IF NOT EXISTS requests_by_round ON requests (round);
 
 
 class Sent(NamedTuple):
-    """A request that went out before, with its round, when that was begun, what the provider calls
-    its file and its batch, and, where it is answered, status and body."""
+    """A request sent earlier, with its round, the start of the round (Unix time), the provider's
+    ids of its file and batch, and, once answered, status and body."""
 
     id: str
     round: str
@@ -41,9 +41,8 @@ class Sent(NamedTuple):
 
 
 class BatchJournal:
-    """The file, for one thread at a time, and for several processes; `place` identifies the server
-    that the requests were sent to. Raises ConfigError when it cannot be opened, and StoreFailed
-    when it cannot be used."""
+    """The journal file, for one thread at a time and for several processes; `place` identifies the
+    server. Raises ConfigError if it cannot be opened, StoreFailed if it cannot be used."""
 
     def __init__(self, path: Path, place: str) -> None:
         self._path = path
@@ -56,13 +55,13 @@ class BatchJournal:
             self._file.executescript(_SCHEMA)
             self._change("DELETE FROM requests WHERE begun < ?", [(time.time() - KEPT_SECONDS,)])
         except (sqlite3.Error, OSError, StoreFailed) as error:
-            hint = "Name a file that can be written with provider.batch_journal=."
+            hint = "Set provider.batch_journal to a writable file."
             raise ConfigError(
                 f"provider.batch_journal={path}: cannot be opened: {error}", hint=hint
             ) from None
 
     def begin(self, round_id: str, digests: Sequence[tuple[str, str]]) -> None:
-        """Note a round before it goes out: the id and the digest of each request."""
+        """Record a round before it is sent: the id and digest of each request."""
         rest = (self._place, _ME, round_id, len(digests), time.time())
         columns = "id, digest, place, owner, round, size, begun"
         self._change(
@@ -71,13 +70,13 @@ class BatchJournal:
         )
 
     def note(self, round_id: str, file: str | None, batch: str | None) -> None:
-        """Note what the provider calls a round."""
+        """Record the provider's ids of a round's file and batch."""
         self._change(
             "UPDATE requests SET file = ?, batch = ? WHERE round = ?", [(file, batch, round_id)]
         )
 
     def claim(self, digest: str) -> Sent | None:
-        """Take over an equal request that went out before, and that nobody waits for any more."""
+        """Take over an equal request that was sent earlier and that no process waits for any more."""
         columns = ", ".join(Sent._fields)
         question = (
             f"SELECT owner, {columns} FROM requests WHERE digest = ? AND place = ? ORDER BY rowid"
@@ -91,12 +90,12 @@ class BatchJournal:
         return None
 
     def answer(self, rows: Iterable[tuple[str, int, bytes]]) -> None:
-        """Note answers: the id, status and body of each; the first one stays."""
+        """Record answers: id, status and body of each; the first answer to a request is final."""
         statement = "UPDATE requests SET status = ?, body = ? WHERE id = ? AND status IS NULL"
         self._change(statement, [(status, body, name) for name, status, body in rows])
 
     def release(self, ids: Iterable[str]) -> None:
-        """Let whoever asks next have requests that are waited for no longer."""
+        """Let the next process that asks take over requests that this one has stopped waiting for."""
         self._change("UPDATE requests SET owner = '' WHERE id = ?", [(name,) for name in ids])
 
     def forget(self, ids: Iterable[str]) -> None:
@@ -104,8 +103,7 @@ class BatchJournal:
         self._change("DELETE FROM requests WHERE id = ?", [(name,) for name in ids])
 
     def end(self, round_id: str) -> None:
-        """Forget the requests of a round that have no answer; those that another process waits for
-        are its own."""
+        """Forget a round's unanswered requests, except those that another process waits for."""
         mine = "DELETE FROM requests WHERE round = ? AND status IS NULL AND owner IN (?, '')"
         self._change(mine, [(round_id, _ME)])
 
@@ -132,7 +130,7 @@ class BatchJournal:
 
 
 def _read_begin(pid: int) -> str:
-    """When a process began, with the boot it belongs to; empty where the system does not say."""
+    """Return the start time of a process and its boot id; empty if the system does not say."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -145,8 +143,8 @@ _ME = f"{socket.gethostname()}:{os.getpid()}:{_read_begin(os.getpid())}:{uuid.uu
 
 
 def _is_alive(owner: str) -> bool:
-    """Whether somebody still waits; of another machine that is not known, and not believed. A
-    number alone says nothing: the next process may have it."""
+    """Whether the owner still waits; False for an owner on another machine, which cannot be
+    checked. A process id alone proves nothing, because ids are reused."""
     host, pid, begun, _ = owner.split(":") if owner.count(":") == 3 else ("", "0", "", "")
     if (
         owner == _ME

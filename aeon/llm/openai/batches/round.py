@@ -1,5 +1,5 @@
-"""The life of a round: requests that go out as one batch, are waited for, and get their answers by
-their ids."""
+"""The life of a round: its requests go out as one batch, are waited for, and get their answers by
+id."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from aeon.llm.watching import WAITS
 MAX_REQUESTS = 50_000
 LOOK_SECONDS = 3.0
 _LONGEST_JOIN_SECONDS = 5.0
-_CHUNK = 500  # results that are stored under one lock
-_FACTOR = 1.0  # of the seconds between tries; tests make it small
+_CHUNK = 500  # results stored under one lock
+_FACTOR = 1.0  # scales the seconds between retries; tests make it small
 _DAY_SECONDS = 86400
 log = logging.getLogger(WAITS)
 T = TypeVar("T")
@@ -39,23 +39,23 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class RoundMember:
-    """A run that takes part: `stop` says that it is over or asked to stop, `asks` are its requests
-    that wait."""
+    """A run that takes part: `stop` returns True when it is over or must stop; `asks` are its
+    waiting requests."""
 
     stop: Callable[[], bool]
     asks: set[Ask] = field(default_factory=set)
 
     def is_waiting(self) -> bool:
-        """Whether one of its requests has no answer. A run that was answered may send another
-        request at once, so a round of all runs waits for that one too."""
+        """Whether one of its requests has no answer yet. A run that was answered may send another
+        request at once, so a round of all runs waits for it too."""
         return any(not ask.answer.done() for ask in self.asks)
 
 
 @dataclass(eq=False)
 class Ask:
-    """A request that is waited for. `identity` is what it has in common with the same request of an
-    earlier process; without one its `body` is. `answer` becomes its id and the response; `tell` is
-    called with the state of the wait."""
+    """A request that waits for its answer. `identity` (default: `body`) is the same in an equal
+    request of an earlier process. `answer` resolves to its id and the response; `tell` is called
+    with the state of the wait."""
 
     body: bytes
     member: RoundMember
@@ -66,7 +66,7 @@ class Ask:
     def __post_init__(self) -> None:
         self.digest = sha256(self.identity or self.body).hexdigest()
         self.model = str(json.loads(self.body).get("model"))
-        self.size = len(self.body) + 200  # with what stands around it in a file
+        self.size = len(self.body) + 200  # including the JSON around it in the file
 
     def give(self, result: Result) -> None:
         """End the wait with a response."""
@@ -75,9 +75,9 @@ class Ask:
 
 @dataclass(eq=False)
 class Round:
-    """Of `size` requests, `asks` are still waited for, by id; of one that `is_adopted` another
-    process has made the batch, if it has one, and of one that `is_doubtful` an attempt that seemed
-    to fail may have."""
+    """Requests sent as one batch: `size` of them, of which `asks` still wait, by id. `is_adopted`:
+    another process created the batch, if there is one; `is_doubtful`: an attempt that seemed to
+    fail may have created it."""
 
     id: str
     size: int = 0
@@ -91,8 +91,8 @@ class Round:
 
 
 class Carrier:
-    """Carries rounds out, each in a thread of its own, until it is closed. `most` requests may go
-    into one batch, none before `hold_until`."""
+    """Runs rounds, each in its own thread, until closed. At most `most` requests go into one batch,
+    and none is sent before `hold_until`."""
 
     def __init__(
         self, endpoint: Endpoint, journal: BatchJournal, queue: Callable[[Collection[Ask]], None]
@@ -116,13 +116,13 @@ class Carrier:
             before_sleep=self._tell_failure,
             reraise=True,
         )
-        # What is under way is paid for: a network may be away for hours.
+        # Batches under way are paid for, and a network may be down for hours.
         self._patiently = self._again.copy(
             stop=stop_after_delay(_DAY_SECONDS) | stop_when_event_set(self.closing)
         )
 
     def start(self, one: Round) -> None:
-        """Carry a round out."""
+        """Start the thread of a round."""
         self.under_way[one.id] = one
         thread = threading.Thread(
             target=self._carry_out, args=(one,), daemon=True, name="aeon-batch"
@@ -131,11 +131,11 @@ class Carrier:
         thread.start()
 
     def close(self) -> None:
-        """Wait for nothing any more; what was sent goes on at the provider."""
+        """Stop waiting; batches already sent continue at the provider."""
         self.closing.set()
         for thread in self._threads:
             thread.join(_LONGEST_JOIN_SECONDS)
-        # A thread may be in the middle of a long upload, and still use them.
+        # A thread may be in the middle of a long upload and still use them.
         if not any(thread.is_alive() for thread in self._threads):
             self.api.close()
             self.journal.close()
@@ -164,8 +164,8 @@ class Carrier:
             return not one.asks and self.under_way.pop(one.id, None) is one
 
     def _submit(self, one: Round) -> RequestBatch | None:
-        """Its batch: made, or found; None where it was never made, and its requests go into another
-        round."""
+        """Return the round's batch, created or found; None if it was never created and its requests
+        move to another round."""
         batch = self._find_adopted(one) if one.is_adopted else self._upload_and_make(one)
         if batch is None:
             self._send_again(one)
@@ -176,7 +176,7 @@ class Carrier:
 
     def _find_adopted(self, one: Round) -> RequestBatch | None:
         batch = self._insist(self._find, one)
-        # A server's list of batches may be behind by a moment.
+        # A server's list of batches may lag by a moment.
         if batch is None and not self.closing.wait(LOOK_SECONDS):
             batch = self._insist(self._find, one)
         return batch
@@ -185,16 +185,16 @@ class Carrier:
         with tempfile.TemporaryFile() as lines:
             for name, ask in tuple(one.asks.items()):
                 head = json.dumps({"custom_id": name, "method": "POST", "url": ENDPOINT})
-                # The body is written as it is: it may be megabytes.
+                # The body is copied unparsed: it may be megabytes.
                 lines.write(head[:-1].encode() + b', "body": ' + ask.body + b"}\n")
             one.file = self._insist(self._upload, one, lines)
-        # Noted before there is a batch: after a kill it is found by its file.
+        # Recorded before the batch exists: after a kill, the batch is found by this file.
         self._note(one)
         return self._insist(self._make, one)
 
     def _insist(self, work: Callable[..., T], one: Round, *given: IO[bytes]) -> T:
-        """What `work` returns, tried again for some minutes. Raises BatchesUnreachable when that
-        was in vain."""
+        """Return the result of `work`, retried for some minutes. Raises BatchesUnreachable if it
+        keeps failing."""
         began = time.monotonic()
         try:
             return self._again(work, one, *given)
@@ -224,7 +224,7 @@ class Carrier:
     def _read(self, one: Round, batch: RequestBatch) -> None:
         try:
             if batch.status == "completed" and not batch.files:
-                raise ServerFailed("it names no file of results")
+                raise ServerFailed("it names no results file")
             for file in batch.files:
                 results = self.api.results(file)
                 while rows := tuple(islice(results, _CHUNK)):
@@ -233,15 +233,16 @@ class Carrier:
                         for row in rows:
                             if ask := one.asks.pop(row.id, None):
                                 ask.give(row)
-        except LLMError as error:  # whatever it is, what was paid for may be there a little later
+        # Whatever the error, results that were paid for may be readable a little later.
+        except LLMError as error:
             raise ServerFailed(
                 f"the results of {batch.id} cannot be read: {error.message}", hint=error.hint
             ) from error
 
     def _end(self, one: Round, batch: RequestBatch) -> None:
-        """What becomes of the requests that a batch has not answered. One that was refused for too
-        many tokens: smaller ones, one after the other. One refused for single lines: those are, and
-        the others sent again."""
+        """Handle the requests that a batch did not answer. After a refusal for too many tokens,
+        they go into smaller batches, one after the other. After a refusal for single lines, those
+        requests fail and the others are sent again."""
         with self.lock:
             answered = one.size - len(one.asks)
             self._tell(one, f"{batch.id}: {batch.status}, {answered} of {one.size} answered")
@@ -259,14 +260,15 @@ class Carrier:
             self._send_again(one)
 
     def _send_again(self, one: Round) -> None:
-        """Put what is still waited for into the next round."""
+        """Move the requests that still wait into the next round."""
         with self.lock:
             self.under_way.pop(one.id, None)
             self.journal.end(one.id)
             self._queue(one.asks.values())
 
     def _give_up(self, one: Round, error: Exception) -> None:
-        """End the waits of a round; what may have been sent stays known, for whoever asks again."""
+        """End the waits of a round; requests that may have been sent stay in the journal for a
+        later process."""
         with self.lock, suppress(StoreFailed):
             asks = one.asks
             one.asks = {}
@@ -290,11 +292,11 @@ class Carrier:
 
     def _tell_failure(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        self._tell(state.args[0], f"the next try: {getattr(error, 'message', '')}")
+        self._tell(state.args[0], f"retrying: {getattr(error, 'message', '')}")
 
 
 def _refuse_lines(one: Round, batch: RequestBatch, whole: Mapping[str, Any]) -> None:
-    """Give a failed batch's errors to the requests of the lines that they name, or to all where
+    """Pass a failed batch's errors to the requests of the lines they name, or to all requests if
     they name none."""
     faults = {f"{one.id}-{error['line']}": error for error in batch.errors if error.get("line")}
     for name in [name for name in one.asks if not faults or name in faults]:

@@ -1,4 +1,4 @@
-"""Collects the requests of many runs into rounds, and lets each wait until its answer is there."""
+"""Collects the requests of many runs into rounds; each request waits for its answer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LEAST_SECONDS = 0.1
 
 
 class Rounds:
-    """The rounds at one server; thread-safe. A round goes out `batch_wait_seconds` after its last
-    request, after a tenth of it where every run waits, and when it is full."""
+    """The rounds at one server; thread-safe. A round is sent `batch_wait_seconds` after its last
+    request, after a tenth of that if every run waits, or as soon as it is full."""
 
     def __init__(self, endpoint: Endpoint, journal: BatchJournal) -> None:
         self.members: WeakSet[RoundMember] = WeakSet()
@@ -34,8 +34,8 @@ class Rounds:
         self._first_at = self._last_at = self._look_at = 0.0
 
     def ask(self, ask: Ask) -> tuple[str, Response]:
-        """The id of a request and the response, however long that takes. Raises an LLMError,
-        StopRequested when its run is to stop, and StoreFailed."""
+        """Wait for the response to a request and return its id and the response, however long that
+        takes. Raises an LLMError, StopRequested if its run is to stop, and StoreFailed."""
         with self._lock:
             self._enter(ask)
             ask.member.asks.add(ask)
@@ -83,8 +83,8 @@ class Rounds:
         self._arrived += asks
 
     def _look(self, ask: Ask) -> None:
-        """What each who waits does now and then: leave when the run is to stop, and begin a round
-        if it is time."""
+        """Check, while waiting, whether to leave because the run must stop, and whether to start a
+        round."""
         is_over = self._carrier.closing.is_set() or ask.member.stop()
         with self._lock:
             if is_over and not ask.answer.done():
@@ -94,17 +94,17 @@ class Rounds:
 
     def _is_time(self) -> bool:
         now = time.monotonic()
-        # A server that limits the tokens under way is sent smaller rounds, one after the other.
+        # A server that limits pending tokens gets smaller rounds, one after the other.
         is_narrow = self._carrier.most < MAX_REQUESTS and self._carrier.under_way
         is_early = now < max(self._carrier.hold_until, self._look_at)
         if not self._arrived or is_narrow or is_early:
             return False
-        self._look_at = now + _LEAST_SECONDS  # there may be thousands who look
+        self._look_at = now + _LEAST_SECONDS  # thousands of threads may poll
         if self._is_full():
             return True
         wait = self._settings.batch_wait_seconds
         quiet = now - self._last_at
-        # Requests that arrive one after the other may not hold the first up for ever.
+        # Requests that keep arriving may not delay the first one for ever.
         if quiet >= wait or now - self._first_at >= 12 * wait:
             return True
         return quiet >= wait / 10 and self._do_all_wait()
@@ -117,7 +117,7 @@ class Rounds:
         return all(member.is_waiting() or member.stop() for member in tuple(self.members))
 
     def _begin_round(self) -> None:
-        """Begin a round of requests that arrived, all for one model, as providers want it."""
+        """Start a round of arrived requests, all for one model as providers require."""
         one = Round(f"aeon-{uuid.uuid4().hex}")
         rest = list[Ask]()
         size = 0
@@ -142,12 +142,12 @@ class Rounds:
                     self._journal.release([name])
                 if not one.asks and one.batch:
                     self._abandon(one.batch, one.size)
-        raise StopRequested("stopped while a batch was waited for")
+        raise StopRequested("stopped while waiting for a batch")
 
     def _abandon(self, batch: str, size: int) -> None:
-        how = "goes on at the provider"
+        how = "continues at the provider"
         if self._settings.batch_cancel:
             how = "is cancelled"
             with suppress(LLMError):
                 self._carrier.api.cancel(batch)
-        log.warning("%s (%d requests) %s; going on takes its results.", batch, size, how)
+        log.warning("%s (%d requests) %s; resuming the run uses its results.", batch, size, how)
