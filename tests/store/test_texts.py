@@ -163,7 +163,9 @@ def test_a_store_of_an_earlier_version_is_read_and_written(tmp_path: Path, read_
 
 def test_rows_that_double_are_refused_before_they_are_whole() -> None:
     rows = {"0": f"={'x' * 1000}"} | {str(n): f"*{n - 1} {n - 1}" for n in range(1, 28)}
-    with pytest.raises(ValueError, match=f"longer than the allowed {MAX_REQUEST_CHARACTERS:,} characters"):
+    with pytest.raises(
+        ValueError, match=f"longer than the allowed {MAX_REQUEST_CHARACTERS:,} characters"
+    ):
         restore({"a": None}, [(["a"], "27")], rows.__getitem__)
 
 
