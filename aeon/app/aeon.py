@@ -37,7 +37,6 @@ from aeon.llm.stack.limits import Spent
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
-from aeon.plan.workflow.load import Workflow
 from aeon.plan.workflow.unfolding import Settlement
 from aeon.refinement.models import Ask
 from aeon.refinement.own_components import GivenComponents
@@ -46,6 +45,8 @@ from aeon.tools.registry import Approve, Tool
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+    from aeon.plan.workflow.load import Workflow
 
 _log = logging.getLogger("aeon")
 

@@ -39,7 +39,6 @@ from aeon.llm.stack.endpoint_state import EndpointState
 from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.patience import Patience
 from aeon.memory.run_memory import InMemory
-from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
 from aeon.refinement.own_components import OwnComponents, load_components
 from aeon.store.cassette_export import Scrubber, secret_names
 from aeon.store.opening import check_store
@@ -47,6 +46,8 @@ from aeon.tools.registry import Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from openai import OpenAI
+
+    from aeon.plan.workflow.load import Workflow
 
 OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None], Endpoints]
 
@@ -115,7 +116,7 @@ def build_process(
         registry.close()
         raise
     if workflow is not None:
-        warnings += [format_problem(workflow.path, problem) for problem in workflow.warnings]
+        warnings += workflow.describe_warnings()
     return Process(
         job=job,
         parent=parent,
@@ -236,6 +237,8 @@ def _load_workflow(settings: Settings, registry: ToolRegistry) -> Workflow | Non
         tools.require_step_tools(step_tools, of_run)
     if settings.plan_file is None:
         return None
+    from aeon.plan.workflow.load import load_workflow  # takes time, and few runs have a plan file
+
     workflow = load_workflow(
         settings.plan_file,
         tool_names={tool.name: tool.input_schema for tool in of_run.list()},

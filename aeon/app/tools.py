@@ -7,14 +7,16 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from aeon.domain.errors import ConfigError
 from aeon.files.reference import load_object
 from aeon.memory.interface import Memory
-from aeon.plan.workflow.check import has_match
-from aeon.plan.workflow.models import WorkflowStep
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import BuiltinSettings, McpSettings, ToolSettings
+
+if TYPE_CHECKING:
+    from aeon.plan.workflow.models import WorkflowStep
 
 Report = Callable[[str], None]
 _log = logging.getLogger(__name__)
@@ -129,6 +131,10 @@ def require_tools(
 
 def require_step_tools(patterns: Sequence[str], registry: ToolRegistry) -> None:
     """Raise ConfigError for a pattern of `execution.step_tools` that matches no tool of a run."""
+    if not patterns:
+        return
+    from aeon.plan.workflow.check import has_match  # takes time, and few runs have such patterns
+
     names = registry.names()
     for pattern in patterns:
         if has_match(pattern, names):

@@ -34,6 +34,17 @@ def loaded_by(arguments: list[str], folder: Path) -> set[str]:
     return set(done.stderr.partition("loaded")[2].split())
 
 
+@pytest.mark.slow
+def test_a_run_without_a_plan_file_loads_nothing_that_reads_one(tmp_path: Path) -> None:
+    code = (
+        "import sys; from aeon.__main__ import main; main(sys.argv[1:]); "
+        "read = {f'aeon.plan.workflow.{name}' for name in ('load', 'check', 'models', 'inputs')}; "
+        "assert not read & set(sys.modules), read & set(sys.modules)"
+    )
+    command = [sys.executable, "-c", code, "task=x", "provider=simulated", "limits.max_passes=1"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=120)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

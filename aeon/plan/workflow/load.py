@@ -61,6 +61,10 @@ class Workflow:
         """Whether a step lists tools for the model to call."""
         return any(step.tools for step in self.content.steps)
 
+    def describe_warnings(self) -> list[str]:
+        """The warnings, each as one line."""
+        return [format_problem(self.path, problem) for problem in self.warnings]
+
     def find_person_step(self) -> str | None:
         """The id of the first step that is left to a person; None without one."""
         steps = (step.id for step in self.content.steps if step.agent == "person" and not step.tool)
